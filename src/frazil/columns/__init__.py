@@ -1,0 +1,1 @@
+"""The specification's functions over Arrow columns."""

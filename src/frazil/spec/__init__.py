@@ -1,0 +1,1 @@
+"""Values of the specification: frozen, typed, without I/O, bytes or Arrow."""

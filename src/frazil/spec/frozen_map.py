@@ -1,0 +1,29 @@
+"""A dict that cannot change, so that frozen values stay frozen and still pickle, compare and print."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NoReturn, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenMap(dict[K, V], Generic[K, V]):
+    """An immutable mapping; equal to a dict of the same items, hashable where its values are."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this mapping is part of a frozen value; build a new one instead")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenMap, (dict(self),)
+
+
+NO_EXTRA: FrozenMap[str, Any] = FrozenMap()
+"""The empty `extra`: nothing unknown was read."""

@@ -1,0 +1,277 @@
+"""A table's schema: a struct with an id, identifier fields, and lookups. Specification: "Schemas and Data Types".
+
+Lookups go by field id or by full name. The full name of a nested field joins names with dots, with
+`element`, `key` and `value` for the parts of lists and maps (`points.element.x`); where no field has
+that name, the short form that leaves `element` and `value` out of structs inside lists and maps works too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.types import (
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    PrimitiveType,
+    StructType,
+    Type,
+)
+
+INITIAL_SCHEMA_ID = 0
+MAX_NESTING_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A list of columns with unique ids and names."""
+
+    fields: tuple[NestedField, ...] = ()
+    schema_id: int = INITIAL_SCHEMA_ID
+    identifier_field_ids: tuple[int, ...] = ()
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        if not isinstance(self.identifier_field_ids, tuple):
+            object.__setattr__(self, "identifier_field_ids", tuple(self.identifier_field_ids))
+        _check_unique(self)
+        for field_id in self.identifier_field_ids:
+            check_identifier_field(self, field_id)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("fields", "schema_id", "identifier_field_ids", "extra")
+        return {name: self.__dict__[name] for name in kept}
+
+    @cached_property
+    def struct(self) -> StructType:
+        """The schema as a struct type."""
+        return StructType(self.fields)
+
+    @cached_property
+    def fields_by_id(self) -> dict[int, NestedField]:
+        """Every field, nested ones included, by id."""
+        return {part.field_id: part for part, _, _ in walk_fields(self.struct)}
+
+    @cached_property
+    def names_by_id(self) -> dict[int, str]:
+        """The full name of every field by id."""
+        return {part.field_id: name for part, name, _ in walk_fields(self.struct)}
+
+    @cached_property
+    def parents_by_id(self) -> dict[int, int]:
+        """The id of each nested field's parent field; columns have none."""
+        return {part.field_id: parent for part, _, parent in walk_fields(self.struct) if parent is not None}
+
+    @cached_property
+    def ids_by_name(self) -> dict[str, int]:
+        """Field ids by full name and, where that leaves no doubt, by short name."""
+        names = {name: field_id for field_id, name in self.names_by_id.items()}
+        for part, name, _ in _walk_short_names(self.struct):
+            names.setdefault(name, part.field_id)
+        return names
+
+    @cached_property
+    def _ids_by_lower_name(self) -> dict[str, tuple[int, ...]]:
+        lowered: dict[str, tuple[int, ...]] = {}
+        for name, field_id in self.ids_by_name.items():
+            known = lowered.get(name.lower(), ())
+            if field_id not in known:
+                lowered[name.lower()] = (*known, field_id)
+        return lowered
+
+    @cached_property
+    def highest_field_id(self) -> int:
+        """The largest field id in use, 0 where there are no fields."""
+        return max(self.fields_by_id, default=0)
+
+    def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField | None:
+        """Return a field by full name or id, or None."""
+        if isinstance(name_or_id, int):
+            return self.fields_by_id.get(name_or_id)
+        if case_sensitive:
+            field_id = self.ids_by_name.get(name_or_id)
+            return None if field_id is None else self.fields_by_id[field_id]
+        ids = self._ids_by_lower_name.get(name_or_id.lower(), ())
+        if len(ids) > 1:
+            candidates = ", ".join(self.names_by_id[one] for one in ids)
+            raise InvalidRequestError(
+                f"Cannot resolve column {name_or_id!r}: it matches {candidates}",
+                hint="Names that differ only in case need a case-sensitive lookup.",
+            )
+        return self.fields_by_id[ids[0]] if ids else None
+
+    def field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField:
+        """Return a field by full name or id."""
+        found = self.find_field(name_or_id, case_sensitive=case_sensitive)
+        if found is None:
+            what = f"field id {name_or_id}" if isinstance(name_or_id, int) else f"column {name_or_id!r}"
+            raise FieldNotFoundError(
+                f"Cannot find {what}: the schema has no such field",
+                hint=f"The columns are: {', '.join(part.name for part in self.fields) or '(none)'}.",
+            )
+        return found
+
+    def name_of(self, field_id: int) -> str:
+        """Return the full name of a field."""
+        self.field(field_id)
+        return self.names_by_id[field_id]
+
+    def ancestors_of(self, field_id: int) -> list[NestedField]:
+        """Return the fields that contain a field, the nearest first."""
+        chain = []
+        parent = self.parents_by_id.get(field_id)
+        while parent is not None:
+            chain.append(self.fields_by_id[parent])
+            parent = self.parents_by_id.get(parent)
+        return chain
+
+    def select(self, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
+        """Return this schema with only the named columns and what they contain."""
+        ids = {self.field(name, case_sensitive=case_sensitive).field_id for name in names}
+        return self.project(ids)
+
+    def project(self, field_ids: Iterable[int]) -> Schema:
+        """Return this schema with only the fields of these ids, their contents and their ancestors.
+
+        Order and ids are the schema's. A struct asked for by id keeps all of its fields; a struct that
+        is only on the way keeps those below it that were asked for.
+        """
+        wanted = set(field_ids)
+        kept = tuple(part for part in (_project_field(one, wanted) for one in self.fields) if part is not None)
+        left = StructType(kept)
+        present = {part.field_id for part, _, _ in walk_fields(left)}
+        identifiers = tuple(one for one in self.identifier_field_ids if one in present)
+        return Schema(kept, self.schema_id, identifiers)
+
+    def same_columns(self, other: Schema) -> bool:
+        """Return whether both have the same fields and identifier fields, whatever their schema ids."""
+        return self.fields == other.fields and set(self.identifier_field_ids) == set(other.identifier_field_ids)
+
+    def with_schema_id(self, schema_id: int) -> Schema:
+        """Return this schema under another id."""
+        return Schema(self.fields, schema_id, self.identifier_field_ids, self.extra)
+
+    def __str__(self) -> str:
+        return "table {\n" + "\n".join(f"  {part}" for part in self.fields) + "\n}"
+
+    def __iter__(self) -> Iterator[NestedField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+def walk_fields(root: NestedType) -> Iterator[tuple[NestedField, str, int | None]]:
+    """Yield every field below a type with its full name and its parent's id, parents before children."""
+    stack: list[tuple[NestedField, str, int | None, int]] = [
+        (part, part.name, None, 1) for part in reversed(root.fields)
+    ]
+    while stack:
+        part, name, parent, depth = stack.pop()
+        if depth > MAX_NESTING_DEPTH:
+            raise InvalidRequestError(f"Cannot use the schema: types are nested deeper than {MAX_NESTING_DEPTH} levels")
+        yield part, name, parent
+        if isinstance(part.field_type, NestedType):
+            stack += [
+                (child, f"{name}.{child.name}", part.field_id, depth + 1) for child in reversed(part.field_type.fields)
+            ]
+
+
+def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None]]:
+    """Yield fields named without the `element` and `value` steps into structs."""
+    stack = [(part, part.name) for part in reversed(root.fields)]
+    while stack:
+        part, name = stack.pop()
+        yield part, name, None
+        inner = part.field_type
+        if isinstance(inner, StructType):
+            stack += [(child, f"{name}.{child.name}") for child in reversed(inner.fields)]
+        elif isinstance(inner, ListType):
+            skips = isinstance(inner.element_type, StructType)
+            stack.append((inner.element_field, name if skips else f"{name}.element"))
+        elif isinstance(inner, MapType):
+            skips = isinstance(inner.value_type, StructType)
+            stack.append((inner.value_field, name if skips else f"{name}.value"))
+            stack.append((inner.key_field, f"{name}.key"))
+
+
+def _project_field(part: NestedField, wanted: set[int]) -> NestedField | None:
+    if part.field_id in wanted:
+        return part
+    kept_type = _project_type(part.field_type, wanted)
+    if kept_type is None:
+        return None
+    return NestedField(
+        part.field_id,
+        part.name,
+        kept_type,
+        part.required,
+        part.doc,
+        part.initial_default,
+        part.write_default,
+        part.extra,
+    )
+
+
+def _project_type(kind: Type, wanted: set[int]) -> Type | None:
+    """Return the part of a type that holds wanted fields, or None where it holds none."""
+    if isinstance(kind, StructType):
+        kept = tuple(part for part in (_project_field(one, wanted) for one in kind.fields) if part is not None)
+        return StructType(kept) if kept else None
+    if isinstance(kind, ListType):
+        element = _project_field(kind.element_field, wanted)
+        return None if element is None else ListType(kind.element_id, element.field_type, kind.element_required)
+    if isinstance(kind, MapType):
+        if kind.key_id in wanted or _project_type(kind.key_type, wanted) is not None:
+            return kind
+        value = _project_field(kind.value_field, wanted)
+        if value is None:
+            return None
+        return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, kind.value_required)
+    return None
+
+
+def _check_unique(schema: Schema) -> None:
+    """Refuse a schema in which two fields share an id or a full name."""
+    seen: dict[int, str] = {}
+    names: set[str] = set()
+    for part, name, _ in walk_fields(StructType(schema.fields)):
+        other = seen.setdefault(part.field_id, name)
+        if other is not name:
+            raise InvalidRequestError(
+                f"Cannot make the schema: fields {other!r} and {name!r} share the id {part.field_id}"
+            )
+        if name in names:
+            raise InvalidRequestError(f"Cannot make the schema: two fields are named {name!r}")
+        names.add(name)
+
+
+def check_identifier_field(schema: Schema, field_id: int) -> None:
+    """Refuse a field that cannot identify rows. Specification: "Identifier Field IDs"."""
+    part = schema.find_field(field_id)
+    if part is None:
+        raise InvalidRequestError(
+            f"Cannot use field id {field_id} as an identifier field: the schema has no such field"
+        )
+    what = f"Cannot use {schema.name_of(field_id)!r} as an identifier field"
+    if not isinstance(part.field_type, PrimitiveType):
+        raise InvalidRequestError(f"{what}: {part.field_type} is not a primitive type")
+    if isinstance(part.field_type, FloatType | DoubleType):
+        raise InvalidRequestError(f"{what}: {part.field_type} values cannot be compared exactly")
+    if part.optional:
+        raise InvalidRequestError(f"{what}: it is optional", hint="Identifier fields must be required.")
+    for ancestor in schema.ancestors_of(field_id):
+        if not isinstance(ancestor.field_type, StructType):
+            raise InvalidRequestError(f"{what}: it is inside a list or map ({ancestor.name!r})")
+        if ancestor.optional:
+            raise InvalidRequestError(f"{what}: it is inside the optional struct {ancestor.name!r}")

@@ -170,4 +170,5 @@ def _kind(value: object) -> str:
     name = names.get(type(value))
     if name is not None:
         return f"{name} {_shown(value)}"
-    return {dict: "an object", list: "a list"}.get(type(value), type(value).__name__)
+    containers: dict[type, str] = {dict: "an object", list: "a list"}
+    return containers.get(type(value), type(value).__name__)

@@ -16,7 +16,7 @@ class FrozenMap(dict[K, V], Generic[K, V]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("this mapping is part of a frozen value; build a new one instead")
 
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

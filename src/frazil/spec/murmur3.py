@@ -1,0 +1,104 @@
+"""The 32-bit hash of single values. Specification: "Appendix B: 32-bit Hash Requirements".
+
+Murmur3, x86 variant, 32 bits, seed 0. Bucket partition values are made of it, so it must never change:
+a value hashed differently lands in another bucket and is not found again. `columns/murmur3.py` computes
+the same over whole Arrow columns.
+
+`boolean`, `float` and `double` cannot be bucketed, but the specification fixes their hashes too.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import mmh3
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec.decimals import unscaled_value
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UuidType,
+)
+
+NANOS_PER_MICRO = 1000
+_CANONICAL_NAN = struct.pack("<Q", 0x7FF8000000000000)
+
+
+def hash_bytes(value: bytes) -> int:
+    """Return the hash of bytes as a signed 32-bit integer."""
+    return mmh3.mmh3_32_sintdigest(value, 0)
+
+
+def hash_long(value: int) -> int:
+    """Return the hash of a 64-bit integer; integers of 32 bits hash as if they were 64 bits wide."""
+    return mmh3.mmh3_32_sintdigest(struct.pack("<q", value), 0)
+
+
+def hash_value(value: Any, value_type: Type) -> int | None:
+    """Return the hash of a value of a type, None for null."""
+    if value is None:
+        return None
+    if isinstance(value_type, DecimalType):
+        return hash_bytes(minimal_big_endian(unscaled_value(value, value_type.scale)))
+    hash_of = _HASHES.get(type(value_type))
+    if hash_of is None:
+        raise InvalidRequestError(f"Cannot hash a value of type {value_type}: the specification defines no hash for it")
+    try:
+        return hash_of(value)
+    except (TypeError, ValueError, AttributeError, struct.error) as problem:
+        raise SchemaMismatchError(f"Cannot hash a {type(value).__name__}: it is not a {value_type} value") from problem
+
+
+def minimal_big_endian(value: int) -> bytes:
+    """Return an integer in two's complement, big-endian, in the fewest bytes that hold it."""
+    bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
+    return value.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _hash_double(value: float) -> int:
+    if math.isnan(value):
+        return hash_bytes(_CANONICAL_NAN)
+    # Adding 0.0 turns -0.0 into 0.0 and changes no other value.
+    return hash_bytes(struct.pack("<d", value + 0.0))
+
+
+def _hash_nanos(value: int) -> int:
+    # A timestamp must hash alike in both precisions, so promotion keeps its bucket.
+    return hash_long(value // NANOS_PER_MICRO)
+
+
+_HASHES: dict[type[Type], Callable[[Any], int]] = {
+    BooleanType: lambda value: hash_long(1 if value else 0),
+    IntType: hash_long,
+    LongType: hash_long,
+    FloatType: _hash_double,
+    DoubleType: _hash_double,
+    DateType: hash_long,
+    TimeType: hash_long,
+    TimestampType: hash_long,
+    TimestamptzType: hash_long,
+    TimestampNsType: _hash_nanos,
+    TimestamptzNsType: _hash_nanos,
+    StringType: lambda value: hash_bytes(value.encode("utf-8")),
+    UuidType: lambda value: hash_bytes(value.bytes),
+    FixedType: hash_bytes,
+    BinaryType: hash_bytes,
+}

@@ -1,0 +1,366 @@
+"""Partition specs: how partition values derive from rows. Specification: "Partitioning".
+
+A spec is a list of fields, each a transform of a source column under a name and a field id. The ids are the
+ids of the partition struct in manifests, so they never change meaning. A spec knows column ids only; what
+needs names or types takes the schema. Where a source column has been dropped since, its type is looked up in
+`other_schemas` (the table's older schemas), else it is `unknown`.
+
+`spec/partition_evolution.py` changes specs; `codec/partition_spec_json.py` reads and writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote_plus
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.schema import Schema
+from frazil.spec.transform_terms import TermReader, read_term
+from frazil.spec.transforms import Bucket, Transform, Truncate
+from frazil.spec.types import UNKNOWN, NestedField, PrimitiveType, StructType, Type
+
+FIRST_PARTITION_FIELD_ID = 1000
+INITIAL_SPEC_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One field of a partition spec.
+
+    A field over several source columns is always of an unknown transform: the format allows such fields,
+    and defines none yet.
+    """
+
+    source_ids: tuple[int, ...]
+    field_id: int
+    name: str
+    transform: Transform
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source_ids, tuple):
+            object.__setattr__(self, "source_ids", tuple(self.source_ids))
+        check_sources(f"partition field {self.name!r}", self.source_ids, self.transform)
+        if not self.name:
+            raise InvalidRequestError(f"Cannot make partition field {self.field_id}: its name is empty")
+
+    @property
+    def source_id(self) -> int:
+        """The id of the only source column."""
+        if len(self.source_ids) != 1:
+            raise UnsupportedError(
+                f"Cannot use partition field {self.name!r}: {self.transform} takes {len(self.source_ids)} columns"
+            )
+        return self.source_ids[0]
+
+    def same_field(self, other: PartitionField) -> bool:
+        """Return whether both have the same sources, transform and name, whatever their ids."""
+        return (
+            self.source_ids == other.source_ids
+            and str(self.transform) == str(other.transform)
+            and self.name == other.name
+        )
+
+    def source_type(self, schema: Schema, other_schemas: Iterable[Schema] = ()) -> Type:
+        """Return the source column's type, `unknown` where no schema has it any more."""
+        for one in (schema, *other_schemas):
+            found = one.find_field(self.source_ids[0])
+            if found is not None:
+                return found.field_type
+        return UNKNOWN
+
+    def result_type(self, schema: Schema, other_schemas: Iterable[Schema] = ()) -> Type:
+        """Return the type of this field's partition values."""
+        return self.transform.result_type(self.source_type(schema, other_schemas))
+
+    def __str__(self) -> str:
+        sources = ", ".join(map(str, self.source_ids))
+        return f"{self.field_id}: {self.name}: {self.transform}({sources})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """A numbered list of partition fields."""
+
+    spec_id: int = INITIAL_SPEC_ID
+    fields: tuple[PartitionField, ...] = ()
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        names: set[str] = set()
+        ids: set[int] = set()
+        for one in self.fields:
+            if one.name in names:
+                raise InvalidRequestError(f"Cannot make the partition spec: two fields are named {one.name!r}")
+            if one.field_id in ids:
+                raise InvalidRequestError(f"Cannot make the partition spec: two fields have the id {one.field_id}")
+            names.add(one.name)
+            ids.add(one.field_id)
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Whether there is one partition only: no fields, or void ones only."""
+        return all(one.transform.is_void for one in self.fields)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether some field may tell rows apart."""
+        return not self.is_unpartitioned
+
+    @property
+    def last_assigned_field_id(self) -> int:
+        """The highest field id, one less than the first where there are no fields."""
+        return max((one.field_id for one in self.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+
+    @property
+    def has_sequential_ids(self) -> bool:
+        """Whether ids are those a v1 reader would assign by position."""
+        return all(one.field_id == at for at, one in enumerate(self.fields, FIRST_PARTITION_FIELD_ID))
+
+    @property
+    def unknown_fields(self) -> tuple[PartitionField, ...]:
+        """The fields whose transform this version does not know."""
+        return tuple(one for one in self.fields if one.transform.is_unknown)
+
+    @property
+    def identity_source_ids(self) -> frozenset[int]:
+        """The ids of columns that are partition values themselves."""
+        return frozenset(one.source_id for one in self.fields if one.transform.is_identity)
+
+    def find_field(self, name_or_id: str | int) -> PartitionField | None:
+        """Return a field by name or field id, or None."""
+        if isinstance(name_or_id, int):
+            return next((one for one in self.fields if one.field_id == name_or_id), None)
+        return next((one for one in self.fields if one.name == name_or_id), None)
+
+    def fields_of_source(self, source_id: int) -> tuple[PartitionField, ...]:
+        """Return the fields that use a column."""
+        return tuple(one for one in self.fields if source_id in one.source_ids)
+
+    def partition_type(self, schema: Schema, *, other_schemas: Iterable[Schema] = ()) -> StructType:
+        """Return the struct of this spec's partition values, all optional, under the partition field ids."""
+        others = tuple(other_schemas)
+        return StructType(
+            tuple(NestedField(one.field_id, one.name, one.result_type(schema, others)) for one in self.fields)
+        )
+
+    def partition_path(
+        self, values: Mapping[str, Any] | Sequence[Any], schema: Schema, *, other_schemas: Iterable[Schema] = ()
+    ) -> str:
+        """Return the directory of a partition: `name=value/name=value`, each part URL-encoded.
+
+        An empty string is written as nothing, null as `null`; readers never parse paths.
+        """
+        in_order = [values[one.name] for one in self.fields] if isinstance(values, Mapping) else list(values)
+        if len(in_order) != len(self.fields):
+            raise InvalidRequestError(
+                f"Cannot make a partition path: {len(in_order)} values for {len(self.fields)} partition fields"
+            )
+        others = tuple(other_schemas)
+        return "/".join(
+            f"{_escape(one.name)}={_escape(one.transform.human_text(value, one.result_type(schema, others)))}"
+            for one, value in zip(self.fields, in_order, strict=True)
+        )
+
+    def same_fields(self, other: PartitionSpec) -> bool:
+        """Return whether two specs are equivalent: same sources, transforms and names in the same order."""
+        return len(self.fields) == len(other.fields) and all(
+            one.same_field(another) for one, another in zip(self.fields, other.fields, strict=True)
+        )
+
+    def with_spec_id(self, spec_id: int) -> PartitionSpec:
+        """Return this spec under another id."""
+        return PartitionSpec(spec_id, self.fields, self.extra)
+
+    def __str__(self) -> str:
+        return "[" + "".join(f"\n  {one}" for one in self.fields) + ("\n]" if self.fields else "]")
+
+
+UNPARTITIONED = PartitionSpec()
+"""The spec of tables without partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTerm:
+    """What a user asks to partition by: a column, a transform and, if not the default, a field name."""
+
+    column: str
+    transform: Transform
+    name: str | None = None
+
+
+def parse_partition_term(text: str) -> PartitionTerm:
+    """Return the partition term of a text such as `day(ts)`, `bucket(16, id) as shard` or `region`."""
+    reader = TermReader(text, "partition term")
+    column, transform = read_term(reader)
+    name = reader.name() if reader.take_word("as") is not None else None
+    reader.end()
+    return PartitionTerm(column, transform, name)
+
+
+def default_field_name(column: str, transform: Transform) -> str:
+    """Return the name a field gets in a new spec when the user gives none."""
+    if transform.is_identity:
+        return column
+    if transform.is_void:
+        return f"{column}_null"
+    if isinstance(transform, Truncate):
+        return f"{column}_trunc"
+    return f"{column}_{transform.name}"
+
+
+def evolved_field_name(column: str, transform: Transform) -> str:
+    """Return the name a field gets when it is added to an existing spec and the user gives none."""
+    if isinstance(transform, Bucket):
+        return f"{column}_bucket_{transform.num_buckets}"
+    if isinstance(transform, Truncate):
+        return f"{column}_trunc_{transform.width}"
+    return default_field_name(column, transform)
+
+
+def build_partition_spec(
+    schema: Schema,
+    terms: Iterable[PartitionTerm | str],
+    *,
+    spec_id: int = INITIAL_SPEC_ID,
+    last_assigned_field_id: int = FIRST_PARTITION_FIELD_ID - 1,
+    case_sensitive: bool = True,
+) -> PartitionSpec:
+    """Return the spec that partitions a schema by these terms, with new field ids."""
+    fields: list[PartitionField] = []
+    taken: dict[tuple[int, str], PartitionField] = {}
+    for term in terms:
+        if isinstance(term, str):
+            term = parse_partition_term(term)
+        source = schema.field(term.column, case_sensitive=case_sensitive)
+        column = schema.name_of(source.field_id)
+        name = term.name if term.name is not None else default_field_name(column, term.transform)
+        may_share_name = term.transform.is_identity or term.transform.is_void
+        named_alike = schema.find_field(name, case_sensitive=case_sensitive)
+        if named_alike is not None and not (may_share_name and named_alike.field_id == source.field_id):
+            raise InvalidRequestError(
+                f"Cannot name a partition field {name!r}: the schema has a column of that name",
+                hint="Only an identity field may have a column's name, and only that of its own source.",
+            )
+        last_assigned_field_id += 1
+        new = PartitionField((source.field_id,), last_assigned_field_id, name, term.transform)
+        if term.transform.is_time or term.transform.is_identity:
+            other = taken.setdefault((source.field_id, term.transform.dedup_name), new)
+            if other is not new:
+                raise InvalidRequestError(
+                    f"Cannot partition {column!r} by {term.transform}: {other.name!r} already partitions it by "
+                    f"{other.transform}"
+                )
+        fields.append(new)
+    spec = PartitionSpec(spec_id, tuple(fields))
+    check_partition_spec(schema, spec)
+    return spec
+
+
+def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_sources: bool = False) -> None:
+    """Refuse a spec whose sources a schema does not have or whose transforms do not accept their types.
+
+    Void fields are always fine. With `may_miss_sources` a dropped source column is fine too, as it is in
+    the specs of older data.
+    """
+    for one in spec.fields:
+        if one.transform.is_void:
+            continue
+        for source_id in one.source_ids:
+            check_source(f"partition by {one.name!r}", schema, source_id, one.transform, may_miss=may_miss_sources)
+
+
+def check_writable(spec: PartitionSpec) -> None:
+    """Refuse to write data under a spec with a transform this version does not know ("Writing data files")."""
+    for one in spec.unknown_fields:
+        raise UnsupportedError(
+            f"Cannot write with partition spec {spec.spec_id}: field {one.name!r} uses the unknown transform "
+            f"{one.transform}",
+            hint="Such tables can be read. Write them with the software that made the spec.",
+        )
+
+
+def unified_partition_type(
+    specs: Iterable[PartitionSpec], schema: Schema, *, other_schemas: Iterable[Schema] = ()
+) -> StructType:
+    """Return the union of all specs' fields, sorted by field id ("Partition Statistics File").
+
+    Each field has the name of the newest spec that has it, and the type of its transform where a newer
+    spec has it as void. Fields of unknown transforms are left out: the type of their values is not known.
+    """
+    names: dict[int, str] = {}
+    chosen: dict[int, PartitionField] = {}
+    others = tuple(other_schemas)
+    for spec in sorted(specs, key=lambda one: one.spec_id, reverse=True):
+        for one in spec.fields:
+            if one.transform.is_unknown:
+                continue
+            known = chosen.get(one.field_id)
+            if known is None:
+                names[one.field_id] = one.name
+                chosen[one.field_id] = one
+                continue
+            is_same = known.transform == one.transform or known.transform.is_void or one.transform.is_void
+            if known.source_ids != one.source_ids or not is_same:
+                # Only v1 tables can be in this state: their ids were assigned by position in each spec.
+                raise UnsupportedError(
+                    f"Cannot unite the partition specs: field id {one.field_id} is both [{known}] and [{one}]"
+                )
+            if known.transform.is_void:
+                chosen[one.field_id] = one
+    return StructType(
+        tuple(
+            NestedField(field_id, names[field_id], chosen[field_id].result_type(schema, others))
+            for field_id in sorted(chosen)
+        )
+    )
+
+
+def active_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
+    """Return the unified partition type without fields whose source column the schema has dropped.
+
+    It is the `partition` column of the reference's metadata tables.
+    """
+    in_use = [
+        PartitionSpec(
+            spec.spec_id,
+            tuple(one for one in spec.fields if all(schema.find_field(at) is not None for at in one.source_ids)),
+        )
+        for spec in specs
+    ]
+    return unified_partition_type(in_use, schema)
+
+
+def check_sources(what: str, source_ids: tuple[int, ...], transform: Transform) -> None:
+    """Refuse a partition or sort field without sources, or with several for a transform that takes one."""
+    if not source_ids:
+        raise InvalidRequestError(f"Cannot make {what}: it has no source column")
+    if len(source_ids) > 1 and not transform.is_unknown:
+        raise InvalidRequestError(f"Cannot make {what}: {transform} takes one source column, not {len(source_ids)}")
+
+
+def check_source(what: str, schema: Schema, source_id: int, transform: Transform, *, may_miss: bool = False) -> None:
+    """Refuse a source column that is missing, not primitive, inside a list or map, or of a wrong type."""
+    source = schema.find_field(source_id)
+    if source is None:
+        if may_miss:
+            return
+        raise InvalidRequestError(f"Cannot {what}: the schema has no column with the id {source_id}")
+    column = schema.name_of(source_id)
+    if not isinstance(source.field_type, PrimitiveType):
+        raise InvalidRequestError(f"Cannot {what}: {column!r} is a {source.field_type}, not a primitive type")
+    for ancestor in schema.ancestors_of(source_id):
+        if not isinstance(ancestor.field_type, StructType):
+            raise InvalidRequestError(f"Cannot {what}: {column!r} is inside a list or map ({ancestor.name!r})")
+    if not transform.can_transform(source.field_type):
+        raise InvalidRequestError(f"Cannot {what}: {transform} does not accept {column!r} of type {source.field_type}")
+
+
+def _escape(text: str) -> str:
+    # URLEncoder's alphabet: it keeps the asterisk and encodes the tilde, quote_plus does the reverse.
+    return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")

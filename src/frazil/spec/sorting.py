@@ -1,0 +1,262 @@
+"""Sort orders: how rows are sorted inside data files. Specification: "Sorting".
+
+A sort order is a list of fields, each a transform of a source column with a direction and a place for
+nulls. Order id 0 is the unsorted order. `sort_key` orders rows held as dicts;
+`codec/sort_order_json.py` reads and writes orders.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import total_ordering
+from typing import Any
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.partitioning import check_source, check_sources
+from frazil.spec.schema import Schema
+from frazil.spec.transform_terms import TermReader, read_term
+from frazil.spec.transforms import Transform
+from frazil.spec.types import DoubleType, FloatType, Type
+
+UNSORTED_ORDER_ID = 0
+INITIAL_SORT_ORDER_ID = 1
+
+
+class SortDirection(Enum):
+    """Whether small or large values come first."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class NullOrder(Enum):
+    """Where nulls go."""
+
+    NULLS_FIRST = "nulls first"
+    NULLS_LAST = "nulls last"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """One key of a sort order. A field over several source columns is always of an unknown transform."""
+
+    source_ids: tuple[int, ...]
+    transform: Transform
+    direction: SortDirection
+    null_order: NullOrder
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source_ids, tuple):
+            object.__setattr__(self, "source_ids", tuple(self.source_ids))
+        check_sources("a sort field", self.source_ids, self.transform)
+
+    @property
+    def source_id(self) -> int:
+        """The id of the only source column."""
+        if len(self.source_ids) != 1:
+            raise UnsupportedError(f"Cannot use the sort field: {self.transform} takes {len(self.source_ids)} columns")
+        return self.source_ids[0]
+
+    def same_field(self, other: SortField) -> bool:
+        """Return whether both sort alike."""
+        return self.satisfies(other) and other.satisfies(self) and str(self.transform) == str(other.transform)
+
+    def satisfies(self, other: SortField, source_type: Type | None = None) -> bool:
+        """Return whether rows sorted by this field are sorted by the other too."""
+        return (
+            self.source_ids == other.source_ids
+            and self.direction is other.direction
+            and self.null_order is other.null_order
+            and self.transform.satisfies_order_of(other.transform, source_type)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.transform}({', '.join(map(str, self.source_ids))}) {self.direction} {self.null_order}"
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """A numbered list of sort fields."""
+
+    order_id: int = UNSORTED_ORDER_ID
+    fields: tuple[SortField, ...] = ()
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        if self.order_id == UNSORTED_ORDER_ID and self.fields:
+            raise InvalidRequestError("Cannot make the sort order: the id 0 is reserved for the unsorted order")
+
+    @property
+    def is_unsorted(self) -> bool:
+        """Whether there are no sort fields."""
+        return not self.fields
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether there are sort fields."""
+        return bool(self.fields)
+
+    def satisfies(self, other: SortOrder, schema: Schema | None = None) -> bool:
+        """Return whether rows in this order are in the other order too.
+
+        With a schema, truncations of different widths are compared by what their source type means.
+        """
+        if len(other.fields) > len(self.fields):
+            return False
+        return all(
+            one.satisfies(another, _type_of(schema, one))
+            for one, another in zip(self.fields, other.fields, strict=False)
+        )
+
+    def same_order(self, other: SortOrder) -> bool:
+        """Return whether both sort alike, whatever their ids."""
+        return len(self.fields) == len(other.fields) and all(
+            one.same_field(another) for one, another in zip(self.fields, other.fields, strict=True)
+        )
+
+    def with_order_id(self, order_id: int) -> SortOrder:
+        """Return this order under another id."""
+        return SortOrder(order_id, self.fields, self.extra)
+
+    def __str__(self) -> str:
+        return "[" + "".join(f"\n  {one}" for one in self.fields) + ("\n]" if self.fields else "]")
+
+
+UNSORTED = SortOrder()
+"""The order of rows in no order."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortTerm:
+    """What a user asks to sort by."""
+
+    column: str
+    transform: Transform
+    direction: SortDirection = SortDirection.ASC
+    null_order: NullOrder = NullOrder.NULLS_FIRST
+
+
+def parse_sort_term(text: str) -> SortTerm:
+    """Return the sort term of a text such as `ts desc nulls last` or `bucket(4, id)`.
+
+    Ascending is the default; nulls go first in ascending and last in descending order unless said.
+    """
+    reader = TermReader(text, "sort term")
+    column, transform = read_term(reader)
+    direction = SortDirection(reader.take_word("asc", "desc") or "asc")
+    null_order = NullOrder.NULLS_FIRST if direction is SortDirection.ASC else NullOrder.NULLS_LAST
+    if reader.take_word("nulls") is not None:
+        place = reader.take_word("first", "last")
+        if place is None:
+            token = reader.peek()
+            raise reader.fail("expected first or last", token.start, token.end)
+        null_order = NullOrder(f"nulls {place}")
+    reader.end()
+    return SortTerm(column, transform, direction, null_order)
+
+
+def build_sort_order(
+    schema: Schema,
+    terms: Iterable[SortTerm | str],
+    order_id: int = INITIAL_SORT_ORDER_ID,
+    *,
+    case_sensitive: bool = True,
+) -> SortOrder:
+    """Return the order that sorts a schema's rows by these terms; no terms make the unsorted order."""
+    fields = []
+    for term in terms:
+        if isinstance(term, str):
+            term = parse_sort_term(term)
+        source = schema.field(term.column, case_sensitive=case_sensitive)
+        fields.append(SortField((source.field_id,), term.transform, term.direction, term.null_order))
+    if not fields:
+        return UNSORTED
+    order = SortOrder(order_id, tuple(fields))
+    check_sort_order(schema, order)
+    return order
+
+
+def check_sort_order(schema: Schema, order: SortOrder) -> None:
+    """Refuse an order whose sources a schema does not have or whose transforms do not accept their types."""
+    for one in order.fields:
+        for source_id in one.source_ids:
+            check_source(f"sort by {one}", schema, source_id, one.transform)
+
+
+def sort_key(order: SortOrder, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Return a key function that puts rows, held as dicts by column name, in an order."""
+    parts = [_key_part(one, schema) for one in order.fields]
+    return lambda row: tuple(part(row) for part in parts)
+
+
+def _key_part(one: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[int, Any]]:
+    if one.transform.is_unknown:
+        raise UnsupportedError(f"Cannot sort by {one}: this version does not know the transform {one.transform}")
+    check_source(f"sort by {one}", schema, one.source_id, one.transform)
+    source = schema.field(one.source_id)
+    path = [*(part.name for part in reversed(schema.ancestors_of(one.source_id))), source.name]
+    is_float = isinstance(one.transform.result_type(source.field_type), FloatType | DoubleType)
+    is_descending = one.direction is SortDirection.DESC
+    null_rank = 0 if one.null_order is NullOrder.NULLS_FIRST else 1
+
+    def key(row: Mapping[str, Any]) -> tuple[int, Any]:
+        value: Any = row
+        for name in path:
+            value = None if value is None else value.get(name)
+        value = one.transform.apply(value, source.field_type)
+        if value is None:
+            return null_rank, 0
+        if is_float:
+            value = float_order(value)
+        return 1 - null_rank, _Descending(value) if is_descending else value
+
+    return key
+
+
+def float_order(value: float) -> int:
+    """Return an integer that orders floats as the specification does.
+
+    -NaN < -Infinity < -value < -0 < 0 < value < Infinity < NaN; all NaNs of one sign are equal.
+    """
+    if math.isnan(value):
+        value = math.copysign(math.nan, value)
+    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF) - 1
+
+
+@total_ordering
+class _Descending:
+    """A value that compares the other way round."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and bool(self.value == other.value)
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def _type_of(schema: Schema | None, one: SortField) -> Type | None:
+    found = None if schema is None else schema.find_field(one.source_ids[0])
+    return None if found is None else found.field_type

@@ -1,0 +1,56 @@
+# Every target sets up what it needs; on a fresh machine `make demo` and `make test` are enough.
+
+PYTHON ?=
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests bench tools examples
+FRAZIL_FUZZ_SECONDS ?= 60
+export FRAZIL_FUZZ_SECONDS
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-spark demo check test test-all bench names fix lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv and install the locked packages; does nothing when they are there
+	@PYTHON="$(PYTHON)" tools/setup.sh dev
+
+setup-spark: setup ## Add the locked PySpark, about 450 MB, for what runs on Spark
+	@PYTHON="$(PYTHON)" tools/setup.sh spark
+	@tools/check_java.sh
+
+demo: setup ## Run examples/demo.py
+	@tools/check_java.sh --polite
+	@$(BIN)/python examples/demo.py
+
+check: setup ## Format, lint, types, layers, spelling, public names
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
+	$(BIN)/python tools/public_names.py --check
+
+test: setup ## Run every test that needs no JVM and is quick
+	$(BIN)/pytest -q -m "not slow and not spark and not interop"
+
+test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
+	$(BIN)/pytest -q
+
+bench: setup ## Run bench/*.py and keep each table in bench/results/
+	@tools/run_bench.sh $(BIN)/python
+
+names: setup ## Write public-names.txt anew
+	$(BIN)/python tools/public_names.py --write
+
+fix: setup ## Format, and apply the linter's safe fixes
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lock: setup ## Resolve requirements/*.lock anew, to the newest versions allowed
+	@tools/lock.sh $(BIN)/uv
+
+clean: ## Remove .venv and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Resolve pyproject.toml into hash-pinned locks that hold for Python 3.11 to 3.13 on every platform.
+# The locks name packages, versions and hashes only: where packages come from is each machine's own setting.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+uv=${1:-.venv/bin/uv}
+compile() {
+    local target=$1
+    shift
+    "$uv" pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-emit-find-links --no-header --output-file "$target" "$@"
+}
+
+compile requirements/dev.lock pyproject.toml --group build --group test --group check --group bench --group lock
+# Spark is apart because it is large and only few targets need it; versions shared with dev.lock are the same.
+compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock

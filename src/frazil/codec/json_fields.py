@@ -46,6 +46,16 @@ class JsonObject:
             raise self.fail(f"expected an object, found {_kind(value)}")
         self._values: dict[str, Any] = value
 
+    @property
+    def heading(self) -> str:
+        """The specification's heading that errors carry."""
+        return self._heading
+
+    @property
+    def error(self) -> type[CorruptTableError]:
+        """The class of errors about this object."""
+        return self._error
+
     def fail(self, reason: str, *, field: str | None = None) -> CorruptTableError:
         """Return (not raise) the error for this object, or for one of its fields."""
         place = self.path_of(field) if field is not None else (self.where or "the document")

@@ -1,0 +1,258 @@
+"""Schemas and types as JSON. Specification: "Schemas" (Appendix C).
+
+Read by everything that holds a schema: table and view metadata, manifests' headers, catalogs. Reading is
+strict about what the specification requires and keeps fields it does not know in `extra`, to be written back;
+writing gives the canonical form, in the reference's order of fields.
+
+A table may hold thousands of schemas of thousands of columns, so the common column (a primitive type, no
+default, no unknown fields) takes a short path, and type names are decoded once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.single_value_json import decode_json_value, encode_json_value
+from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidRequestError
+from frazil.spec.defaults import NULL_DEFAULT_TYPES, default_problem
+from frazil.spec.schema import INITIAL_SCHEMA_ID, MAX_NESTING_DEPTH, Schema
+from frazil.spec.types import (
+    DEFAULT_CRS,
+    DEFAULT_EDGE_ALGORITHM,
+    MAX_FIELD_ID,
+    SIMPLE_TYPES,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+)
+
+HEADING = "Schemas"
+
+_INT_MAX = 2**31 - 1
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)", re.ASCII | re.IGNORECASE)
+_FIXED = re.compile(r"fixed\s*\[\s*(\d{1,10})\s*\]", re.ASCII | re.IGNORECASE)
+_GEOMETRY = re.compile(r"geometry\s*(?:\(([^()]*)\))?", re.IGNORECASE)
+_GEOGRAPHY = re.compile(r"geography\s*(?:\(([^(),]*)(?:,([^(),]*))?\))?", re.IGNORECASE)
+_MAX_TYPE_CHARS = 1000
+_PLAIN_FIELDS = frozenset(("id", "name", "required", "type", "doc"))
+
+
+def decode_schema(obj: JsonObject) -> Schema:
+    """Read a schema from its JSON object."""
+    if obj.string("type") != "struct":
+        raise obj.fail(f"the type of a schema is struct, found {obj.raw('type')!r}", field="type")
+    schema_id = obj.int32("schema-id", INITIAL_SCHEMA_ID)
+    identifiers = tuple(dict.fromkeys(obj.int32s("identifier-field-ids", ())))
+    fields = _decode_fields(obj, depth=1)
+    try:
+        return Schema(fields, schema_id, identifiers, obj.extra())
+    except InvalidRequestError as error:
+        raise obj.fail(_reason(error)) from None
+
+
+def encode_schema(schema: Schema) -> dict[str, Any]:
+    """Return a schema as a JSON object."""
+    encoded: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        encoded["identifier-field-ids"] = list(schema.identifier_field_ids)
+    encoded["fields"] = [_encode_field(part) for part in schema.fields]
+    encoded.update(schema.extra)
+    return encoded
+
+
+def decode_type(
+    json_type: Any,
+    *,
+    where: str = "the type",
+    heading: str = HEADING,
+    error: type[CorruptTableError] = InvalidMetadataError,
+) -> Type:
+    """Read a type from its JSON form: text, or an object for a struct, list or map."""
+    holder = JsonObject({where: json_type}, heading=heading, error=error)
+    return _decode_type(holder, where, depth=0)
+
+
+def encode_type(kind: Type) -> Any:
+    """Return a type in its JSON form."""
+    if isinstance(kind, StructType):
+        return {"type": "struct", "fields": [_encode_field(part) for part in kind.fields]}
+    if isinstance(kind, ListType):
+        return {
+            "type": "list",
+            "element-id": kind.element_id,
+            "element": encode_type(kind.element_type),
+            "element-required": kind.element_required,
+        }
+    if isinstance(kind, MapType):
+        return {
+            "type": "map",
+            "key-id": kind.key_id,
+            "key": encode_type(kind.key_type),
+            "value-id": kind.value_id,
+            "value": encode_type(kind.value_type),
+            "value-required": kind.value_required,
+        }
+    # The parameters of geospatial types are always written out, as the specification's table shows them.
+    if isinstance(kind, GeometryType):
+        return f"geometry({kind.crs})"
+    if isinstance(kind, GeographyType):
+        return f"geography({kind.crs}, {kind.algorithm})"
+    return str(kind)
+
+
+def _encode_field(part: NestedField) -> dict[str, Any]:
+    encoded: dict[str, Any] = {
+        "id": part.field_id,
+        "name": part.name,
+        "required": part.required,
+        "type": encode_type(part.field_type),
+    }
+    if part.doc is not None:
+        encoded["doc"] = part.doc
+    if part.initial_default is not None:
+        encoded["initial-default"] = encode_json_value(part.initial_default, part.field_type)
+    if part.write_default is not None:
+        encoded["write-default"] = encode_json_value(part.write_default, part.field_type)
+    encoded.update(part.extra)
+    return encoded
+
+
+def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
+    if depth > MAX_NESTING_DEPTH:
+        raise owner.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels")
+    fields = []
+    for at, value in enumerate(owner.list("fields")):
+        part = _plain_field(value)
+        if part is None:
+            where = f"{owner.path_of('fields')}[{at}]"
+            part = _decode_field(JsonObject(value, where=where, heading=owner.heading, error=owner.error), depth)
+        fields.append(part)
+    return tuple(fields)
+
+
+def _plain_field(value: Any) -> NestedField | None:
+    """Return a column of a simple type without defaults or unknown fields; None for all others, broken ones too."""
+    if type(value) is not dict or not _PLAIN_FIELDS.issuperset(value):
+        return None
+    json_type = value.get("type")
+    kind = SIMPLE_TYPES.get(json_type) if type(json_type) is str else None
+    field_id, name, required, doc = value.get("id"), value.get("name"), value.get("required"), value.get("doc")
+    if (
+        kind is None
+        or type(field_id) is not int
+        or not 0 <= field_id <= MAX_FIELD_ID
+        or type(name) is not str
+        or type(required) is not bool
+        or (doc is not None and type(doc) is not str)
+        or (required and type(kind) is UnknownType)
+    ):
+        return None
+    return NestedField(field_id, name, kind, required, doc)
+
+
+def _decode_field(obj: JsonObject, depth: int) -> NestedField:
+    field_id = _decode_field_id(obj, "id")
+    name = obj.string("name")
+    kind = _decode_type(obj, "type", depth)
+    required = obj.boolean("required")
+    if required:
+        _check_may_be_required(obj, kind, name)
+    doc = obj.string("doc", None)
+    initial_default = _decode_default(obj, "initial-default", kind)
+    write_default = _decode_default(obj, "write-default", kind)
+    return NestedField(field_id, name, kind, required, doc, initial_default, write_default, obj.extra())
+
+
+def _decode_field_id(obj: JsonObject, field: str) -> int:
+    field_id: int = obj.int32(field)
+    if not 0 <= field_id <= MAX_FIELD_ID:
+        reason = "ids are not negative" if field_id < 0 else f"ids above {MAX_FIELD_ID} are for metadata columns"
+        raise obj.fail(f"{field_id} cannot be the id of a table's field: {reason}", field=field)
+    return field_id
+
+
+def _check_may_be_required(obj: JsonObject, kind: Type, name: str) -> None:
+    if isinstance(kind, UnknownType):
+        raise obj.fail(f"{name!r} has the type unknown and is required; fields of type unknown are optional")
+
+
+def _decode_default(obj: JsonObject, field: str, kind: Type) -> Any:
+    json_value = obj.raw(field)
+    if json_value is None:
+        return None
+    if isinstance(kind, NULL_DEFAULT_TYPES):
+        raise obj.fail(f"fields of type {kind} must default to null", field=field)
+    value = decode_json_value(json_value, kind, where=obj.path_of(field), heading=obj.heading, error=obj.error)
+    problem = default_problem(value, kind)
+    if problem is not None:
+        raise obj.fail(problem, field=field)
+    return value
+
+
+def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
+    json_type = owner.raw(field)
+    if isinstance(json_type, str):
+        try:
+            return decode_type_name(json_type)
+        except InvalidRequestError as error:
+            raise owner.fail(_reason(error), field=field) from None
+    obj = owner.object(field)
+    form = obj.string("type")
+    if depth >= MAX_NESTING_DEPTH:
+        raise obj.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels")
+    if form == "struct":
+        return StructType(_decode_fields(obj, depth + 1))
+    if form == "list":
+        element = _decode_type(obj, "element", depth + 1)
+        required = obj.boolean("element-required")
+        if required:
+            _check_may_be_required(obj, element, "element")
+        return ListType(_decode_field_id(obj, "element-id"), element, required)
+    if form == "map":
+        key, value = _decode_type(obj, "key", depth + 1), _decode_type(obj, "value", depth + 1)
+        required = obj.boolean("value-required")
+        _check_may_be_required(obj, key, "key")
+        if required:
+            _check_may_be_required(obj, value, "value")
+        return MapType(_decode_field_id(obj, "key-id"), key, _decode_field_id(obj, "value-id"), value, required)
+    raise obj.fail(f"expected struct, list or map, found {form[:80]!r}", field="type")
+
+
+@lru_cache(maxsize=4096)
+def decode_type_name(text: str) -> Type:
+    """Return the type without fields that a JSON type string names, such as `decimal(9, 2)`.
+
+    White space around parameters and any case of the name are accepted, as the reference does.
+    """
+    simple = SIMPLE_TYPES.get(text) or SIMPLE_TYPES.get(text.lower())
+    if simple is not None:
+        return simple
+    if len(text) <= _MAX_TYPE_CHARS:
+        if match := _DECIMAL.fullmatch(text):
+            return DecimalType(int(match[1]), int(match[2]))
+        if (match := _FIXED.fullmatch(text)) and int(match[1]) <= _INT_MAX:
+            return FixedType(int(match[1]))
+        if match := _GEOMETRY.fullmatch(text):
+            return GeometryType(DEFAULT_CRS if match[1] is None else match[1].strip())
+        if match := _GEOGRAPHY.fullmatch(text):
+            crs = DEFAULT_CRS if match[1] is None else match[1].strip()
+            algorithm: Any = DEFAULT_EDGE_ALGORITHM if match[2] is None else match[2].strip().lower()
+            return GeographyType(crs, algorithm)
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    raise InvalidRequestError(f"Cannot read the type {shown!r}: no such type")
+
+
+def _reason(error: InvalidRequestError) -> str:
+    """Return an error's words as the reason inside another error."""
+    message = error.message.removeprefix("Cannot make the schema: ").removeprefix("Cannot use the schema: ")
+    return message[:1].lower() + message[1:] if message.startswith("Cannot ") else message

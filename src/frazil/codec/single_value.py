@@ -1,0 +1,323 @@
+"""Single values as bytes. Specification: "Binary single-value serialization" and "Bound serialization".
+
+Lower and upper bounds in manifests and partition summaries in manifest lists take this form. A column's type may
+have been promoted after its bounds were written; the bytes are then those of the older type, which their length
+tells ("Schema Evolution", the table of bound lengths), and decoding gives a value of the current type.
+
+`encode_value` and `decode_value` are for values; `encode_bound` and `decode_bound` for bounds, which differ for
+geometry, geography and variant (handed through as bytes here: their form is not a value of the type), for fixed
+(older writers shortened the bounds of long values) and for unknown (whose columns have no bounds).
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError
+from frazil.spec import iso8601
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+HEADING = "Binary single-value serialization"
+
+Decoder: TypeAlias = Callable[[bytes], Any]
+Encoder: TypeAlias = Callable[[Any], bytes]
+
+_INT32 = struct.Struct("<i")
+_INT64 = struct.Struct("<q")
+_FLOAT32 = struct.Struct("<f")
+_FLOAT64 = struct.Struct("<d")
+_RAW_BOUND_TYPES = (GeometryType, GeographyType, VariantType)
+
+
+def encode_value(value: Any, kind: Type) -> bytes:
+    """Return a value of a type as bytes."""
+    return value_encoder(kind)(value)
+
+
+def decode_value(data: bytes, kind: Type) -> Any:
+    """Return the value of a type that bytes stand for; bytes of a type it was promoted from are converted."""
+    return value_decoder(kind)(data)
+
+
+def encode_bound(value: Any, kind: Type) -> bytes:
+    """Return a lower or upper bound as bytes; bounds of geometry, geography and variant are bytes already."""
+    if isinstance(kind, _RAW_BOUND_TYPES):
+        return _encode_bytes(value, kind)
+    return value_encoder(kind)(value)
+
+
+def decode_bound(data: bytes, kind: Type) -> Any:
+    """Return the lower or upper bound that bytes stand for; None for a column of type unknown.
+
+    Bounds of geometry, geography and variant are returned as their bytes.
+    """
+    return bound_decoder(kind)(data)
+
+
+def value_encoder(kind: Type) -> Encoder:
+    """Return the function that turns values of a type into bytes."""
+    make = _ENCODERS.get(type(kind))
+    if make is None:
+        raise InvalidRequestError(f"Cannot encode a single value of type {kind}: the type has no binary form")
+    return make(kind)
+
+
+def value_decoder(kind: Type) -> Decoder:
+    """Return the function that turns bytes into values of a type."""
+    make = _DECODERS.get(type(kind))
+    if make is None:
+        raise InvalidRequestError(f"Cannot decode a single value of type {kind}: the type has no binary form")
+    return make(kind)
+
+
+def bound_decoder(kind: Type) -> Decoder:
+    """Return the function that turns bytes into bounds of a type."""
+    if isinstance(kind, _RAW_BOUND_TYPES):
+        return bytes
+    if isinstance(kind, UnknownType):
+        return lambda data: None
+    if isinstance(kind, FixedType):
+        return lambda data: _decode_fixed_bound(data, kind)
+    return value_decoder(kind)
+
+
+# --- encoding
+
+
+def _pack_integer(packer: struct.Struct, kind: Type) -> Encoder:
+    def encode(value: Any) -> bytes:
+        if type(value) is not int:
+            raise _mismatch(value, kind, "expected an integer")
+        try:
+            return packer.pack(value)
+        except struct.error:
+            raise _mismatch(value, kind, f"it does not fit {packer.size * 8} bits") from None
+
+    return encode
+
+
+def _pack_floating(packer: struct.Struct, kind: Type) -> Encoder:
+    def encode(value: Any) -> bytes:
+        if not isinstance(value, float):
+            raise _mismatch(value, kind, "expected a float")
+        try:
+            return packer.pack(value)
+        except OverflowError:
+            raise _mismatch(value, kind, "it is out of range") from None
+
+    return encode
+
+
+def _encode_boolean(value: Any, kind: Type) -> bytes:
+    if not isinstance(value, bool):
+        raise _mismatch(value, kind, "expected True or False")
+    return b"\x01" if value else b"\x00"
+
+
+def _encode_string(value: Any, kind: Type) -> bytes:
+    if not isinstance(value, str):
+        raise _mismatch(value, kind, "expected text")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise _mismatch(value, kind, "it holds a lone surrogate, which UTF-8 cannot encode") from None
+
+
+def _encode_uuid(value: Any, kind: Type) -> bytes:
+    if not isinstance(value, uuid.UUID):
+        raise _mismatch(value, kind, "expected a UUID")
+    return value.bytes
+
+
+def _encode_bytes(value: Any, kind: Type) -> bytes:
+    if not isinstance(value, bytes):
+        raise _mismatch(value, kind, "expected bytes")
+    if isinstance(kind, FixedType) and len(value) != kind.length:
+        raise _mismatch(value, kind, f"it has {len(value)} bytes")
+    return value
+
+
+def _encode_decimal(value: Any, kind: DecimalType) -> bytes:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise _mismatch(value, kind, "expected a finite Decimal")
+    sign, digits, exponent = value.as_tuple()
+    if -int(exponent) != kind.scale:
+        raise _mismatch(value, kind, f"its scale is {-int(exponent)}")
+    if len(digits) > kind.precision:
+        raise _mismatch(value, kind, f"it has {len(digits)} digits")
+    unscaled = int("".join(map(str, digits)))
+    return encode_unscaled(-unscaled if sign else unscaled)
+
+
+def encode_unscaled(unscaled: int) -> bytes:
+    """Return an integer as the fewest bytes of big-endian two's complement."""
+    magnitude = unscaled if unscaled >= 0 else ~unscaled
+    return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _mismatch(value: Any, kind: Type, reason: str) -> SchemaMismatchError:
+    text = repr(value[:40] if isinstance(value, str | bytes) else value) if not _is_huge(value) else "a huge integer"
+    return SchemaMismatchError(f"Cannot encode {text[:100]} as {kind}: {reason}")
+
+
+def _is_huge(value: Any) -> bool:
+    return isinstance(value, int) and value.bit_length() > 256
+
+
+_ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
+    BooleanType: lambda kind: lambda value: _encode_boolean(value, kind),
+    IntType: lambda kind: _pack_integer(_INT32, kind),
+    DateType: lambda kind: _pack_integer(_INT32, kind),
+    LongType: lambda kind: _pack_integer(_INT64, kind),
+    TimeType: lambda kind: _pack_integer(_INT64, kind),
+    TimestampType: lambda kind: _pack_integer(_INT64, kind),
+    TimestamptzType: lambda kind: _pack_integer(_INT64, kind),
+    TimestampNsType: lambda kind: _pack_integer(_INT64, kind),
+    TimestamptzNsType: lambda kind: _pack_integer(_INT64, kind),
+    FloatType: lambda kind: _pack_floating(_FLOAT32, kind),
+    DoubleType: lambda kind: _pack_floating(_FLOAT64, kind),
+    DecimalType: lambda kind: lambda value: _encode_decimal(value, kind),
+    StringType: lambda kind: lambda value: _encode_string(value, kind),
+    UuidType: lambda kind: lambda value: _encode_uuid(value, kind),
+    FixedType: lambda kind: lambda value: _encode_bytes(value, kind),
+    BinaryType: lambda kind: lambda value: _encode_bytes(value, kind),
+    GeometryType: lambda kind: lambda value: _encode_bytes(value, kind),
+    GeographyType: lambda kind: lambda value: _encode_bytes(value, kind),
+}
+
+
+# --- decoding
+
+
+def _corrupt(data: bytes, kind: Type, reason: str) -> InvalidManifestError:
+    shown = data[:24].hex() + ("..." if len(data) > 24 else "")
+    return InvalidManifestError(f"Cannot decode 0x{shown} as {kind}: {reason}", heading=HEADING)
+
+
+def _wrong_length(data: bytes, kind: Type, expected: str) -> InvalidManifestError:
+    return _corrupt(data, kind, f"expected {expected} bytes, found {len(data)}")
+
+
+def _unpack(packer: struct.Struct, kind: Type) -> Decoder:
+    size, unpack = packer.size, packer.unpack
+
+    def decode(data: bytes) -> Any:
+        if len(data) != size:
+            raise _wrong_length(data, kind, str(size))
+        return unpack(data)[0]
+
+    return decode
+
+
+def _unpack_promoted(packer: struct.Struct, older: struct.Struct, kind: Type, factor: int = 1) -> Decoder:
+    """Decode the type's own 8 bytes, or 4 bytes of the type it was promoted from, times a factor."""
+
+    def decode(data: bytes) -> Any:
+        if len(data) == 8:
+            return packer.unpack(data)[0]
+        if len(data) != 4:
+            raise _wrong_length(data, kind, "8 (or 4, from before a promotion)")
+        value = older.unpack(data)[0]
+        if factor == 1:
+            return value
+        promoted = value * factor
+        if not LongType.MIN <= promoted <= LongType.MAX:
+            raise _corrupt(data, kind, f"the date {iso8601.format_date(value)} is out of its range")
+        return promoted
+
+    return decode
+
+
+def _decode_boolean(data: bytes, kind: Type) -> bool:
+    if len(data) != 1:
+        raise _wrong_length(data, kind, "1")
+    return data[0] != 0
+
+
+def _decode_string(data: bytes, kind: Type) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise _corrupt(data, kind, f"the bytes are not UTF-8 at offset {error.start}") from None
+
+
+def _decode_uuid(data: bytes, kind: Type) -> uuid.UUID:
+    if len(data) != 16:
+        raise _wrong_length(data, kind, "16")
+    return uuid.UUID(bytes=bytes(data))
+
+
+def _decode_fixed(data: bytes, kind: FixedType) -> bytes:
+    if len(data) != kind.length:
+        raise _wrong_length(data, kind, str(kind.length))
+    return bytes(data)
+
+
+def _decode_fixed_bound(data: bytes, kind: FixedType) -> bytes:
+    if len(data) > kind.length:
+        raise _wrong_length(data, kind, f"at most {kind.length}")
+    return bytes(data)
+
+
+def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
+    if len(data) == 0:
+        raise _wrong_length(data, kind, "at least 1")
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if not -_POWERS_OF_TEN[kind.precision] < unscaled < _POWERS_OF_TEN[kind.precision]:
+        raise _corrupt(data, kind, f"the value has more than {kind.precision} digits")
+    return decimal_of(unscaled, kind.scale)
+
+
+def decimal_of(unscaled: int, scale: int) -> Decimal:
+    """Return the decimal of an unscaled value and a scale, exactly, whatever the decimal context."""
+    return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+_POWERS_OF_TEN = [10**power for power in range(39)]
+
+_DECODERS: dict[type[Type], Callable[[Any], Decoder]] = {
+    BooleanType: lambda kind: lambda data: _decode_boolean(data, kind),
+    IntType: lambda kind: _unpack(_INT32, kind),
+    DateType: lambda kind: _unpack(_INT32, kind),
+    LongType: lambda kind: _unpack_promoted(_INT64, _INT32, kind),
+    TimeType: lambda kind: _unpack(_INT64, kind),
+    TimestampType: lambda kind: _unpack_promoted(_INT64, _INT32, kind, iso8601.MICROS_PER_DAY),
+    TimestamptzType: lambda kind: _unpack(_INT64, kind),
+    TimestampNsType: lambda kind: _unpack_promoted(_INT64, _INT32, kind, iso8601.NANOS_PER_DAY),
+    TimestamptzNsType: lambda kind: _unpack(_INT64, kind),
+    FloatType: lambda kind: _unpack(_FLOAT32, kind),
+    DoubleType: lambda kind: _unpack_promoted(_FLOAT64, _FLOAT32, kind),
+    DecimalType: lambda kind: lambda data: _decode_decimal(data, kind),
+    StringType: lambda kind: lambda data: _decode_string(data, kind),
+    UuidType: lambda kind: lambda data: _decode_uuid(data, kind),
+    FixedType: lambda kind: lambda data: _decode_fixed(data, kind),
+    BinaryType: lambda kind: bytes,
+    GeometryType: lambda kind: bytes,
+    GeographyType: lambda kind: bytes,
+}

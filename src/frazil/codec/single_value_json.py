@@ -1,0 +1,448 @@
+"""Single values as JSON. Specification: "JSON single-value serialization" (Appendix D).
+
+Default values in schemas take this form (`codec/schema_json.py`). Values on the Python side are the internal
+ones of `spec/types.py`; values on the JSON side are what a JSON parser gives. Writing follows the canonical
+forms: fractions of a second without trailing zeros, hexadecimal and uuids in lower case, UTC as `+00:00`.
+
+Numbers that JSON cannot hold (NaN and the infinities) are refused both ways: JSON encoders turn them into
+null or text without a word, which would change the default.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable, Hashable
+from decimal import Decimal
+from typing import Any
+
+from frazil.errors import CorruptTableError, InvalidMetadataError, SchemaMismatchError, UnsupportedError
+from frazil.spec import iso8601
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+
+HEADING = "JSON single-value serialization"
+
+_DECIMAL_TEXT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_MAX_DECIMAL_CHARS = 128
+_UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_HEX_TEXT = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
+
+
+class _Refused(Exception):
+    """Why a value does not fit its type; turned into the caller's error at the door of this module."""
+
+
+def decode_json_value(
+    json_value: Any,
+    kind: Type,
+    *,
+    where: str = "the value",
+    heading: str = HEADING,
+    error: type[CorruptTableError] = InvalidMetadataError,
+) -> Any:
+    """Return the value that a JSON single value of a type stands for; JSON null is None."""
+    try:
+        return _decode(json_value, kind)
+    except _Refused as refusal:
+        raise error(f"Cannot read {where}: {refusal}", heading=heading) from None
+
+
+def encode_json_value(value: Any, kind: Type) -> Any:
+    """Return a value of a type as a JSON single value; None is JSON null."""
+    try:
+        return _encode(value, kind)
+    except _Refused as refusal:
+        raise SchemaMismatchError(f"Cannot write {_shown(value)} as a JSON value: {refusal}") from None
+
+
+def _decode(json_value: Any, kind: Type) -> Any:
+    if json_value is None:
+        return None
+    decoder = _DECODERS.get(type(kind))
+    if decoder is None:
+        raise _no_form(kind)
+    return decoder(json_value, kind)
+
+
+def _encode(value: Any, kind: Type) -> Any:
+    if value is None:
+        return None
+    encoder = _ENCODERS.get(type(kind))
+    if encoder is None:
+        raise _no_form(kind)
+    return encoder(value, kind)
+
+
+def _no_form(kind: Type) -> Exception:
+    if isinstance(kind, UnknownType):
+        return _Refused("a value of type unknown is always null")
+    return UnsupportedError(f"Cannot convert a {kind} value between Python and JSON: only null is supported")
+
+
+def _unexpected(expected: str, found: Any) -> _Refused:
+    return _Refused(f"expected {expected}, found {_shown(found)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a very large integer"
+    text = repr(value[:80] if isinstance(value, str | bytes | list) else value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _text(json_value: Any, kind: Type) -> str:
+    if not isinstance(json_value, str):
+        raise _unexpected(f"text for {kind}", json_value)
+    return json_value
+
+
+# --- booleans and numbers
+
+
+def _decode_boolean(json_value: Any, kind: Type) -> bool:
+    if not isinstance(json_value, bool):
+        raise _unexpected("true or false", json_value)
+    return json_value
+
+
+def _decode_integer(json_value: Any, kind: Type) -> int:
+    if not isinstance(json_value, int) or isinstance(json_value, bool):
+        raise _unexpected(f"an integer for {kind}", json_value)
+    bits = 32 if isinstance(kind, IntType) else 64
+    if not -(1 << (bits - 1)) <= json_value < 1 << (bits - 1):
+        raise _Refused(f"{_shown(json_value)} does not fit the {bits} bits of {kind}")
+    return json_value
+
+
+def _decode_floating(json_value: Any, kind: Type) -> float:
+    if not isinstance(json_value, int | float) or isinstance(json_value, bool):
+        raise _unexpected(f"a number for {kind}", json_value)
+    try:
+        number = float(json_value)
+        if isinstance(kind, FloatType):
+            number = _round_to_float32(number)
+    except OverflowError:
+        raise _Refused(f"{_shown(json_value)} is out of the range of {kind}") from None
+    if not math.isfinite(number):
+        raise _Refused(f"{number} is not a JSON number")
+    return number
+
+
+def _encode_floating(value: Any, kind: Type) -> float:
+    number = _decode_floating(value, kind)
+    if isinstance(kind, FloatType):
+        # The shortest decimal that reads back as the same 32-bit number.
+        for digits in range(6, 9):
+            short = float(f"{number:.{digits}g}")
+            if abs(short) <= 3.4028234663852886e38 and _round_to_float32(short) == number:
+                return short
+    return number
+
+
+def _round_to_float32(number: float) -> float:
+    rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return rounded
+
+
+def _decode_decimal(json_value: Any, kind: Type) -> Decimal:
+    assert isinstance(kind, DecimalType)
+    text = _text(json_value, kind)
+    if len(text) > _MAX_DECIMAL_CHARS or _DECIMAL_TEXT.fullmatch(text) is None:
+        raise _unexpected(f"a decimal such as {_decimal_example(kind)} for {kind}", text)
+    return _checked_decimal(Decimal(text), kind)
+
+
+def _checked_decimal(value: Any, kind: DecimalType) -> Decimal:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise _unexpected(f"a decimal for {kind}", value)
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if -exponent != kind.scale:
+        raise _Refused(f"{_shown(value)} has the scale {-exponent}, not the scale {kind.scale} of {kind}")
+    if len(digits) > kind.precision and any(digits[: len(digits) - kind.precision]):
+        raise _Refused(f"{_shown(value)} has more than the {kind.precision} digits of {kind}")
+    if not any(digits):
+        return Decimal((0, (0,), exponent))  # no negative zero
+    return Decimal((sign, digits, exponent))
+
+
+def _encode_decimal(value: Any, kind: Type) -> str:
+    assert isinstance(kind, DecimalType)
+    return format(_checked_decimal(value, kind), "f")
+
+
+def _decimal_example(kind: DecimalType) -> str:
+    return "14" if kind.scale == 0 else f"14.{'2'.ljust(kind.scale, '0')}"
+
+
+# --- dates and times
+
+
+def _decode_date(json_value: Any, kind: Type) -> int:
+    days = iso8601.parse_date(_text(json_value, kind))
+    if days is None:
+        raise _unexpected("a date such as 2017-11-16", json_value)
+    return _fitting(days, 32, json_value, kind)
+
+
+def _decode_time(json_value: Any, kind: Type) -> int:
+    nanos = iso8601.parse_time(_text(json_value, kind))
+    if nanos is None:
+        raise _unexpected("a time such as 22:31:08.123456", json_value)
+    return _to_micros(nanos, json_value, kind)
+
+
+def _decode_timestamp(json_value: Any, kind: Type) -> int:
+    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType)
+    parsed = iso8601.parse_timestamp(_text(json_value, kind), needs_t=True)
+    if parsed is None:
+        example = f"2017-11-16T22:31:08.123456{'+00:00' if has_zone else ''}"
+        raise _unexpected(f"a {kind} such as {example}", json_value)
+    nanos, offset = parsed
+    if has_zone and offset != 0:
+        raise _Refused(f"the zone offset of a {kind} must be +00:00, found {_shown(json_value)}")
+    if not has_zone and offset is not None:
+        raise _Refused(f"a {kind} must not have a zone offset, found {_shown(json_value)}")
+    value = nanos if _is_nanos(kind) else _to_micros(nanos, json_value, kind)
+    return _fitting(value, 64, json_value, kind)
+
+
+def _is_nanos(kind: Type) -> bool:
+    return isinstance(kind, TimestampNsType | TimestamptzNsType)
+
+
+def _to_micros(nanos: int, shown: Any, kind: Type) -> int:
+    micros, rest = divmod(nanos, 1000)
+    if rest != 0:
+        raise _Refused(f"{_shown(shown)} is finer than the microseconds of {kind}")
+    return micros
+
+
+def _fitting(value: int, bits: int, shown: Any, kind: Type) -> int:
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise _Refused(f"{_shown(shown)} is out of the range of {kind}")
+    return value
+
+
+def _encode_date(value: Any, kind: Type) -> str:
+    return iso8601.format_date(_whole(value, 32, kind))
+
+
+def _encode_time(value: Any, kind: Type) -> str:
+    micros = _whole(value, 64, kind)
+    if not 0 <= micros < iso8601.MICROS_PER_DAY:
+        raise _Refused(f"{micros} microseconds are not a time of day")
+    return iso8601.format_time(micros * 1000)
+
+
+def _encode_timestamp(value: Any, kind: Type) -> str:
+    ticks = _whole(value, 64, kind)
+    text = iso8601.format_timestamp(ticks if _is_nanos(kind) else ticks * 1000)
+    return f"{text}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNsType) else text
+
+
+def _whole(value: Any, bits: int, kind: Type) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _unexpected(f"an integer for {kind}", value)
+    return _fitting(value, bits, value, kind)
+
+
+# --- text and bytes
+
+
+def _decode_string(json_value: Any, kind: Type) -> str:
+    text = _text(json_value, kind)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Refused("the text holds a lone surrogate, which UTF-8 cannot encode") from None
+    return text
+
+
+def _decode_uuid(json_value: Any, kind: Type) -> uuid.UUID:
+    text = _text(json_value, kind)
+    if _UUID_TEXT.fullmatch(text) is None:
+        raise _unexpected("a uuid such as f79c3e09-677c-4bbd-a479-3f349cb785e7", text)
+    return uuid.UUID(text)
+
+
+def _encode_uuid(value: Any, kind: Type) -> str:
+    if not isinstance(value, uuid.UUID):
+        raise _unexpected("a UUID", value)
+    return str(value)
+
+
+def _decode_bytes(json_value: Any, kind: Type) -> bytes:
+    text = _text(json_value, kind)
+    if isinstance(kind, FixedType) and len(text) != 2 * kind.length:
+        raise _Refused(f"expected {2 * kind.length} hexadecimal digits for {kind}, found {len(text)} characters")
+    if _HEX_TEXT.fullmatch(text) is None:
+        raise _unexpected("an even number of hexadecimal digits", text)
+    return bytes.fromhex(text)
+
+
+def _encode_bytes(value: Any, kind: Type) -> str:
+    if not isinstance(value, bytes):
+        raise _unexpected(f"bytes for {kind}", value)
+    if isinstance(kind, FixedType) and len(value) != kind.length:
+        raise _Refused(f"expected {kind.length} bytes for {kind}, found {len(value)}")
+    return value.hex()
+
+
+# --- nested values
+
+
+def _decode_struct(json_value: Any, kind: Type) -> dict[str, Any]:
+    assert isinstance(kind, StructType)
+    if not isinstance(json_value, dict):
+        raise _unexpected("an object by field id", json_value)
+    by_id = {str(part.field_id): part for part in kind.fields}
+    for key in json_value:
+        if key not in by_id:
+            raise _Refused(f"the struct has no field with the id {_shown(key)}")
+    # Only the fields given: a struct default leaves fields out, and their own defaults then count.
+    return FrozenMap(
+        (part.name, _decode(json_value[key], part.field_type)) for key, part in by_id.items() if key in json_value
+    )
+
+
+def _encode_struct(value: Any, kind: Type) -> dict[str, Any]:
+    assert isinstance(kind, StructType)
+    if not isinstance(value, dict):
+        raise _unexpected("a dict by field name", value)
+    names = {part.name for part in kind.fields}
+    for name in value:
+        if name not in names:
+            raise _Refused(f"the struct has no field named {_shown(name)}")
+    present = (part for part in kind.fields if value.get(part.name) is not None)
+    return {str(part.field_id): _encode(value[part.name], part.field_type) for part in present}
+
+
+def _decode_list(json_value: Any, kind: Type) -> list[Any]:
+    assert isinstance(kind, ListType)
+    if not isinstance(json_value, list):
+        raise _unexpected("a list", json_value)
+    if kind.element_required and any(one is None for one in json_value):
+        raise _Refused("a null element in a list of required elements")
+    return [_decode(one, kind.element_type) for one in json_value]
+
+
+def _encode_list(value: Any, kind: Type) -> list[Any]:
+    assert isinstance(kind, ListType)
+    if not isinstance(value, list | tuple):
+        raise _unexpected("a list", value)
+    if kind.element_required and any(one is None for one in value):
+        raise _Refused("a null element in a list of required elements")
+    return [_encode(one, kind.element_type) for one in value]
+
+
+def _decode_map(json_value: Any, kind: Type) -> dict[Any, Any]:
+    assert isinstance(kind, MapType)
+    keys, values = (json_value.get("keys"), json_value.get("values")) if isinstance(json_value, dict) else (None, None)
+    if not isinstance(keys, list) or not isinstance(values, list):
+        raise _unexpected("an object of keys and values", json_value)
+    if len(keys) != len(values):
+        raise _Refused(f"a map with {len(keys)} keys and {len(values)} values")
+    pairs: dict[Any, Any] = {}
+    for json_key, json_one in zip(keys, values, strict=True):
+        _check_pair(json_key, json_one, kind)
+        key = hashable(_decode(json_key, kind.key_type))
+        if key in pairs:
+            raise _Refused(f"the key {_shown(json_key)} occurs twice")
+        pairs[key] = _decode(json_one, kind.value_type)
+    return FrozenMap(pairs)
+
+
+def _encode_map(value: Any, kind: Type) -> dict[str, Any]:
+    assert isinstance(kind, MapType)
+    if not isinstance(value, dict):
+        raise _unexpected("a dict", value)
+    for key, one in value.items():
+        _check_pair(key, one, kind)
+    return {
+        "keys": [_encode(key, kind.key_type) for key in value],
+        "values": [_encode(one, kind.value_type) for one in value.values()],
+    }
+
+
+def _check_pair(key: Any, value: Any, kind: MapType) -> None:
+    if key is None:
+        raise _Refused("a null key in a map")
+    if value is None and kind.value_required:
+        raise _Refused("a null value in a map of required values")
+
+
+def hashable(value: Any) -> Hashable:
+    """Return a value in a form that can be a map's key: lists as tuples, dicts frozen."""
+    if isinstance(value, list | tuple):
+        return tuple(hashable(one) for one in value)
+    if isinstance(value, dict):
+        return FrozenMap((key, hashable(one)) for key, one in value.items())
+    return value  # type: ignore[no-any-return]
+
+
+_DECODERS: dict[type[Type], Callable[[Any, Any], Any]] = {
+    BooleanType: _decode_boolean,
+    IntType: _decode_integer,
+    LongType: _decode_integer,
+    FloatType: _decode_floating,
+    DoubleType: _decode_floating,
+    DecimalType: _decode_decimal,
+    DateType: _decode_date,
+    TimeType: _decode_time,
+    TimestampType: _decode_timestamp,
+    TimestamptzType: _decode_timestamp,
+    TimestampNsType: _decode_timestamp,
+    TimestamptzNsType: _decode_timestamp,
+    StringType: _decode_string,
+    UuidType: _decode_uuid,
+    FixedType: _decode_bytes,
+    BinaryType: _decode_bytes,
+    StructType: _decode_struct,
+    ListType: _decode_list,
+    MapType: _decode_map,
+}
+
+_ENCODERS: dict[type[Type], Callable[[Any, Any], Any]] = {
+    **_DECODERS,  # booleans, integers and text are the same on both sides
+    FloatType: _encode_floating,
+    DoubleType: _encode_floating,
+    DecimalType: _encode_decimal,
+    DateType: _encode_date,
+    TimeType: _encode_time,
+    TimestampType: _encode_timestamp,
+    TimestamptzType: _encode_timestamp,
+    TimestampNsType: _encode_timestamp,
+    TimestamptzNsType: _encode_timestamp,
+    UuidType: _encode_uuid,
+    FixedType: _encode_bytes,
+    BinaryType: _encode_bytes,
+    StructType: _encode_struct,
+    ListType: _encode_list,
+    MapType: _encode_map,
+}

@@ -1,0 +1,128 @@
+"""Default values of fields: which are allowed, and what they amount to. Specification: "Default values".
+
+A field has an `initial_default`, for rows written before the field existed, and a `write_default`, for rows
+whose writer leaves the field out. The default of a struct is null or `{}`: the values of its fields come from
+the fields' own defaults, and `effective_default` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec.schema import Schema, walk_fields
+from frazil.spec.types import (
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+    VariantType,
+)
+
+DEFAULTS_MIN_FORMAT_VERSION = 3
+"""The first format version in which fields may have a default that is not null."""
+
+NULL_DEFAULT_TYPES: tuple[type[Type], ...] = (UnknownType, VariantType, GeometryType, GeographyType)
+"""Types whose fields must default to null."""
+
+DefaultKind: TypeAlias = Literal["initial", "write"]
+
+
+def check_defaults(field: NestedField) -> None:
+    """Refuse a field whose defaults the specification does not allow; fields below it are not looked at."""
+    for name, value in (("initial-default", field.initial_default), ("write-default", field.write_default)):
+        reason = default_problem(value, field.field_type)
+        if reason is not None:
+            raise InvalidRequestError(f"Cannot set the {name} of {field.name!r}: {reason}")
+
+
+def default_problem(value: Any, kind: Type) -> str | None:
+    """Return why a value cannot be the default of a field of a type, or None where it can."""
+    if value is None:
+        return None
+    if isinstance(kind, NULL_DEFAULT_TYPES):
+        return f"fields of type {kind} must default to null"
+    if isinstance(kind, StructType):
+        if not isinstance(value, Mapping):
+            return "the default of a struct is null or {}"
+        if len(value) > 0:
+            return "the default of a struct is null or {}; values belong in the defaults of its fields"
+    if isinstance(kind, ListType) and not isinstance(value, list | tuple):
+        return "the default of a list is a list"
+    if isinstance(kind, MapType) and not isinstance(value, Mapping):
+        return "the default of a map is a map"
+    return None
+
+
+def effective_default(field: NestedField, kind: DefaultKind) -> Any:
+    """Return the value a missing field has: its default, with a struct's fields filled in from theirs.
+
+    A required field without a write default has no value to give, and is refused.
+    """
+    default = field.initial_default if kind == "initial" else field.write_default
+    if default is None:
+        if field.required and kind == "write":
+            raise SchemaMismatchError(
+                f"Cannot write {field.name!r}: the field is required, it has no write-default, and no value was given"
+            )
+        return None
+    if isinstance(field.field_type, StructType):
+        return fill_defaults({}, field.field_type, kind)
+    return default
+
+
+def fill_defaults(value: Mapping[str, Any], struct: StructType, kind: DefaultKind) -> dict[str, Any]:
+    """Return a struct's value with the fields it lacks set from their defaults, at every level.
+
+    A field that is present and null stays null: only what is missing is filled.
+    """
+    filled: dict[str, Any] = {}
+    for part in struct.fields:
+        if part.name not in value:
+            filled[part.name] = effective_default(part, kind)
+            continue
+        one = value[part.name]
+        if isinstance(part.field_type, StructType) and isinstance(one, Mapping):
+            one = fill_defaults(one, part.field_type, kind)
+        filled[part.name] = one
+    return filled
+
+
+def min_format_version_of(schema: Schema) -> int:
+    """Return the lowest format version that allows a schema's types and defaults."""
+    return max((version for version, _ in _version_needs(schema)), default=1)
+
+
+def version_problems(schema: Schema, format_version: int) -> list[str]:
+    """Return what in a schema a format version does not allow, one sentence for each field, by field id.
+
+    A write default alone is allowed in every version, as in the reference: readers never use it.
+    """
+    return [reason for version, reason in _version_needs(schema) if version > format_version]
+
+
+def check_schema_version(schema: Schema, format_version: int) -> None:
+    """Refuse a schema with types or defaults that a format version does not allow."""
+    problems = version_problems(schema, format_version)
+    if problems:
+        raise InvalidRequestError(
+            f"Cannot use the schema in a table of format version {format_version}: {'; '.join(problems)}",
+            hint=f"Upgrade the table to format version {min_format_version_of(schema)}, or change the fields.",
+        )
+
+
+def _version_needs(schema: Schema) -> list[tuple[int, str]]:
+    needs: list[tuple[int, int, str]] = []
+    for part, name, _ in walk_fields(schema.struct):
+        version = part.field_type.min_format_version
+        if version > 1:
+            needs.append((part.field_id, version, f"{name!r} has the type {part.field_type}, which needs v{version}"))
+        if part.initial_default is not None:
+            needed = DEFAULTS_MIN_FORMAT_VERSION
+            needs.append((part.field_id, needed, f"{name!r} has an initial-default, which needs v{needed}"))
+    return [(version, reason) for _, version, reason in sorted(needs)]

@@ -1,0 +1,137 @@
+"""Manifests and their entries. Specification: "Manifests", "Manifest Entry Fields", "Manifest Lists".
+
+A `ManifestFile` is one line of a manifest list: where a manifest is, what it tracks and how many, and for
+each partition field a summary of its values. A `ManifestEntry` is one line of a manifest: a data file and
+what happened to it. `codec/manifest_list_avro.py` and `codec/manifest_avro.py` read and write them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.data_file import DataFile
+
+UNASSIGNED_SEQUENCE_NUMBER = -1
+"""The sequence number of a manifest that no manifest list has yet; it is assigned when one is written."""
+
+
+class ManifestContent(IntEnum):
+    """What the files of a manifest hold; `label` is the word in a manifest's own header."""
+
+    DATA = 0
+    DELETES = 1
+
+    @property
+    def label(self) -> str:
+        """The name of this content in a manifest's key-value metadata."""
+        return self.name.lower()
+
+
+class EntryStatus(IntEnum):
+    """What a snapshot did to a file."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A file in a manifest.
+
+    Null ids and sequence numbers are inherited from the manifest when it is read; after that only
+    entries of old writers have none.
+    """
+
+    status: EntryStatus
+    data_file: DataFile
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", EntryStatus(self.status))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file is part of the table: added or existing."""
+        return self.status is not EntryStatus.DELETED
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """What the files of a manifest have as values of one partition field.
+
+    Bounds are bytes in the specification's single-value form, None where all values are null or NaN.
+    `contains_nan` is None where the writer did not say.
+    """
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """A manifest as a manifest list describes it.
+
+    A count that is None is not known and must be taken as not zero. `partitions` has a summary for each
+    field of the manifest's partition spec, in order.
+    """
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    added_snapshot_id: int | None
+    content: ManifestContent = ManifestContent.DATA
+    sequence_number: int = 0
+    min_sequence_number: int = 0
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[FieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None and not isinstance(self.partitions, tuple):
+            object.__setattr__(self, "partitions", tuple(self.partitions))
+        object.__setattr__(self, "content", ManifestContent(self.content))
+        if not self.manifest_path:
+            raise InvalidRequestError("Cannot describe a manifest: its path is empty", heading="Manifest Lists")
+        if self.first_row_id is not None and self.content is not ManifestContent.DATA:
+            raise InvalidRequestError(
+                f"Cannot describe manifest {self.manifest_path!r}: a delete manifest has no first_row_id",
+                heading="Manifest Lists",
+            )
+
+    @property
+    def has_added_files(self) -> bool:
+        """Whether some entry is added, or may be."""
+        return self.added_files_count is None or self.added_files_count > 0
+
+    @property
+    def has_existing_files(self) -> bool:
+        """Whether some entry is existing, or may be."""
+        return self.existing_files_count is None or self.existing_files_count > 0
+
+    @property
+    def has_deleted_files(self) -> bool:
+        """Whether some entry is deleted, or may be."""
+        return self.deleted_files_count is None or self.deleted_files_count > 0
+
+    @property
+    def has_live_files(self) -> bool:
+        """Whether some file of the manifest is part of the table, or may be."""
+        return self.has_added_files or self.has_existing_files
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the manifest needs a key to be read."""
+        return self.key_metadata is not None and len(self.key_metadata) > 0

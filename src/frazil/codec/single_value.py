@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError
 from frazil.spec import iso8601
+from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_value
 from frazil.spec.types import (
     BinaryType,
     BooleanType,
@@ -42,6 +43,7 @@ from frazil.spec.types import (
     UuidType,
     VariantType,
 )
+from frazil.spec.values import show_value
 
 HEADING = "Binary single-value serialization"
 
@@ -166,13 +168,12 @@ def _encode_bytes(value: Any, kind: Type) -> bytes:
 def _encode_decimal(value: Any, kind: DecimalType) -> bytes:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise _mismatch(value, kind, "expected a finite Decimal")
-    sign, digits, exponent = value.as_tuple()
-    if -int(exponent) != kind.scale:
-        raise _mismatch(value, kind, f"its scale is {-int(exponent)}")
-    if len(digits) > kind.precision:
-        raise _mismatch(value, kind, f"it has {len(digits)} digits")
-    unscaled = int("".join(map(str, digits)))
-    return encode_unscaled(-unscaled if sign else unscaled)
+    if scale_of(value) != kind.scale:
+        raise _mismatch(value, kind, f"its scale is {scale_of(value)}")
+    unscaled = unscaled_value(value, kind.scale)
+    if unscaled is None or not fits_precision(unscaled, kind.precision):
+        raise _mismatch(value, kind, f"it has more than {kind.precision} digits")
+    return encode_unscaled(unscaled)
 
 
 def encode_unscaled(unscaled: int) -> bytes:
@@ -182,12 +183,7 @@ def encode_unscaled(unscaled: int) -> bytes:
 
 
 def _mismatch(value: Any, kind: Type, reason: str) -> SchemaMismatchError:
-    text = repr(value[:40] if isinstance(value, str | bytes) else value) if not _is_huge(value) else "a huge integer"
-    return SchemaMismatchError(f"Cannot encode {text[:100]} as {kind}: {reason}")
-
-
-def _is_huge(value: Any) -> bool:
-    return isinstance(value, int) and value.bit_length() > 256
+    return SchemaMismatchError(f"Cannot encode {show_value(value)} as {kind}: {reason}")
 
 
 _ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
@@ -289,17 +285,10 @@ def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
     if len(data) == 0:
         raise _wrong_length(data, kind, "at least 1")
     unscaled = int.from_bytes(data, "big", signed=True)
-    if not -_POWERS_OF_TEN[kind.precision] < unscaled < _POWERS_OF_TEN[kind.precision]:
+    if not fits_precision(unscaled, kind.precision):
         raise _corrupt(data, kind, f"the value has more than {kind.precision} digits")
     return decimal_of(unscaled, kind.scale)
 
-
-def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """Return the decimal of an unscaled value and a scale, exactly, whatever the decimal context."""
-    return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
-
-
-_POWERS_OF_TEN = [10**power for power in range(39)]
 
 _DECODERS: dict[type[Type], Callable[[Any], Decoder]] = {
     BooleanType: lambda kind: lambda data: _decode_boolean(data, kind),

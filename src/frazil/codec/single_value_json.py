@@ -14,12 +14,13 @@ import math
 import re
 import struct
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from frazil.errors import CorruptTableError, InvalidMetadataError, SchemaMismatchError, UnsupportedError
 from frazil.spec import iso8601
+from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_value
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import (
     BinaryType,
@@ -44,6 +45,7 @@ from frazil.spec.types import (
     UnknownType,
     UuidType,
 )
+from frazil.spec.values import map_key, shortest_float32, show_value
 
 HEADING = "JSON single-value serialization"
 
@@ -77,7 +79,7 @@ def encode_json_value(value: Any, kind: Type) -> Any:
     try:
         return _encode(value, kind)
     except _Refused as refusal:
-        raise SchemaMismatchError(f"Cannot write {_shown(value)} as a JSON value: {refusal}") from None
+        raise SchemaMismatchError(f"Cannot write {show_value(value)} as a JSON value: {refusal}") from None
 
 
 def _decode(json_value: Any, kind: Type) -> Any:
@@ -105,14 +107,7 @@ def _no_form(kind: Type) -> Exception:
 
 
 def _unexpected(expected: str, found: Any) -> _Refused:
-    return _Refused(f"expected {expected}, found {_shown(found)}")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, int) and value.bit_length() > 128:
-        return "a very large integer"
-    text = repr(value[:80] if isinstance(value, str | bytes | list) else value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return _Refused(f"expected {expected}, found {show_value(found)}")
 
 
 def _text(json_value: Any, kind: Type) -> str:
@@ -135,7 +130,7 @@ def _decode_integer(json_value: Any, kind: Type) -> int:
         raise _unexpected(f"an integer for {kind}", json_value)
     bits = 32 if isinstance(kind, IntType) else 64
     if not -(1 << (bits - 1)) <= json_value < 1 << (bits - 1):
-        raise _Refused(f"{_shown(json_value)} does not fit the {bits} bits of {kind}")
+        raise _Refused(f"{show_value(json_value)} does not fit the {bits} bits of {kind}")
     return json_value
 
 
@@ -147,7 +142,7 @@ def _decode_floating(json_value: Any, kind: Type) -> float:
         if isinstance(kind, FloatType):
             number = _round_to_float32(number)
     except OverflowError:
-        raise _Refused(f"{_shown(json_value)} is out of the range of {kind}") from None
+        raise _Refused(f"{show_value(json_value)} is out of the range of {kind}") from None
     if not math.isfinite(number):
         raise _Refused(f"{number} is not a JSON number")
     return number
@@ -155,13 +150,7 @@ def _decode_floating(json_value: Any, kind: Type) -> float:
 
 def _encode_floating(value: Any, kind: Type) -> float:
     number = _decode_floating(value, kind)
-    if isinstance(kind, FloatType):
-        # The shortest decimal that reads back as the same 32-bit number.
-        for digits in range(6, 9):
-            short = float(f"{number:.{digits}g}")
-            if abs(short) <= 3.4028234663852886e38 and _round_to_float32(short) == number:
-                return short
-    return number
+    return shortest_float32(number) if isinstance(kind, FloatType) else number
 
 
 def _round_to_float32(number: float) -> float:
@@ -180,15 +169,12 @@ def _decode_decimal(json_value: Any, kind: Type) -> Decimal:
 def _checked_decimal(value: Any, kind: DecimalType) -> Decimal:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise _unexpected(f"a decimal for {kind}", value)
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    if -exponent != kind.scale:
-        raise _Refused(f"{_shown(value)} has the scale {-exponent}, not the scale {kind.scale} of {kind}")
-    if len(digits) > kind.precision and any(digits[: len(digits) - kind.precision]):
-        raise _Refused(f"{_shown(value)} has more than the {kind.precision} digits of {kind}")
-    if not any(digits):
-        return Decimal((0, (0,), exponent))  # no negative zero
-    return Decimal((sign, digits, exponent))
+    if scale_of(value) != kind.scale:
+        raise _Refused(f"{show_value(value)} has the scale {scale_of(value)}, not the scale {kind.scale} of {kind}")
+    unscaled = unscaled_value(value, kind.scale)
+    if unscaled is None or not fits_precision(unscaled, kind.precision):
+        raise _Refused(f"{show_value(value)} has more than the {kind.precision} digits of {kind}")
+    return decimal_of(unscaled, kind.scale)
 
 
 def _encode_decimal(value: Any, kind: Type) -> str:
@@ -225,9 +211,9 @@ def _decode_timestamp(json_value: Any, kind: Type) -> int:
         raise _unexpected(f"a {kind} such as {example}", json_value)
     nanos, offset = parsed
     if has_zone and offset != 0:
-        raise _Refused(f"the zone offset of a {kind} must be +00:00, found {_shown(json_value)}")
+        raise _Refused(f"the zone offset of a {kind} must be +00:00, found {show_value(json_value)}")
     if not has_zone and offset is not None:
-        raise _Refused(f"a {kind} must not have a zone offset, found {_shown(json_value)}")
+        raise _Refused(f"a {kind} must not have a zone offset, found {show_value(json_value)}")
     value = nanos if _is_nanos(kind) else _to_micros(nanos, json_value, kind)
     return _fitting(value, 64, json_value, kind)
 
@@ -239,13 +225,13 @@ def _is_nanos(kind: Type) -> bool:
 def _to_micros(nanos: int, shown: Any, kind: Type) -> int:
     micros, rest = divmod(nanos, 1000)
     if rest != 0:
-        raise _Refused(f"{_shown(shown)} is finer than the microseconds of {kind}")
+        raise _Refused(f"{show_value(shown)} is finer than the microseconds of {kind}")
     return micros
 
 
 def _fitting(value: int, bits: int, shown: Any, kind: Type) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise _Refused(f"{_shown(shown)} is out of the range of {kind}")
+        raise _Refused(f"{show_value(shown)} is out of the range of {kind}")
     return value
 
 
@@ -324,7 +310,7 @@ def _decode_struct(json_value: Any, kind: Type) -> dict[str, Any]:
     by_id = {str(part.field_id): part for part in kind.fields}
     for key in json_value:
         if key not in by_id:
-            raise _Refused(f"the struct has no field with the id {_shown(key)}")
+            raise _Refused(f"the struct has no field with the id {show_value(key)}")
     # Only the fields given: a struct default leaves fields out, and their own defaults then count.
     return FrozenMap(
         (part.name, _decode(json_value[key], part.field_type)) for key, part in by_id.items() if key in json_value
@@ -338,7 +324,7 @@ def _encode_struct(value: Any, kind: Type) -> dict[str, Any]:
     names = {part.name for part in kind.fields}
     for name in value:
         if name not in names:
-            raise _Refused(f"the struct has no field named {_shown(name)}")
+            raise _Refused(f"the struct has no field named {show_value(name)}")
     present = (part for part in kind.fields if value.get(part.name) is not None)
     return {str(part.field_id): _encode(value[part.name], part.field_type) for part in present}
 
@@ -371,9 +357,9 @@ def _decode_map(json_value: Any, kind: Type) -> dict[Any, Any]:
     pairs: dict[Any, Any] = {}
     for json_key, json_one in zip(keys, values, strict=True):
         _check_pair(json_key, json_one, kind)
-        key = hashable(_decode(json_key, kind.key_type))
+        key = map_key(_decode(json_key, kind.key_type))
         if key in pairs:
-            raise _Refused(f"the key {_shown(json_key)} occurs twice")
+            raise _Refused(f"the key {show_value(json_key)} occurs twice")
         pairs[key] = _decode(json_one, kind.value_type)
     return FrozenMap(pairs)
 
@@ -395,15 +381,6 @@ def _check_pair(key: Any, value: Any, kind: MapType) -> None:
         raise _Refused("a null key in a map")
     if value is None and kind.value_required:
         raise _Refused("a null value in a map of required values")
-
-
-def hashable(value: Any) -> Hashable:
-    """Return a value in a form that can be a map's key: lists as tuples, dicts frozen."""
-    if isinstance(value, list | tuple):
-        return tuple(hashable(one) for one in value)
-    if isinstance(value, dict):
-        return FrozenMap((key, hashable(one)) for key, one in value.items())
-    return value  # type: ignore[no-any-return]
 
 
 _DECODERS: dict[type[Type], Callable[[Any, Any], Any]] = {

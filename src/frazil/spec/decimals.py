@@ -1,37 +1,53 @@
-"""Decimals as the format stores them: an unscaled integer and the scale of the column's type.
+"""Decimals as an unscaled integer and a scale, computed exactly.
 
-Hashing, truncation and serialisation all work on the unscaled integer. Conversions here are exact,
-whatever the precision of the caller's decimal context.
+Python's decimal arithmetic rounds to the context's precision (28 digits by default); the format's decimals have
+up to 38. Everything here goes through integers or text instead, so that the context never matters.
 """
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from decimal import Decimal
 
-from frazil.errors import SchemaMismatchError
-from frazil.spec.types import MAX_DECIMAL_PRECISION
-
-_EXACT = Context(prec=2 * MAX_DECIMAL_PRECISION, traps=[Inexact, InvalidOperation, Overflow])
+_MAX_EXPONENT = 1000
 
 
-def unscaled_value(value: Decimal, scale: int) -> int:
-    """Return a decimal as an integer count of 10^-scale."""
-    try:
-        shifted = _EXACT.scaleb(value, scale)
-        if shifted.adjusted() <= MAX_DECIMAL_PRECISION:
-            unscaled = int(shifted)
-            if shifted == unscaled:
-                return unscaled
-    except (ArithmeticError, ValueError):
-        pass
-    raise SchemaMismatchError(f"Cannot use {_shown(value)} as a decimal of scale {scale}: it does not fit exactly")
+def decimal_of(unscaled: int, scale: int) -> Decimal:
+    """Return the decimal `unscaled` / 10^`scale`, with that scale."""
+    return Decimal(f"{unscaled}E{-scale}")
 
 
-def decimal_from_unscaled(unscaled: int, scale: int) -> Decimal:
-    """Return the decimal that is an integer count of 10^-scale, with exactly that scale."""
-    return _EXACT.scaleb(Decimal(unscaled), -scale)
+def unscaled_value(value: Decimal, scale: int) -> int | None:
+    """Return a finite decimal times 10^`scale` as an integer, or None where that is not whole or is vast."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or len(digits) > _MAX_EXPONENT:
+        return None
+    unscaled: int = int("".join(map(str, digits)))
+    shift = exponent + scale
+    if unscaled == 0:
+        return 0
+    if shift > _MAX_EXPONENT:
+        return None
+    if shift >= 0:
+        unscaled *= int(10**shift)
+    else:
+        # More digits to drop than there are means that a nonzero digit is lost.
+        if -shift > len(digits):
+            return None
+        unscaled, rest = divmod(unscaled, int(10**-shift))
+        if rest != 0:
+            return None
+    return -unscaled if sign else unscaled
 
 
-def _shown(value: Decimal) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def scale_of(value: Decimal) -> int | None:
+    """Return the scale a finite decimal is written with, None for NaN and the infinities."""
+    exponent = value.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else None
+
+
+def fits_precision(unscaled: int, precision: int) -> bool:
+    """Return whether an unscaled value has at most so many digits."""
+    return -_POWERS_OF_TEN[precision] < unscaled < _POWERS_OF_TEN[precision]
+
+
+_POWERS_OF_TEN: tuple[int, ...] = tuple(10**power for power in range(39))

@@ -1,0 +1,563 @@
+"""Values of the format's types: from what users write, to what users read, as text, and in order.
+
+Every layer above holds values in the internal form that `spec/types.py` lists (a date is an int, a uuid a UUID).
+`to_internal` takes natural Python values at the door (literals in predicates, defaults, rows) and refuses what
+does not fit; `to_python` is the way back. `sort_key` and `compare_values` order values as the specification's
+"Sorting" does: floating point with -NaN first and NaN last and -0 before 0, text by code point (the order of its
+UTF-8 bytes), binary, fixed and uuid by unsigned bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import math
+import struct
+import uuid
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
+from frazil.spec import iso8601
+from frazil.spec.decimals import decimal_of, fits_precision, unscaled_value
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH = _EPOCH_UTC.replace(tzinfo=None)
+_FLOAT32 = struct.Struct("<f")
+_MAX_DECIMAL_CHARS = 128
+_TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
+
+
+class _Refused(Exception):
+    """Why a value does not fit; `to_internal` adds the value, the type and the path."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.path: list[str] = []
+
+
+# --- from Python
+
+
+def to_internal(value: Any, kind: Type) -> Any:
+    """Return a Python value in the internal form of a type; None stays None.
+
+    Accepted beside the internal form itself (an int counts the type's own units): date, time and datetime, ISO
+    text for dates, times, timestamps and uuids, int or text for decimals, int for floating point where it is
+    exact, numpy and pandas scalars. A date alone stands for its midnight, in UTC for types with a zone. What
+    would lose something is refused: digits, fractions of a second, a zone given or missing.
+    """
+    try:
+        return _convert(value, kind)
+    except _Refused as refusal:
+        at = f" (at {'.'.join(refusal.path)})" if refusal.path else ""
+        raise SchemaMismatchError(
+            f"Cannot use {show_value(value)} as {kind}{at}: {refusal.reason}", hint=refusal.hint
+        ) from None
+
+
+def show_value(value: Any) -> str:
+    """Return a short `repr` of any value, for error messages."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a very large integer"
+    text = repr(value[:60] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _convert(value: Any, kind: Type) -> Any:
+    if value is None:
+        return None
+    if hasattr(value, "dtype") and hasattr(value, "item"):  # a numpy scalar
+        value = str(value) if value.dtype.kind == "M" else value.item()
+    converter = _CONVERTERS.get(type(kind))
+    if converter is None:
+        raise UnsupportedError(f"Cannot convert {show_value(value)} to {kind}: only null can be given as a value")
+    return converter(value, kind)
+
+
+def _to_boolean(value: Any, kind: Type) -> bool:
+    if not isinstance(value, bool):
+        raise _Refused(f"expected True or False, not {_type_of(value)}")
+    return value
+
+
+def _to_integer(value: Any, kind: Type) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _Refused(f"expected an int, not {_type_of(value)}")
+    return _in_range(int(value), 32 if isinstance(kind, IntType) else 64)
+
+
+def _in_range(value: int, bits: int) -> int:
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise _Refused(f"it does not fit {bits} bits")
+    return value
+
+
+def _to_floating(value: Any, kind: Type) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise _Refused(f"expected a number, not {_type_of(value)}")
+    try:
+        number = float(value)
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0] if isinstance(kind, FloatType) else number
+    except OverflowError:
+        raise _Refused("it is out of range") from None
+    if isinstance(value, int) and rounded != value:
+        raise _Refused(f"the integer has more digits than {kind} holds")
+    if isinstance(value, Decimal) and value.is_finite() and math.isinf(rounded):
+        raise _Refused("it is out of range")
+    return rounded
+
+
+def _to_decimal(value: Any, kind: DecimalType) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise _Refused(f"expected a decimal, not {_type_of(value)}")
+    if isinstance(value, int) and not fits_precision(value, kind.precision):
+        raise _Refused(f"it has more than {kind.precision} digits")
+    if isinstance(value, Decimal):
+        number = value
+    else:
+        text = repr(float(value)) if isinstance(value, float) else str(value)
+        if len(text) > _MAX_DECIMAL_CHARS or not text.isascii() or "_" in text:
+            raise _Refused("expected a decimal")
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            raise _Refused("the text is not a decimal") from None
+    if not number.is_finite():
+        raise _Refused("decimals are finite")
+    unscaled = unscaled_value(number, kind.scale)
+    if unscaled is None:
+        if number.adjusted() >= kind.precision - kind.scale:
+            raise _Refused(f"it has more than {kind.precision - kind.scale} digits before the point")
+        raise _Refused(f"it has more than {kind.scale} digits after the point", "Round the value first.")
+    if not fits_precision(unscaled, kind.precision):
+        raise _Refused(f"it has more than {kind.precision} digits")
+    return decimal_of(unscaled, kind.scale)
+
+
+def _to_date(value: Any, kind: Type) -> int:
+    if isinstance(value, str):
+        days = iso8601.parse_date(value)
+        if days is None:
+            raise _Refused("expected a date such as '2017-11-16'")
+        return _in_range(days, 32)
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return iso8601.days_from_civil(value.year, value.month, value.day)
+    if isinstance(value, datetime.datetime):
+        raise _Refused("a datetime has a time of day; expected a date", "Use .date() of the value.")
+    return _internal_int(value, 32, "a date")
+
+
+def _to_time(value: Any, kind: Type) -> int:
+    if isinstance(value, str):
+        nanos = iso8601.parse_time(value)
+        if nanos is None:
+            raise _Refused("expected a time such as '22:31:08.123456'")
+        return _whole_micros(nanos)
+    if isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            raise _Refused("the time has a zone; expected a time without one")
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    micros = _internal_int(value, 64, "a time")
+    if not 0 <= micros < iso8601.MICROS_PER_DAY:
+        raise _Refused("it is not a number of microseconds within a day")
+    return micros
+
+
+def _to_timestamp(value: Any, kind: Type) -> int:
+    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType)
+    is_nanos = isinstance(kind, TimestampNsType | TimestamptzNsType)
+    if isinstance(value, str):
+        nanos = _parse_timestamp_text(value, has_zone=has_zone)
+    elif isinstance(value, datetime.datetime):
+        nanos = _nanos_of_datetime(value, has_zone=has_zone)
+    elif isinstance(value, datetime.date):
+        nanos = iso8601.days_from_civil(value.year, value.month, value.day) * iso8601.NANOS_PER_DAY
+    else:
+        return _internal_int(value, 64, "a datetime")
+    return _in_range(nanos if is_nanos else _whole_micros(nanos), 64)
+
+
+def _parse_timestamp_text(text: str, *, has_zone: bool) -> int:
+    parsed = iso8601.parse_timestamp(text)
+    if parsed is None:
+        days = iso8601.parse_date(text)
+        if days is None:
+            zone = "+00:00" if has_zone else ""
+            raise _Refused(f"expected a timestamp such as '2017-11-16T22:31:08.123456{zone}'")
+        return days * iso8601.NANOS_PER_DAY
+    nanos, offset = parsed
+    _check_zone(has_zone=has_zone, is_given=offset is not None)
+    return nanos - (offset or 0) * 10**9
+
+
+def _nanos_of_datetime(value: datetime.datetime, *, has_zone: bool) -> int:
+    if value != value:  # pandas' NaT
+        raise _Refused("it is not a point in time", "Use None for null.")
+    is_given = value.utcoffset() is not None
+    _check_zone(has_zone=has_zone, is_given=is_given)
+    since = value - _EPOCH_UTC if is_given else value.replace(tzinfo=None) - _EPOCH
+    micros = since.days * iso8601.MICROS_PER_DAY + since.seconds * 10**6 + since.microseconds
+    # pandas' Timestamp is a datetime with nanoseconds of its own.
+    return micros * 1000 + int(getattr(value, "nanosecond", 0))
+
+
+def _check_zone(*, has_zone: bool, is_given: bool) -> None:
+    if has_zone and not is_given:
+        raise _Refused("the timestamp has no zone; expected one with a zone", "Add 'Z' or an offset such as '+02:00'.")
+    if not has_zone and is_given:
+        raise _Refused("the timestamp has a zone; expected one without a zone", "Leave the zone out.")
+
+
+def _whole_micros(nanos: int) -> int:
+    micros, rest = divmod(nanos, 1000)
+    if rest != 0:
+        raise _Refused("it is finer than a microsecond", "Round the value, or use a type with nanoseconds.")
+    return micros
+
+
+def _internal_int(value: Any, bits: int, expected: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _Refused(f"expected {expected}, not {_type_of(value)}")
+    return _in_range(int(value), bits)
+
+
+def _to_string(value: Any, kind: Type) -> str:
+    if not isinstance(value, str):
+        raise _Refused(f"expected text, not {_type_of(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _Refused("it holds a lone surrogate, which UTF-8 cannot encode") from None
+    return str(value)
+
+
+def _to_uuid(value: Any, kind: Type) -> uuid.UUID:
+    if isinstance(value, uuid.UUID):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview) and len(bytes(value)) == 16:
+        return uuid.UUID(bytes=bytes(value))
+    if isinstance(value, str) and len(value) == 36:
+        try:
+            return uuid.UUID(value)
+        except ValueError:
+            pass
+    raise _Refused("expected a uuid such as 'f79c3e09-677c-4bbd-a479-3f349cb785e7'")
+
+
+def _to_bytes(value: Any, kind: Type) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise _Refused(f"expected bytes, not {_type_of(value)}")
+    data = bytes(value)
+    if isinstance(kind, FixedType) and len(data) != kind.length:
+        raise _Refused(f"it has {len(data)} bytes")
+    return data
+
+
+def _to_unknown(value: Any, kind: Type) -> None:
+    raise _Refused("values of type unknown are always null")
+
+
+def _to_struct(value: Any, kind: StructType) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _Refused(f"expected a dict by field name, not {_type_of(value)}")
+    fields = {part.name: part for part in kind.fields}
+    for name in value:
+        if name not in fields:
+            raise _Refused(f"the struct has no field {show_value(name)}", f"The fields are: {', '.join(fields)}.")
+    converted = {}
+    for name, part in fields.items():
+        converted[name] = _convert_part(value.get(name), part.field_type, name, required=part.required)
+    return converted
+
+
+def _to_list(value: Any, kind: ListType) -> list[Any]:
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
+        raise _Refused(f"expected a list, not {_type_of(value)}")
+    return [_convert_part(one, kind.element_type, "element", required=kind.element_required) for one in value]
+
+
+def _to_map(value: Any, kind: MapType) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise _Refused(f"expected a dict, not {_type_of(value)}")
+    converted: dict[Any, Any] = {}
+    for key, one in value.items():
+        internal = map_key(_convert_part(key, kind.key_type, "key", required=True))
+        if internal in converted:
+            raise _Refused(f"two keys stand for {show_value(internal)}")
+        converted[internal] = _convert_part(one, kind.value_type, "value", required=kind.value_required)
+    return converted
+
+
+def _convert_part(value: Any, kind: Type, name: str, *, required: bool) -> Any:
+    try:
+        if value is None and required:
+            raise _Refused("a required value is missing")
+        return _convert(value, kind)
+    except _Refused as refusal:
+        refusal.path.insert(0, name)
+        raise
+
+
+def _type_of(value: Any) -> str:
+    return type(value).__name__
+
+
+def map_key(value: Any) -> Hashable:
+    """Return a value in a form that can be a dict's key: lists as tuples, dicts frozen."""
+    if isinstance(value, list | tuple):
+        return tuple(map_key(one) for one in value)
+    if isinstance(value, dict):
+        return FrozenMap((key, map_key(one)) for key, one in value.items())
+    return value  # type: ignore[no-any-return]
+
+
+_CONVERTERS: dict[type[Type], Callable[[Any, Any], Any]] = {
+    BooleanType: _to_boolean,
+    IntType: _to_integer,
+    LongType: _to_integer,
+    FloatType: _to_floating,
+    DoubleType: _to_floating,
+    DecimalType: _to_decimal,
+    DateType: _to_date,
+    TimeType: _to_time,
+    TimestampType: _to_timestamp,
+    TimestamptzType: _to_timestamp,
+    TimestampNsType: _to_timestamp,
+    TimestamptzNsType: _to_timestamp,
+    StringType: _to_string,
+    UuidType: _to_uuid,
+    FixedType: _to_bytes,
+    BinaryType: _to_bytes,
+    GeometryType: _to_bytes,
+    GeographyType: _to_bytes,
+    UnknownType: _to_unknown,
+    StructType: _to_struct,
+    ListType: _to_list,
+    MapType: _to_map,
+}
+
+
+# --- to Python
+
+
+def to_python(value: Any, kind: Type) -> Any:
+    """Return an internal value as Python's own: date, time, datetime (UTC where the type has a zone), the rest as is.
+
+    What `datetime` cannot hold (years beyond 1 to 9999, nanoseconds) is returned as ISO text, which `to_internal`
+    reads back.
+    """
+    if value is None:
+        return None
+    if isinstance(kind, DateType):
+        year, month, day = iso8601.civil_from_days(value)
+        return datetime.date(year, month, day) if 1 <= year <= 9999 else iso8601.format_date(value)
+    if isinstance(kind, TimeType):
+        return (_EPOCH + datetime.timedelta(microseconds=value)).time()
+    if isinstance(kind, _TIMESTAMP_TYPES):
+        return _to_datetime(value, kind)
+    if isinstance(kind, StructType):
+        return {part.name: to_python(value.get(part.name), part.field_type) for part in kind.fields}
+    if isinstance(kind, ListType):
+        return [to_python(one, kind.element_type) for one in value]
+    if isinstance(kind, MapType):
+        return {map_key(to_python(key, kind.key_type)): to_python(one, kind.value_type) for key, one in value.items()}
+    return value
+
+
+def _to_datetime(value: int, kind: Type) -> datetime.datetime | str:
+    epoch = _EPOCH_UTC if isinstance(kind, TimestamptzType | TimestamptzNsType) else _EPOCH
+    micros, rest = divmod(value, 1000) if isinstance(kind, TimestampNsType | TimestamptzNsType) else (value, 0)
+    if rest == 0:
+        try:
+            return epoch + datetime.timedelta(microseconds=micros)
+        except OverflowError:
+            pass
+    return format_value(value, kind)
+
+
+# --- to text
+
+
+def format_value(value: Any, kind: Type) -> str:
+    """Return an internal value as text for people and for partition paths: ISO for times, base64 for bytes.
+
+    The same forms as the reference's for years from 0 to 9999; other years are ISO's (`+10000-01-01`).
+    """
+    if value is None:
+        return "null"
+    formatter = _FORMATTERS.get(type(kind))
+    return str(value) if formatter is None else formatter(value, kind)
+
+
+def _format_time(micros: int, kind: Type) -> str:
+    seconds, fraction = divmod(micros, 10**6)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 == 0 and fraction == 0:
+        return text
+    text += f":{seconds % 60:02d}"
+    if fraction == 0:
+        return text
+    return f"{text}.{fraction // 1000:03d}" if fraction % 1000 == 0 else f"{text}.{fraction:06d}"
+
+
+def _format_timestamp(value: int, kind: Type) -> str:
+    nanos = value if isinstance(kind, TimestampNsType | TimestamptzNsType) else value * 1000
+    text = iso8601.format_timestamp(nanos)
+    return f"{text}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNsType) else text
+
+
+def _format_floating(value: float, kind: Type) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(shortest_float32(value) if isinstance(kind, FloatType) else value)
+
+
+def shortest_float32(value: float) -> float:
+    """Return the number with the fewest digits that rounds to the same 32-bit float."""
+    for digits in range(6, 9):
+        short = float(f"{value:.{digits}g}")
+        try:
+            if _FLOAT32.unpack(_FLOAT32.pack(short))[0] == value:
+                return short
+        except OverflowError:
+            continue
+    return value
+
+
+def _format_struct(value: Mapping[str, Any], kind: StructType) -> str:
+    inner = ", ".join(f"{part.name}: {format_value(value.get(part.name), part.field_type)}" for part in kind.fields)
+    return f"{{{inner}}}"
+
+
+def _format_list(value: list[Any], kind: ListType) -> str:
+    return f"[{', '.join(format_value(one, kind.element_type) for one in value)}]"
+
+
+def _format_map(value: Mapping[Any, Any], kind: MapType) -> str:
+    pairs = (f"{format_value(key, kind.key_type)}: {format_value(one, kind.value_type)}" for key, one in value.items())
+    return f"{{{', '.join(pairs)}}}"
+
+
+def _format_bytes(value: bytes, kind: Type) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+_FORMATTERS: dict[type[Type], Callable[[Any, Any], str]] = {
+    BooleanType: lambda value, kind: "true" if value else "false",
+    FloatType: _format_floating,
+    DoubleType: _format_floating,
+    DecimalType: lambda value, kind: format(value, "f"),
+    DateType: lambda value, kind: iso8601.format_date(value),
+    TimeType: _format_time,
+    TimestampType: _format_timestamp,
+    TimestamptzType: _format_timestamp,
+    TimestampNsType: _format_timestamp,
+    TimestamptzNsType: _format_timestamp,
+    FixedType: _format_bytes,
+    BinaryType: _format_bytes,
+    GeometryType: _format_bytes,
+    GeographyType: _format_bytes,
+    StructType: _format_struct,
+    ListType: _format_list,
+    MapType: _format_map,
+}
+
+
+# --- in order
+
+
+def compare_values(left: Any, right: Any, kind: Type) -> int:
+    """Return -1, 0 or 1 as one value of a type sorts before, with or after another; neither may be None."""
+    key = sort_key_function(kind)
+    left_key, right_key = key(left), key(right)
+    return int(left_key > right_key) - int(left_key < right_key)
+
+
+def sort_key(value: Any, kind: Type) -> Any:
+    """Return a key whose natural order is the order of a type's values; where nulls go is the caller's."""
+    return sort_key_function(kind)(value)
+
+
+def sort_key_function(kind: Type) -> Callable[[Any], Any]:
+    """Return the function that gives the sort key of values of a type.
+
+    Nulls inside structs, lists and maps come first. Geometry, geography and variant have no order.
+    """
+    if isinstance(kind, FloatType | DoubleType):
+        return _float_key
+    if isinstance(kind, UuidType):
+        return _uuid_key
+    if isinstance(kind, StructType):
+        parts = [(part.name, _null_first(sort_key_function(part.field_type))) for part in kind.fields]
+        return lambda value: tuple(key(value.get(name)) for name, key in parts)
+    if isinstance(kind, ListType):
+        element = _null_first(sort_key_function(kind.element_type))
+        return lambda value: tuple(map(element, value))
+    if isinstance(kind, MapType):
+        return _map_key_function(kind)
+    if isinstance(kind, GeometryType | GeographyType | VariantType):
+        raise InvalidRequestError(f"Cannot order values of type {kind}: the type has no order")
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _uuid_key(value: uuid.UUID) -> int:
+    return value.int
+
+
+def _float_key(value: float) -> int:
+    if math.isnan(value):
+        value = math.copysign(math.nan, value)  # NaNs of one sign are equal, whatever their other bits
+    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    # Negative numbers are sign and magnitude: turn them over, so that -0 comes just before 0.
+    return bits if bits >= 0 else -1 - (bits & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def _null_first(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: () if value is None else (key(value),)
+
+
+def _map_key_function(kind: MapType) -> Callable[[Any], Any]:
+    key_of, value_of = sort_key_function(kind.key_type), _null_first(sort_key_function(kind.value_type))
+
+    def key(value: Mapping[Any, Any]) -> Any:
+        pairs = sorted(((key_of(one), value_of(other)) for one, other in value.items()), key=lambda pair: pair[0])
+        return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
+
+    return key

@@ -21,7 +21,7 @@ find_python() {
         fi
     done
     say "no Python 3.11, 3.12 or 3.13 on PATH."
-    say "On Debian or Ubuntu: apt install python3 python3-venv. Or name one: make $set_name PYTHON=/path/to/python3"
+    say "On Debian or Ubuntu: apt install python3 python3-venv. Or name one: make setup PYTHON=/path/to/python3"
     return 1
 }
 

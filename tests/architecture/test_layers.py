@@ -1,0 +1,78 @@
+"""The layering rule: imports go down only, with no exceptions, and Spark stays in its room."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from typing import Any
+
+from importlinter.cli import lint_imports
+
+from tests.architecture.source_files import ROOT, imports_in, is_under, source_files
+
+PYPROJECT = ROOT / "pyproject.toml"
+LATE_IMPORTS = {"datafusion"}
+"""Packages so slow to import that a function may import them when it needs them."""
+
+
+def contracts() -> list[dict[str, Any]]:
+    config = tomllib.loads(PYPROJECT.read_text("utf-8"))
+    found: list[dict[str, Any]] = config["tool"]["importlinter"]["contracts"]
+    return found
+
+
+def test_every_import_contract_is_kept() -> None:
+    assert lint_imports(config_filename=str(PYPROJECT), no_cache=True) == 0
+
+
+def test_the_contracts_have_no_exceptions() -> None:
+    text = PYPROJECT.read_text("utf-8")
+    config = text[text.index("[tool.importlinter]") :]
+    for word in ("ignore_imports", "exhaustive_ignores", "allow_indirect_imports", "exclude_type_checking_imports"):
+        assert word not in config
+    assert {contract["id"] for contract in contracts()} == {"layers", "no-jvm"}
+
+
+def test_the_layers_are_those_the_architecture_page_draws() -> None:
+    (layers,) = (contract["layers"] for contract in contracts() if contract["id"] == "layers")
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    drawn = re.search(r"```layers\n(.*?)```", page, re.DOTALL)
+    assert drawn is not None
+    assert [re.sub(r"[()]", "", layer) for layer in layers] == drawn.group(1).strip().splitlines()
+
+
+def test_only_the_spark_room_imports_spark() -> None:
+    wrong = [
+        f"{file.place(node)} imports {module}"
+        for file in source_files()
+        if file.room != "spark"
+        for node, module in imports_in(file.tree)
+        if is_under(module, "pyspark") or is_under(module, "py4j")
+    ]
+    assert wrong == []
+
+
+def test_imports_stand_at_the_top_of_their_module() -> None:
+    wrong = []
+    for file in source_files():
+        functions = [node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for function in functions:
+            for node, module in imports_in(function):
+                is_late = module.split(".", maxsplit=1)[0] in LATE_IMPORTS
+                is_spark_from_lake = file.room in ("lake", "cli") and is_under(module, "frazil.spark")
+                if not is_late and not is_spark_from_lake:
+                    wrong.append(f"{file.place(node)} imports {module} inside {function.name}()")
+    assert wrong == []
+
+
+def test_slow_packages_are_not_imported_at_the_top() -> None:
+    wrong = [
+        f"{file.place(node)} imports {module}"
+        for file in source_files()
+        for statement in file.tree.body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        for node, module in imports_in(statement)
+        if module.split(".", maxsplit=1)[0] in LATE_IMPORTS
+    ]
+    assert wrong == []

@@ -1,0 +1,45 @@
+"""The public face: its names are listed, and importing it is quick and light."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import frazil
+from tests.architecture.source_files import ROOT
+from tools.public_names import LIST, public_names
+
+IMPORT_SECONDS = 0.3
+ATTEMPTS = 10
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_the_list_of_public_names_is_current() -> None:
+    assert LIST.read_text("utf-8").splitlines() == public_names(), "run `make names` if the change is meant"
+
+
+def test_every_exported_name_exists_and_is_in_order() -> None:
+    assert [name for name in frazil.__all__ if not hasattr(frazil, name)] == []
+    assert sorted(frazil.__all__) == list(frazil.__all__)
+    assert len(set(frazil.__all__)) == len(frazil.__all__)
+
+
+def test_importing_frazil_loads_no_engine() -> None:
+    loaded = json.loads(run_python("import frazil, json, sys; print(json.dumps(sorted(sys.modules)))"))
+    assert {"pyspark", "py4j", "pandas", "datafusion"} & set(loaded) == set()
+
+
+def test_importing_frazil_is_quick() -> None:
+    code = "from time import perf_counter as now; start = now(); import frazil; print(now() - start)"
+    best = float("inf")
+    # The best of several runs is what the import costs; the others show what else the machine was doing.
+    for _ in range(ATTEMPTS):
+        best = min(best, float(run_python(code)))
+        if best < IMPORT_SECONDS:
+            break
+    assert best < IMPORT_SECONDS

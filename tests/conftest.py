@@ -1,0 +1,37 @@
+"""What every test shares: Hypothesis profiles and the place of the public fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT.parent / "shared" / "fixtures"
+
+hypothesis.settings.register_profile(
+    "frazil",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile("explore", hypothesis.settings.get_profile("frazil"), derandomize=False)
+hypothesis.settings.load_profile(os.environ.get("FRAZIL_HYPOTHESIS_PROFILE", "frazil"))
+
+
+@pytest.fixture(scope="session")
+def fixtures_dir() -> Path:
+    """The public fixtures, which live beside the checkout; tests that need them are skipped where they are absent."""
+    if not FIXTURES.is_dir():
+        pytest.skip(f"no fixtures at {FIXTURES}")
+    return FIXTURES
+
+
+@pytest.fixture(scope="session")
+def fuzz_seconds() -> float:
+    """How long one fuzz test may run; the Makefile sets FRAZIL_FUZZ_SECONDS."""
+    return float(os.environ.get("FRAZIL_FUZZ_SECONDS", "5"))

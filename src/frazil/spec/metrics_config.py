@@ -1,0 +1,81 @@
+"""Which columns get which metrics in a data file's description. Specification: "Data File Fields".
+
+Asked on the write path, by whoever measures data files. Each column takes, in this order: its own
+property, `truncate(16)` at least if the table is sorted by it, the table's default mode. A table that
+sets no default mode measures its first columns only, up to a limit, since a wide table's metadata would
+otherwise outgrow its use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from frazil.errors import InvalidPropertyError
+from frazil.spec import properties as known
+from frazil.spec.metrics_mode import FULL, NONE, TRUNCATE_16, MetricsMode, parse_metrics_mode
+from frazil.spec.properties import read_column_properties, read_property
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import SortOrder
+from frazil.spec.types import NestedType
+
+__all__ = ["MetricsMode", "parse_metrics_mode"]
+
+
+def metrics_modes(
+    schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
+) -> dict[int, MetricsMode]:
+    """Return the metrics mode of every column that holds values, nested ones included, by field id.
+
+    A property that names no column of the schema is left alone; `check_metrics_columns` refuses it. A mode
+    that cannot be read is an error, where the reference would measure the column some other way.
+    """
+    leaves = _leaves(schema)
+    default = read_property(properties, known.DEFAULT_METRICS_MODE)
+    limit = read_property(properties, known.METRICS_MAX_INFERRED_COLUMN_DEFAULTS)
+    if known.DEFAULT_METRICS_MODE.name in properties or len(leaves) <= limit:
+        modes = dict.fromkeys(leaves, default)
+        rest = default
+    else:
+        modes = {field_id: default if at < limit else NONE for at, field_id in enumerate(leaves)}
+        rest = NONE
+    for field_id in _sorted_columns(sort_order):
+        if field_id in modes:
+            modes[field_id] = rest if rest.has_bounds else TRUNCATE_16
+    for column, mode in read_column_properties(properties, known.METRICS_MODE_COLUMN).items():
+        part = schema.find_field(column)
+        if part is not None and mode is not None and part.field_id in modes:
+            modes[part.field_id] = mode
+    return modes
+
+
+def position_delete_metrics_modes(file_path_id: int, pos_id: int) -> dict[int, MetricsMode]:
+    """Return the modes of a position delete file: always full, since readers find data files by the bounds."""
+    return {file_path_id: FULL, pos_id: FULL}
+
+
+def check_metrics_columns(schema: Schema, properties: Mapping[str, str]) -> None:
+    """Refuse metrics properties whose column the schema does not have; for those who set properties."""
+    for column in read_column_properties(properties, known.METRICS_MODE_COLUMN):
+        if schema.find_field(column) is None:
+            raise InvalidPropertyError(
+                f"Cannot use the property {known.METRICS_MODE_COLUMN.key(column)}: the schema has no column {column!r}",
+                hint=f"The columns are: {', '.join(part.name for part in schema.fields) or '(none)'}.",
+            )
+
+
+def _leaves(schema: Schema) -> list[int]:
+    """Return the ids of fields with values: of each struct, list or map its own first, then those further down."""
+    found: list[int] = []
+    stack: list[NestedType] = [schema.struct]
+    while stack:
+        parts = stack.pop().fields
+        found += [part.field_id for part in parts if not isinstance(part.field_type, NestedType)]
+        stack += [part.field_type for part in reversed(parts) if isinstance(part.field_type, NestedType)]
+    return found
+
+
+def _sorted_columns(sort_order: SortOrder | None) -> list[int]:
+    """Return the ids of columns whose bounds a sort narrows."""
+    if sort_order is None:
+        return []
+    return [source_id for one in sort_order.fields if one.transform.preserves_order for source_id in one.source_ids]

@@ -1,0 +1,525 @@
+"""Every table and view property: name, type, default and meaning, in one table.
+
+Code reads a property by its constant, `read_property(metadata.properties, properties.COMMIT_NUM_RETRIES)`,
+and gets a checked, typed value. Properties that are not listed are kept and ignored: other engines have
+their own. `docs/properties.md` is made from this table.
+
+Where the reference's documents and code disagree, the choice is in `default_note`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from frazil.errors import InvalidPropertyError
+from frazil.spec import versions
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.metrics_mode import TRUNCATE_16, MetricsMode
+from frazil.spec.property_kinds import (
+    INT_MAX,
+    LONG_MAX,
+    AnyText,
+    Choice,
+    ColumnProperty,
+    Flag,
+    Kind,
+    Mode,
+    Names,
+    OneNumberOf,
+    Property,
+    Ratio,
+    Text,
+    Whole,
+    parse_value,
+    read_column_properties,
+    read_column_property,
+    read_property,
+)
+
+__all__ = ["read_column_properties", "read_column_property", "read_property"]
+
+T = TypeVar("T")
+KB, MB, GB = 2**10, 2**20, 2**30
+SECOND_MS, MINUTE_MS, DAY_MS = 1000, 60_000, 86_400_000
+
+FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
+ParquetCodec: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed"]
+AvroCodec: TypeAlias = Literal["gzip", "zstd", "snappy", "uncompressed"]
+OrcCodec: TypeAlias = Literal["zlib", "zstd", "snappy", "lz4", "lzo", "none"]
+OrcStrategy: TypeAlias = Literal["speed", "compression"]
+PageVersion: TypeAlias = Literal["v1", "v2"]
+MetadataCodec: TypeAlias = Literal["none", "gzip"]
+DistributionMode: TypeAlias = Literal["none", "hash", "range"]
+RowLevelMode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
+IsolationLevel: TypeAlias = Literal["serializable", "snapshot"]
+DeleteGranularity: TypeAlias = Literal["file", "partition"]
+PlanningMode: TypeAlias = Literal["auto", "local", "distributed"]
+
+_FORMAT: Choice[FileFormat] = Choice(("parquet", "avro", "orc"))
+_PARQUET_CODEC: Choice[ParquetCodec] = Choice(("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed"))
+_AVRO_CODEC: Choice[AvroCodec] = Choice(("gzip", "zstd", "snappy", "uncompressed"))
+_ORC_CODEC: Choice[OrcCodec] = Choice(("zlib", "zstd", "snappy", "lz4", "lzo", "none"))
+_ORC_STRATEGY: Choice[OrcStrategy] = Choice(("speed", "compression"))
+_PAGE_VERSION: Choice[PageVersion] = Choice(("v1", "v2"))
+_METADATA_CODEC: Choice[MetadataCodec] = Choice(("none", "gzip"))
+_DISTRIBUTION: Choice[DistributionMode] = Choice(("none", "hash", "range"))
+_ROW_LEVEL: Choice[RowLevelMode] = Choice(("copy-on-write", "merge-on-read"))
+_ISOLATION: Choice[IsolationLevel] = Choice(("serializable", "snapshot"))
+_GRANULARITY: Choice[DeleteGranularity] = Choice(("file", "partition"))
+_PLANNING: Choice[PlanningMode] = Choice(("auto", "local", "distributed"))
+_FLAG = Flag()
+_COUNT = Whole(0, INT_MAX)
+_POSITIVE = Whole(1, INT_MAX)
+_INT_BYTES = Whole(1, INT_MAX, "bytes")
+_BYTES = Whole(1, LONG_MAX, "bytes")
+_INT_MS = Whole(0, INT_MAX, "ms")
+_MS = Whole(0, LONG_MAX, "ms")
+_LEVEL = Whole(-131_072, 22)
+_LOCATION = Text("a location")
+
+_table: list[Property[Any]] = []
+_columns: list[ColumnProperty[Any]] = []
+_views: list[Property[Any]] = []
+
+
+class _Section:
+    """Makes the properties of one section and enters them into the table."""
+
+    def __init__(self, title: str, into: list[Property[Any]]) -> None:
+        self.title = title
+        self.into = into
+
+    def of(self, name: str, kind: Kind[T], default: T, meaning: str, *, note: str | None = None) -> Property[T]:
+        made = Property(name, kind, default, meaning, self.title, default_note=note)
+        self.into.append(made)
+        return made
+
+    def unset(self, name: str, kind: Kind[T], meaning: str, *, note: str | None = None) -> Property[T | None]:
+        made: Property[T | None] = Property(name, kind, None, meaning, self.title, default_note=note)
+        self.into.append(made)
+        return made
+
+    def like(self, name: str, other: Property[T]) -> Property[T]:
+        meaning = f"The same for delete files: {other.meaning[0].lower()}{other.meaning[1:]}"
+        made = replace(other, name=name, meaning=meaning, section=self.title, falls_back_to=other, default_note=None)
+        self.into.append(made)
+        return made
+
+    def column(
+        self, prefix: str, kind: Kind[T], default: T, meaning: str, *, note: str | None = None
+    ) -> ColumnProperty[T]:
+        made = ColumnProperty(prefix, kind, default, meaning, self.title, note)
+        _columns.append(made)
+        return made
+
+
+_of = _Section("Format and schema", _table)
+FORMAT_VERSION = _of.of(
+    "format-version", _POSITIVE, versions.DEFAULT, "Format version to create or upgrade to; reserved, not stored"
+)
+COMMENT = _of.unset("comment", AnyText("any text"), "What the table is for")
+DEFAULT_NAME_MAPPING = _of.unset(
+    "schema.name-mapping.default", Text("a name mapping as JSON"), "Field ids for data files that have none"
+)
+SNAPSHOT_ID_INHERITANCE_ENABLED = _of.of(
+    "compatibility.snapshot-id-inheritance.enabled",
+    _FLAG,
+    False,
+    "Lets version 1 manifests inherit snapshot ids; always so from version 2",
+)
+IDENTIFIER_FIELDS_RELY = _of.of(
+    "identifier-fields.rely", _FLAG, False, "Says that engines may rely on identifier fields being unique"
+)
+
+_of = _Section("Commit", _table)
+COMMIT_NUM_RETRIES = _of.of(
+    "commit.retry.num-retries", _COUNT, 4, "How often a commit is tried again after another writer won"
+)
+COMMIT_MIN_RETRY_WAIT_MS = _of.of("commit.retry.min-wait-ms", _INT_MS, 100, "First wait before a commit is tried again")
+COMMIT_MAX_RETRY_WAIT_MS = _of.of(
+    "commit.retry.max-wait-ms", _INT_MS, MINUTE_MS, "Longest wait before a commit is tried again"
+)
+COMMIT_TOTAL_RETRY_TIME_MS = _of.of(
+    "commit.retry.total-timeout-ms", _INT_MS, 30 * MINUTE_MS, "Time after which a commit is not tried again"
+)
+COMMIT_NUM_STATUS_CHECKS = _of.of(
+    "commit.status-check.num-retries", _COUNT, 3, "How often to ask whether a commit of unknown outcome happened"
+)
+COMMIT_STATUS_CHECKS_MIN_WAIT_MS = _of.of(
+    "commit.status-check.min-wait-ms", _MS, SECOND_MS, "First wait before the outcome is asked again"
+)
+COMMIT_STATUS_CHECKS_MAX_WAIT_MS = _of.of(
+    "commit.status-check.max-wait-ms", _MS, MINUTE_MS, "Longest wait before the outcome is asked again"
+)
+COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS = _of.of(
+    "commit.status-check.total-timeout-ms", _MS, 30 * MINUTE_MS, "Time after which the outcome is left unknown"
+)
+MANIFEST_TARGET_SIZE_BYTES = _of.of(
+    "commit.manifest.target-size-bytes", _BYTES, 8 * MB, "Size that merged manifests should have"
+)
+MANIFEST_MIN_MERGE_COUNT = _of.of(
+    "commit.manifest.min-count-to-merge", _COUNT, 100, "Number of manifests from which they are merged"
+)
+MANIFEST_MERGE_ENABLED = _of.of("commit.manifest-merge.enabled", _FLAG, True, "Whether commits merge manifests")
+MANIFEST_COMPRESSION = _of.of(
+    "write.manifest.compression-codec", _AVRO_CODEC, "gzip", "Codec of manifests and manifest lists"
+)
+MANIFEST_COMPRESSION_LEVEL = _of.unset("write.manifest.compression-level", _LEVEL, "Level of the manifests' codec")
+
+_of = _Section("History and metadata files", _table)
+GC_ENABLED = _of.of("gc.enabled", _FLAG, True, "Whether expiry, purge and orphan removal may delete files")
+MAX_SNAPSHOT_AGE_MS = _of.of("history.expire.max-snapshot-age-ms", _MS, 5 * DAY_MS, "Age from which snapshots expire")
+MIN_SNAPSHOTS_TO_KEEP = _of.of(
+    "history.expire.min-snapshots-to-keep", _POSITIVE, 1, "Snapshots each branch keeps whatever their age"
+)
+MAX_REF_AGE_MS = _of.of(
+    "history.expire.max-ref-age-ms", _MS, LONG_MAX, "Age from which branches and tags other than main expire"
+)
+METADATA_COMPRESSION = _of.of("write.metadata.compression-codec", _METADATA_CODEC, "none", "Codec of metadata files")
+METADATA_PREVIOUS_VERSIONS_MAX = _of.of(
+    "write.metadata.previous-versions-max", _COUNT, 100, "Previous metadata files to remember; at least one is"
+)
+METADATA_DELETE_AFTER_COMMIT_ENABLED = _of.of(
+    "write.metadata.delete-after-commit.enabled", _FLAG, False, "Whether a commit deletes the metadata files it forgets"
+)
+WRITE_PARTITION_SUMMARY_LIMIT = _of.of(
+    "write.summary.partition-limit", _COUNT, 0, "Changed partitions up to which a snapshot's summary lists them"
+)
+
+_of = _Section("Column metrics", _table)
+DEFAULT_METRICS_MODE = _of.of(
+    "write.metadata.metrics.default", Mode(), TRUNCATE_16, "Metrics mode of columns without their own"
+)
+METRICS_MAX_INFERRED_COLUMN_DEFAULTS = _of.of(
+    "write.metadata.metrics.max-inferred-column-defaults",
+    _COUNT,
+    100,
+    "Columns that get the default mode where it is not set; the rest get none",
+)
+METRICS_MODE_COLUMN: ColumnProperty[MetricsMode | None] = _of.column(
+    "write.metadata.metrics.column.", Mode(), None, "Metrics mode of one column", note="the table's default mode"
+)
+
+_of = _Section("Locations", _table)
+WRITE_DATA_LOCATION = _of.unset("write.data.path", _LOCATION, "Folder of new data files", note="`<table>/data`")
+WRITE_METADATA_LOCATION = _of.unset(
+    "write.metadata.path", _LOCATION, "Folder of new metadata files", note="`<table>/metadata`"
+)
+OBJECT_STORE_ENABLED = _of.of(
+    "write.object-storage.enabled",
+    _FLAG,
+    False,
+    "Whether paths of data files start with a hash, to spread load over object storage",
+)
+OBJECT_STORE_PARTITIONED_PATHS = _of.of(
+    "write.object-storage.partitioned-paths", _FLAG, True, "Whether hashed paths contain the partition values"
+)
+LOCATION_PROVIDER_IMPL = _of.unset(
+    "write.location-provider.impl",
+    Text("a Java class"),
+    "Java class that names data files; refused on write, since it cannot be run here",
+)
+
+_of = _Section("Write", _table)
+DEFAULT_FILE_FORMAT = _of.of("write.format.default", _FORMAT, "parquet", "Format of data files")
+DELETE_DEFAULT_FILE_FORMAT = _of.like("write.delete.format.default", DEFAULT_FILE_FORMAT)
+WRITE_TARGET_FILE_SIZE_BYTES = _of.of(
+    "write.target-file-size-bytes", _BYTES, 512 * MB, "Size that data files should have"
+)
+DELETE_TARGET_FILE_SIZE_BYTES = _of.of(
+    "write.delete.target-file-size-bytes", _BYTES, 64 * MB, "Size that delete files should have"
+)
+WRITE_DISTRIBUTION_MODE = _of.unset(
+    "write.distribution-mode",
+    _DISTRIBUTION,
+    "How rows are distributed before they are written",
+    note="range if sorted, hash if partitioned, else none",
+)
+DELETE_DISTRIBUTION_MODE = _of.unset(
+    "write.delete.distribution-mode", _DISTRIBUTION, "The same for DELETE", note="hash"
+)
+UPDATE_DISTRIBUTION_MODE = _of.unset(
+    "write.update.distribution-mode", _DISTRIBUTION, "The same for UPDATE", note="hash"
+)
+MERGE_DISTRIBUTION_MODE = _of.unset(
+    "write.merge.distribution-mode", _DISTRIBUTION, "The same for MERGE", note="hash if partitioned, else none"
+)
+DELETE_MODE = _of.of(
+    "write.delete.mode", _ROW_LEVEL, "copy-on-write", "How DELETE changes files; merge-on-read needs format version 2"
+)
+UPDATE_MODE = _of.of(
+    "write.update.mode", _ROW_LEVEL, "copy-on-write", "How UPDATE changes files; merge-on-read needs format version 2"
+)
+MERGE_MODE = _of.of(
+    "write.merge.mode", _ROW_LEVEL, "copy-on-write", "How MERGE changes files; merge-on-read needs format version 2"
+)
+DELETE_ISOLATION_LEVEL = _of.of(
+    "write.delete.isolation-level", _ISOLATION, "serializable", "What concurrent changes make a DELETE fail"
+)
+UPDATE_ISOLATION_LEVEL = _of.of(
+    "write.update.isolation-level", _ISOLATION, "serializable", "What concurrent changes make an UPDATE fail"
+)
+MERGE_ISOLATION_LEVEL = _of.of(
+    "write.merge.isolation-level", _ISOLATION, "serializable", "What concurrent changes make a MERGE fail"
+)
+DELETE_GRANULARITY = _of.of(
+    "write.delete.granularity",
+    _GRANULARITY,
+    "file",
+    "Whether a position delete file is for one data file or for a partition",
+    note="file, as the reference does on Spark, though its documents say partition",
+)
+WRITE_AUDIT_PUBLISH_ENABLED = _of.of(
+    "write.wap.enabled", _FLAG, False, "Whether writes may be staged for audit and published later"
+)
+SPARK_FANOUT_ENABLED = _of.unset(
+    "write.spark.fanout.enabled",
+    _FLAG,
+    "Whether writers keep a file open for each partition instead of sorting rows",
+    note="on where the table asks for no order",
+)
+SPARK_ACCEPT_ANY_SCHEMA = _of.of(
+    "write.spark.accept-any-schema",
+    _FLAG,
+    False,
+    "Whether writes with other columns than the table's are accepted, to merge schemas",
+)
+SPARK_AUTO_SCHEMA_EVOLUTION = _of.of(
+    "write.spark.auto-schema-evolution.enabled",
+    _FLAG,
+    True,
+    "Whether MERGE WITH SCHEMA EVOLUTION may change the schema",
+)
+SPARK_ADVISORY_PARTITION_SIZE_BYTES = _of.unset(
+    "write.spark.advisory-partition-size-bytes",
+    _BYTES,
+    "Size of the partitions Spark writes from",
+    note="from the codec and 128 MB of data",
+)
+UPSERT_ENABLED = _of.of("write.upsert.enabled", _FLAG, False, "Used by Flink only")
+
+_of = _Section("Parquet", _table)
+PARQUET_ROW_GROUP_SIZE_BYTES = _of.of("write.parquet.row-group-size-bytes", _INT_BYTES, 128 * MB, "Size of a row group")
+PARQUET_ROW_GROUP_SIZE_TRACK_UNCOMPRESSED = _of.of(
+    "write.parquet.row-group-size-track-uncompressed",
+    _FLAG,
+    False,
+    "Whether the size of a row group counts bytes before compression",
+)
+PARQUET_PAGE_SIZE_BYTES = _of.of("write.parquet.page-size-bytes", _INT_BYTES, MB, "Size of a page")
+PARQUET_PAGE_ROW_LIMIT = _of.of("write.parquet.page-row-limit", _POSITIVE, 20_000, "Most rows in a page")
+PARQUET_PAGE_VERSION = _of.of("write.parquet.page-version", _PAGE_VERSION, "v1", "Version of data pages")
+PARQUET_DICT_SIZE_BYTES = _of.of("write.parquet.dict-size-bytes", _INT_BYTES, 2 * MB, "Most bytes in a dictionary page")
+PARQUET_COMPRESSION = _of.of(
+    "write.parquet.compression-codec",
+    _PARQUET_CODEC,
+    "gzip",
+    "Codec of Parquet files",
+    note="gzip; new tables are created with zstd set",
+)
+PARQUET_COMPRESSION_LEVEL = _of.unset("write.parquet.compression-level", _LEVEL, "Level of the codec")
+PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT = _of.of(
+    "write.parquet.row-group-check-min-record-count",
+    _POSITIVE,
+    100,
+    "Fewest rows between two looks at the size of a row group",
+)
+PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT = _of.of(
+    "write.parquet.row-group-check-max-record-count",
+    _POSITIVE,
+    10_000,
+    "Most rows between two looks at the size of a row group",
+)
+PARQUET_SHRED_VARIANTS = _of.of(
+    "write.parquet.shred-variants", _FLAG, False, "Whether variants are written with typed columns for common fields"
+)
+PARQUET_VARIANT_BUFFER_SIZE = _of.of(
+    "write.parquet.variant-inference-buffer-size", _POSITIVE, 100, "Rows looked at to choose those columns"
+)
+PARQUET_BLOOM_FILTER_MAX_BYTES = _of.of(
+    "write.parquet.bloom-filter-max-bytes", _INT_BYTES, MB, "Most bytes in a bloom filter"
+)
+PARQUET_BLOOM_FILTER_ADAPTIVE_ENABLED = _of.of(
+    "write.parquet.bloom-filter-adaptive-enabled",
+    _FLAG,
+    False,
+    "Whether bloom filters take the smallest size that keeps their rate",
+)
+PARQUET_BLOOM_FILTER_COLUMN_ENABLED = _of.column(
+    "write.parquet.bloom-filter-enabled.column.", _FLAG, False, "Whether one column gets a bloom filter"
+)
+PARQUET_BLOOM_FILTER_COLUMN_FPP = _of.column(
+    "write.parquet.bloom-filter-fpp.column.", Ratio(), 0.01, "Rate of false positives of one column's bloom filter"
+)
+PARQUET_BLOOM_FILTER_COLUMN_NDV: ColumnProperty[int | None] = _of.column(
+    "write.parquet.bloom-filter-ndv.column.", Whole(1, LONG_MAX), None, "Distinct values expected in one column"
+)
+PARQUET_COLUMN_STATS_ENABLED = _of.column(
+    "write.parquet.stats-enabled.column.", _FLAG, True, "Whether one column gets statistics in the file"
+)
+PARQUET_DICT_ENCODING_COLUMN_ENABLED = _of.column(
+    "write.parquet.dict-encoding-enabled.column.", _FLAG, True, "Whether one column is written with a dictionary"
+)
+DELETE_PARQUET_ROW_GROUP_SIZE_BYTES = _of.like(
+    "write.delete.parquet.row-group-size-bytes", PARQUET_ROW_GROUP_SIZE_BYTES
+)
+DELETE_PARQUET_PAGE_SIZE_BYTES = _of.like("write.delete.parquet.page-size-bytes", PARQUET_PAGE_SIZE_BYTES)
+DELETE_PARQUET_PAGE_ROW_LIMIT = _of.like("write.delete.parquet.page-row-limit", PARQUET_PAGE_ROW_LIMIT)
+DELETE_PARQUET_PAGE_VERSION = _of.like("write.delete.parquet.page-version", PARQUET_PAGE_VERSION)
+DELETE_PARQUET_DICT_SIZE_BYTES = _of.like("write.delete.parquet.dict-size-bytes", PARQUET_DICT_SIZE_BYTES)
+DELETE_PARQUET_COMPRESSION = _of.like("write.delete.parquet.compression-codec", PARQUET_COMPRESSION)
+DELETE_PARQUET_COMPRESSION_LEVEL = _of.like("write.delete.parquet.compression-level", PARQUET_COMPRESSION_LEVEL)
+DELETE_PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT = _of.like(
+    "write.delete.parquet.row-group-check-min-record-count", PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT
+)
+DELETE_PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT = _of.like(
+    "write.delete.parquet.row-group-check-max-record-count", PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT
+)
+
+_of = _Section("Avro and ORC", _table)
+AVRO_COMPRESSION = _of.of("write.avro.compression-codec", _AVRO_CODEC, "gzip", "Codec of Avro files")
+AVRO_COMPRESSION_LEVEL = _of.unset("write.avro.compression-level", _LEVEL, "Level of the codec")
+DELETE_AVRO_COMPRESSION = _of.like("write.delete.avro.compression-codec", AVRO_COMPRESSION)
+DELETE_AVRO_COMPRESSION_LEVEL = _of.like("write.delete.avro.compression-level", AVRO_COMPRESSION_LEVEL)
+ORC_STRIPE_SIZE_BYTES = _of.of("write.orc.stripe-size-bytes", _BYTES, 64 * MB, "Size of a stripe")
+ORC_BLOCK_SIZE_BYTES = _of.of("write.orc.block-size-bytes", _BYTES, 256 * MB, "Size of a file system block")
+ORC_WRITE_BATCH_SIZE = _of.of("write.orc.vectorized.batch-size", _POSITIVE, 1024, "Rows written at a time")
+ORC_COMPRESSION = _of.of("write.orc.compression-codec", _ORC_CODEC, "zlib", "Codec of ORC files")
+ORC_COMPRESSION_STRATEGY = _of.of("write.orc.compression-strategy", _ORC_STRATEGY, "speed", "What the codec aims for")
+ORC_BLOOM_FILTER_COLUMNS: Property[tuple[str, ...]] = _of.of(
+    "write.orc.bloom.filter.columns", Names("column names separated by commas"), (), "Columns that get a bloom filter"
+)
+ORC_BLOOM_FILTER_FPP = _of.of(
+    "write.orc.bloom.filter.fpp", Ratio(), 0.05, "Rate of false positives of the bloom filters"
+)
+DELETE_ORC_STRIPE_SIZE_BYTES = _of.like("write.delete.orc.stripe-size-bytes", ORC_STRIPE_SIZE_BYTES)
+DELETE_ORC_BLOCK_SIZE_BYTES = _of.like("write.delete.orc.block-size-bytes", ORC_BLOCK_SIZE_BYTES)
+DELETE_ORC_WRITE_BATCH_SIZE = _of.like("write.delete.orc.vectorized.batch-size", ORC_WRITE_BATCH_SIZE)
+DELETE_ORC_COMPRESSION = _of.like("write.delete.orc.compression-codec", ORC_COMPRESSION)
+DELETE_ORC_COMPRESSION_STRATEGY = _of.like("write.delete.orc.compression-strategy", ORC_COMPRESSION_STRATEGY)
+
+_of = _Section("Read", _table)
+SPLIT_SIZE = _of.of("read.split.target-size", _BYTES, 128 * MB, "Bytes of data files that one task should read")
+METADATA_SPLIT_SIZE = _of.of(
+    "read.split.metadata-target-size", _BYTES, 32 * MB, "Bytes of metadata files that one task should read"
+)
+SPLIT_LOOKBACK = _of.of("read.split.planning-lookback", _POSITIVE, 10, "Groups kept open while splits are packed")
+SPLIT_OPEN_FILE_COST = _of.of(
+    "read.split.open-file-cost", Whole(0, LONG_MAX, "bytes"), 4 * MB, "Bytes that opening a file counts for"
+)
+ADAPTIVE_SPLIT_SIZE_ENABLED = _of.of(
+    "read.split.adaptive-size.enabled", _FLAG, True, "Whether splits shrink so that small scans still use every core"
+)
+DATA_PLANNING_MODE = _of.of("read.data-planning-mode", _PLANNING, "auto", "Where data manifests are planned")
+DELETE_PLANNING_MODE = _of.of("read.delete-planning-mode", _PLANNING, "auto", "Where delete manifests are planned")
+PARQUET_VECTORIZATION_ENABLED = _of.of(
+    "read.parquet.vectorization.enabled", _FLAG, True, "Whether Parquet is read in batches"
+)
+PARQUET_BATCH_SIZE = _of.of("read.parquet.vectorization.batch-size", _POSITIVE, 5000, "Rows in a batch")
+ORC_VECTORIZATION_ENABLED = _of.of("read.orc.vectorization.enabled", _FLAG, False, "Whether ORC is read in batches")
+ORC_BATCH_SIZE = _of.of("read.orc.vectorization.batch-size", _POSITIVE, 5000, "Rows in a batch")
+
+_of = _Section("Encryption and Hive", _table)
+ENCRYPTION_TABLE_KEY = _of.unset("encryption.key-id", Text("a key's id"), "Id of the table's master key")
+ENCRYPTION_DEK_LENGTH = _of.of(
+    "encryption.data-key-length", OneNumberOf((16, 24, 32), "bytes"), 16, "Length of the keys that encrypt files"
+)
+ENGINE_HIVE_ENABLED = _of.of("engine.hive.enabled", _FLAG, False, "Used by Hive only")
+HIVE_LOCK_ENABLED = _of.of("engine.hive.lock-enabled", _FLAG, True, "Used by Hive catalogs only")
+
+_of = _Section("Views", _views)
+VIEW_COMMENT = _of.unset("comment", AnyText("any text"), "What the view is for")
+VIEW_VERSION_HISTORY_SIZE = _of.of("version.history.num-entries", _POSITIVE, 10, "Versions a view keeps")
+VIEW_REPLACE_DROP_DIALECT_ALLOWED = _of.of(
+    "replace.drop-dialect.allowed", _FLAG, False, "Whether a new version may lack an SQL dialect of the current one"
+)
+VIEW_METADATA_COMPRESSION = _of.of(
+    "write.metadata.compression-codec", _METADATA_CODEC, "gzip", "Codec of metadata files"
+)
+VIEW_METADATA_LOCATION = _of.unset(
+    "write.metadata.path", _LOCATION, "Folder of new metadata files", note="`<view>/metadata`"
+)
+
+_views += [
+    COMMIT_NUM_RETRIES,
+    COMMIT_MIN_RETRY_WAIT_MS,
+    COMMIT_MAX_RETRY_WAIT_MS,
+    COMMIT_TOTAL_RETRY_TIME_MS,
+]
+
+TABLE_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({one.name: one for one in _table})
+"""Every table property by name."""
+COLUMN_PROPERTIES: Mapping[str, ColumnProperty[Any]] = FrozenMap({one.prefix: one for one in _columns})
+"""Every family of column properties by prefix."""
+VIEW_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({one.name: one for one in _views})
+"""Every view property by name."""
+
+RESERVED_PROPERTIES = frozenset(
+    {
+        "format-version",
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names that stand for the table's own state; they are never stored as properties."""
+
+RETIRED_PROPERTIES: Mapping[str, str] = FrozenMap(
+    {"write.object-storage.path": "write.data.path", "write.folder-storage.path": "write.data.path"}
+)
+"""Properties that no longer work, each with what to use; a table that relies on one cannot be written."""
+
+
+def without_reserved(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that may be stored."""
+    return {key: value for key, value in properties.items() if key not in RESERVED_PROPERTIES}
+
+
+def properties_for_new_table(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what a new table stores: the properties asked for, and defaults that hold for new tables only."""
+    return {PARQUET_COMPRESSION.name: "zstd", **without_reserved(properties)}
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse values that a later use would refuse; for those who set properties, to fail early."""
+    _check(properties, TABLE_PROPERTIES)
+
+
+def check_view_properties(properties: Mapping[str, str]) -> None:
+    """Refuse values that a later use would refuse; for those who set a view's properties, to fail early."""
+    _check(properties, VIEW_PROPERTIES, columns=())
+
+
+def check_retired(properties: Mapping[str, str], names: Iterable[str] = RETIRED_PROPERTIES) -> None:
+    """Refuse properties that no longer work, where a decision would rely on them."""
+    for name in names:
+        if name in properties:
+            raise InvalidPropertyError(
+                f"Cannot use the property {name}: it no longer works", hint=f"Set {RETIRED_PROPERTIES[name]} instead."
+            )
+
+
+def _check(
+    properties: Mapping[str, str],
+    known: Mapping[str, Property[Any]],
+    columns: Iterable[ColumnProperty[Any]] = tuple(_columns),
+) -> None:
+    for key, text in properties.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise InvalidPropertyError(
+                f"Cannot use the property {key!r}: keys and values are text, this is {key!r}: {text!r}"
+            )
+        one = known.get(key)
+        if one is not None:
+            parse_value(key, text, one.kind)
+            continue
+        for family in columns:
+            if key.startswith(family.prefix):
+                parse_value(key, text, family.kind)

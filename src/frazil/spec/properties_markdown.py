@@ -1,0 +1,93 @@
+"""The list of properties as a page, `docs/properties.md`. A test compares the page with this table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from frazil.spec.properties import (
+    COLUMN_PROPERTIES,
+    DAY_MS,
+    GB,
+    KB,
+    MB,
+    MINUTE_MS,
+    RESERVED_PROPERTIES,
+    RETIRED_PROPERTIES,
+    SECOND_MS,
+    TABLE_PROPERTIES,
+    VIEW_PROPERTIES,
+)
+from frazil.spec.property_kinds import LONG_MAX, ColumnProperty, Property, Whole
+
+_HEAD = """\
+# Table and view properties
+
+Made from `src/frazil/spec/properties.py`; do not edit this page.
+
+Values are text. A value is checked when something uses it, and an error names the property, the value and
+what is allowed. Words are read in upper or lower case. Properties that are not listed are kept and ignored.
+A star stands for a column's full name, with dots between a struct and its fields.
+"""
+
+_RESERVED = """\
+## Reserved
+
+These names stand for the table's own state. They are never stored; `format-version` chooses the version when
+a table is created or upgraded, and the others are ignored.
+"""
+
+_RETIRED = """\
+## Retired
+
+A table that relies on one of these cannot be written until the property that replaces it is set.
+"""
+
+
+def properties_markdown() -> str:
+    """Return the page that lists every property."""
+    families = {title: list(group) for title, group in groupby(COLUMN_PROPERTIES.values(), lambda one: one.section)}
+    pages = [_HEAD]
+    for title, group in groupby(TABLE_PROPERTIES.values(), lambda one: one.section):
+        pages.append(f"## {title}\n\n{_table([*group, *families.get(title, [])])}")
+    pages.append(f"## Views\n\n{_table(VIEW_PROPERTIES.values())}")
+    pages.append(_RESERVED + "\n" + "\n".join(f"- `{name}`" for name in sorted(RESERVED_PROPERTIES)) + "\n")
+    pages.append(_RETIRED + "\n" + "\n".join(f"- `{old}`: use `{new}`" for old, new in RETIRED_PROPERTIES.items()))
+    return "\n".join(pages) + "\n"
+
+
+def _table(listed: Iterable[Property[Any] | ColumnProperty[Any]]) -> str:
+    rows = ["| property | type | default | allowed | meaning |", "|---|---|---|---|---|"]
+    for one in listed:
+        cells = (f"`{one.name}`", one.kind.title, _default(one), one.kind.allowed, one.meaning)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _default(one: Property[Any] | ColumnProperty[Any]) -> str:
+    if one.default_note is not None:
+        return one.default_note
+    if isinstance(one, Property) and one.falls_back_to is not None:
+        return f"that of `{one.falls_back_to.name}`"
+    value = one.default
+    if value is None or value == ():
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value == LONG_MAX:
+        return f"{value} (forever)"
+    unit = one.kind.unit if isinstance(one.kind, Whole) else ""
+    return f"{value}{_rounded(value, unit)}"
+
+
+def _rounded(value: Any, unit: str) -> str:
+    """Return a number again in the largest unit that leaves it whole, in brackets."""
+    steps = {
+        "bytes": ((GB, "GB"), (MB, "MB"), (KB, "KB")),
+        "ms": ((DAY_MS, "days"), (MINUTE_MS, "min"), (SECOND_MS, "s")),
+    }.get(unit, ())
+    for size, name in steps:
+        if value >= size and value % size == 0:
+            return f" ({value // size} {name})"
+    return ""

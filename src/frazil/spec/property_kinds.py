@@ -1,0 +1,317 @@
+"""What a property is: a name, a kind of value, a default and a meaning; and how one is read from a table.
+
+Properties are text in table metadata. They are checked when they are used, never when a table is read: a
+table with a bad value stays readable by everything that does not need the value. The list of properties
+is `spec/properties.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.spec.metrics_mode import METRICS_MODES_TEXT, MetricsMode, parse_metrics_mode
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+WordT = TypeVar("WordT", bound=str)
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_SHOWN_CHARS = 80
+
+
+class Kind(ABC, Generic[T_co]):
+    """A kind of value: what it is called, what is allowed in words, and how its text is read."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The kind's name, for lists of properties."""
+
+    @property
+    @abstractmethod
+    def allowed(self) -> str:
+        """What is allowed, in words that fit after "set it to"."""
+
+    @abstractmethod
+    def parse(self, text: str) -> T_co | None:
+        """Return the value of a text, or None where the text is not allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Kind[int]):
+    """Whole numbers from low to high; the unit is for people."""
+
+    low: int
+    high: int
+    unit: str = ""
+
+    @property
+    def title(self) -> str:
+        """`int` or `long`, with the unit."""
+        size = "int" if self.high <= INT_MAX else "long"
+        return f"{size}, {self.unit}" if self.unit else size
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        top = {INT_MAX: "2^31-1", LONG_MAX: "2^63-1"}.get(self.high, str(self.high))
+        unit = f" of {self.unit}" if self.unit else ""
+        return f"a whole number{unit} from {self.low} to {top}"
+
+    def parse(self, text: str) -> int | None:
+        """Read decimal digits with an optional sign."""
+        if _WHOLE.fullmatch(text) is None:
+            return None
+        value = int(text)
+        return value if self.low <= value <= self.high else None
+
+
+@dataclass(frozen=True, slots=True)
+class OneNumberOf(Kind[int]):
+    """One of a few whole numbers."""
+
+    values: tuple[int, ...]
+    unit: str
+
+    @property
+    def title(self) -> str:
+        """`int` with the unit."""
+        return f"int, {self.unit}"
+
+    @property
+    def allowed(self) -> str:
+        """The numbers."""
+        return _either(tuple(map(str, self.values)))
+
+    def parse(self, text: str) -> int | None:
+        """Read one of the numbers."""
+        value = Whole(min(self.values), max(self.values)).parse(text)
+        return value if value in self.values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Kind[float]):
+    """Numbers above 0 and below 1."""
+
+    @property
+    def title(self) -> str:
+        """`float`."""
+        return "float"
+
+    @property
+    def allowed(self) -> str:
+        """The range."""
+        return "a number above 0 and below 1"
+
+    def parse(self, text: str) -> float | None:
+        """Read a decimal number."""
+        if _DECIMAL.fullmatch(text) is None:
+            return None
+        value = float(text)
+        return value if 0.0 < value < 1.0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Kind[bool]):
+    """True and false."""
+
+    @property
+    def title(self) -> str:
+        """`boolean`."""
+        return "boolean"
+
+    @property
+    def allowed(self) -> str:
+        """Both words."""
+        return "true or false"
+
+    def parse(self, text: str) -> bool | None:
+        """Read either word, upper or lower case."""
+        return {"true": True, "false": False}.get(text.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Kind[WordT]):
+    """One of a few words."""
+
+    words: tuple[WordT, ...]
+
+    @property
+    def title(self) -> str:
+        """`enum`."""
+        return "enum"
+
+    @property
+    def allowed(self) -> str:
+        """The words."""
+        return _either(self.words)
+
+    def parse(self, text: str) -> WordT | None:
+        """Read a word, upper or lower case, as the word of the list."""
+        lowered = text.lower()
+        return next((word for word in self.words if word.lower() == lowered), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Kind[str]):
+    """Free text that is not empty."""
+
+    what: str
+
+    @property
+    def title(self) -> str:
+        """`string`."""
+        return "string"
+
+    @property
+    def allowed(self) -> str:
+        """What the text is."""
+        return self.what
+
+    def parse(self, text: str) -> str | None:
+        """Read the text as it is."""
+        return text if text != "" else None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyText(Text):
+    """Free text that may be empty."""
+
+    def parse(self, text: str) -> str | None:
+        """Read the text as it is."""
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Names(Kind[tuple[str, ...]]):
+    """Names separated by commas."""
+
+    what: str
+
+    @property
+    def title(self) -> str:
+        """`list`."""
+        return "list"
+
+    @property
+    def allowed(self) -> str:
+        """What the names are."""
+        return self.what
+
+    def parse(self, text: str) -> tuple[str, ...] | None:
+        """Read the names; spaces around them do not count."""
+        return tuple(part.strip() for part in text.split(",") if part.strip() != "")
+
+
+@dataclass(frozen=True, slots=True)
+class Mode(Kind[MetricsMode]):
+    """Metrics modes."""
+
+    @property
+    def title(self) -> str:
+        """`metrics mode`."""
+        return "metrics mode"
+
+    @property
+    def allowed(self) -> str:
+        """The modes."""
+        return METRICS_MODES_TEXT
+
+    def parse(self, text: str) -> MetricsMode | None:
+        """Read a mode, upper or lower case."""
+        try:
+            return parse_metrics_mode(text)
+        except InvalidRequestError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Generic[T_co]):
+    """A property of a table or view.
+
+    Where the key is absent the value is that of `falls_back_to`, where there is one, else `default`.
+    `default_note` says what the default depends on, where it is not a fixed value.
+    """
+
+    name: str
+    kind: Kind[T_co]
+    default: T_co
+    meaning: str
+    section: str
+    falls_back_to: Property[T_co] | None = None
+    default_note: str | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProperty(Generic[T_co]):
+    """A family of properties, one for each column: the prefix followed by the column's full name."""
+
+    prefix: str
+    kind: Kind[T_co]
+    default: T_co
+    meaning: str
+    section: str
+    default_note: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name with a star for the column."""
+        return f"{self.prefix}*"
+
+    def key(self, column: str) -> str:
+        """Return the key for a column."""
+        return f"{self.prefix}{column}"
+
+
+def read_property(properties: Mapping[str, str], wanted: Property[T]) -> T:
+    """Return the value of a property, its default where it is not set, or refuse a value not allowed."""
+    current: Property[T] | None = wanted
+    while current is not None:
+        text = properties.get(current.name)
+        if text is not None:
+            return parse_value(current.name, text, current.kind)
+        current = current.falls_back_to
+    return wanted.default
+
+
+def read_column_property(properties: Mapping[str, str], wanted: ColumnProperty[T], column: str) -> T:
+    """Return the value of a column's property, its default where it is not set, or refuse a value not allowed."""
+    text = properties.get(wanted.key(column))
+    return wanted.default if text is None else parse_value(wanted.key(column), text, wanted.kind)
+
+
+def read_column_properties(properties: Mapping[str, str], wanted: ColumnProperty[T]) -> dict[str, T]:
+    """Return the values that are set for columns, by column name; the columns need not exist."""
+    found = ((key, text) for key, text in properties.items() if key.startswith(wanted.prefix))
+    return {key[len(wanted.prefix) :]: parse_value(key, text, wanted.kind) for key, text in found}
+
+
+def parse_value(key: str, text: str, kind: Kind[T]) -> T:
+    """Return the value of a property's text, or refuse it with the key and what is allowed."""
+    value = kind.parse(text) if isinstance(text, str) else None
+    if value is None:
+        shown = repr(text)
+        if len(shown) > _SHOWN_CHARS:
+            shown = shown[: _SHOWN_CHARS - 3] + "..."
+        raise InvalidPropertyError(
+            f"Cannot use the property {key}: {shown} is not allowed", hint=f"Set it to {kind.allowed}."
+        )
+    return value
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

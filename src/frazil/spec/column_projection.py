@@ -1,0 +1,149 @@
+"""Where each wanted column's values come from in one file. Specification: "Column Projection", "Default values".
+
+Readers call it once per data file, with the ids the file's columns carry and the file's identity partition
+values; what comes back says for each wanted field, nested ones included, whether to read it from the file
+or which constant to put in its place. Metadata columns (`_file`, `_pos`, `_row_id`, ...) are the reader's own
+business and are taken out before.
+
+The rules, for a field that the file does not hold by id, in their order:
+
+1. the value of an identity partition field, if the file's partition has one;
+2. the file's column that the name mapping gives the id, if the file carries no ids;
+3. the field's `initial-default`;
+4. null, which a required field does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from frazil.errors import SchemaMismatchError
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, NestedType, StructType, UnknownType
+
+
+class ValueSource(Enum):
+    """What gives a column its values."""
+
+    FILE = "file"
+    PARTITION = "partition"
+    DEFAULT = "default"
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedColumn:
+    """A wanted field and its source.
+
+    Read from the file, a nested field lists its parts in the order wanted (struct fields, a list's element,
+    a map's key and value). Otherwise `value` is the one value of all rows; a struct's is a dict.
+    """
+
+    field: NestedField
+    source: ValueSource
+    value: Any = None
+    parts: tuple[ResolvedColumn, ...] = ()
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows have the same value, and the file need not be read for it."""
+        return self.source is not ValueSource.FILE
+
+
+def resolve_columns(
+    wanted: Schema,
+    file_ids: Collection[int],
+    *,
+    partition_values: Mapping[int, Any] = FrozenMap(),
+    name_mapped_ids: Collection[int] = (),
+) -> tuple[ResolvedColumn, ...]:
+    """Return the source of each wanted column, in the order wanted.
+
+    `file_ids` are the ids in the file itself, `partition_values` the values of its identity partition
+    fields by source id (a null counts as present), `name_mapped_ids` the ids that a name mapping gave to
+    columns of a file without ids. A required field that nothing gives a value is refused.
+    """
+    resolver = _Resolver(wanted, frozenset(file_ids), partition_values, frozenset(name_mapped_ids))
+    return tuple([resolver.resolve(part) for part in wanted.fields])
+
+
+class _Resolver:
+    def __init__(
+        self,
+        wanted: Schema,
+        file_ids: frozenset[int],
+        partition_values: Mapping[int, Any],
+        name_mapped_ids: frozenset[int],
+    ) -> None:
+        self.wanted = wanted
+        self.partition_values = partition_values
+        self.file_ids = self.with_ancestors(file_ids)
+        self.name_mapped_ids = self.with_ancestors(name_mapped_ids)
+        # A struct whose field has a partition value is not null, even where the file knows nothing of it.
+        self.partitioned_ids = self.with_ancestors(
+            frozenset(field_id for field_id, value in partition_values.items() if value is not None)
+        )
+
+    def with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
+        """Return ids with those of the fields around them: some writers number leaves only."""
+        parents = self.wanted.parents_by_id
+        found = set(ids)
+        for field_id in ids:
+            parent = parents.get(field_id)
+            while parent is not None and parent not in found:
+                found.add(parent)
+                parent = parents.get(parent)
+        return frozenset(found)
+
+    def resolve(self, part: NestedField) -> ResolvedColumn:
+        """Return the source of one field. Schemas bound the depth of the recursion."""
+        if isinstance(part.field_type, UnknownType):
+            return ResolvedColumn(part, ValueSource.NULL)
+        if part.field_id in self.file_ids:
+            return self.read(part)
+        if part.field_id in self.partition_values:
+            return self.constant(part, ValueSource.PARTITION, self.partition_values[part.field_id])
+        if part.field_id in self.name_mapped_ids:
+            return self.read(part)
+        if isinstance(part.field_type, StructType):
+            if part.field_id in self.partitioned_ids:
+                return self.constant(part, ValueSource.PARTITION, self.assemble(part.field_type))
+            if part.initial_default is not None:
+                return self.constant(part, ValueSource.DEFAULT, self.assemble(part.field_type))
+        if part.initial_default is not None:
+            return self.constant(part, ValueSource.DEFAULT, part.initial_default)
+        return self.constant(part, ValueSource.NULL, None)
+
+    def read(self, part: NestedField) -> ResolvedColumn:
+        inner = part.field_type
+        if isinstance(inner, UnknownType):
+            return ResolvedColumn(part, ValueSource.NULL)
+        if not isinstance(inner, NestedType):
+            return ResolvedColumn(part, ValueSource.FILE)
+        if isinstance(inner, StructType):
+            parts = [self.resolve(one) for one in inner.fields]
+        else:
+            # The parts of a list or map are wherever it is; their ids cannot change apart from it.
+            parts = [self.read(one) for one in inner.fields]
+        return ResolvedColumn(part, ValueSource.FILE, parts=tuple(parts))
+
+    def assemble(self, kind: StructType) -> dict[str, Any]:
+        """Return the value of a struct that the file lacks: each field's own constant."""
+        return {part.name: self.resolve(part).value for part in kind.fields}
+
+    def constant(self, part: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:
+        if value is None and part.required:
+            name = self.wanted.name_of(part.field_id)
+            if source is ValueSource.PARTITION:
+                reason = "it is required, but the file's partition value is null"
+            else:
+                reason = "it is required, but the file has no such column and the schema has no default for it"
+            raise SchemaMismatchError(
+                f"Cannot read column {name!r} (field id {part.field_id}): {reason}",
+                hint="Make the column optional, or leave it out of the columns to read.",
+            )
+        return ResolvedColumn(part, source, value)

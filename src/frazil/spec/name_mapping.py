@@ -1,0 +1,271 @@
+"""Field ids for files that carry none, by column name. Specification: "Column Projection", name mapping.
+
+A table's property `schema.name-mapping.default` holds the mapping; its JSON form is
+`codec/name_mapping_json.py`'s. Readers use it for files without field ids (`assign_ids_by_name`,
+`apply_name_mapping`), and a change of schema brings it up to date (`update_name_mapping`).
+
+Names are literal: `a.b` is a column of that name. The parts of lists are named `element`, those of maps
+`key` and `value`, whatever the file format calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
+from frazil.spec.types import ListType, MapType, NestedField, NestedType, StructType, Type
+
+
+@dataclass(frozen=True)
+class MappedField:
+    """The names under which files may hold a field.
+
+    `field_id` is None for a column that files have and the table has not; `names` is empty for a field
+    that no file without ids has. `fields` is None where the field has no parts.
+    """
+
+    names: tuple[str, ...]
+    field_id: int | None = None
+    fields: tuple[MappedField, ...] | None = None
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
+        if self.fields is not None and not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("names", "field_id", "fields", "extra")}
+
+    @cached_property
+    def parts_by_name(self) -> dict[str, MappedField]:
+        """The mappings of this field's parts by each of their names."""
+        return _index_names(self.fields or ())
+
+
+@dataclass(frozen=True)
+class NameMapping:
+    """The mappings of a table's columns; ids are unique in all of it, names among siblings."""
+
+    fields: tuple[MappedField, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        _check(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"fields": self.fields}
+
+    @cached_property
+    def columns_by_name(self) -> dict[str, MappedField]:
+        """The mappings of top-level columns by each of their names."""
+        return _index_names(self.fields)
+
+    @cached_property
+    def fields_by_id(self) -> dict[int, MappedField]:
+        """Every mapping that has a field id, nested ones included, by that id."""
+        return {one.field_id: one for one, _ in _walk(self.fields) if one.field_id is not None}
+
+    def find_field(self, path_or_id: str | tuple[str, ...] | int) -> MappedField | None:
+        """Return the mapping of a field id, of a column's name or of the names on the way to a nested field."""
+        if isinstance(path_or_id, int):
+            return self.fields_by_id.get(path_or_id)
+        path = (path_or_id,) if isinstance(path_or_id, str) else path_or_id
+        names, found = self.columns_by_name, None
+        for name in path:
+            found = names.get(name)
+            if found is None:
+                return None
+            names = found.parts_by_name
+        return found
+
+    def __iter__(self) -> Iterator[MappedField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+def create_name_mapping(schema: Schema) -> NameMapping:
+    """Return the mapping of a schema's present names to its ids."""
+    return NameMapping(_map_parts(schema.struct))
+
+
+def _map_parts(kind: NestedType) -> tuple[MappedField, ...]:
+    return tuple([_map_field(part) for part in kind.fields])
+
+
+def _map_field(part: NestedField) -> MappedField:
+    inner = part.field_type
+    return MappedField((part.name,), part.field_id, _map_parts(inner) if isinstance(inner, NestedType) else None)
+
+
+def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
+    """Return the mapping brought up to date with a change of schema.
+
+    A renamed field gains its new name and keeps the old ones, so that old files stay readable. An added
+    field is mapped by its name. A name taken over by a renamed or added field is taken from the sibling
+    that had it. Dropped fields stay mapped: their ids are never used again.
+    """
+    return NameMapping(_update_parts(mapping.fields, after.struct, before, mapping.fields_by_id))
+
+
+def _update_parts(
+    mapped: tuple[MappedField, ...], kind: NestedType, before: Schema, by_id: Mapping[int, MappedField]
+) -> tuple[MappedField, ...]:
+    """Return the mappings of one level, after a change that led to `kind`."""
+    parts = {part.field_id: part for part in kind.fields}
+    taken = {part.name: part.field_id for part in kind.fields if _is_new_name(part, before)}
+    result = []
+    for one in mapped:
+        part = None if one.field_id is None else parts.get(one.field_id)
+        names = [name for name in one.names if taken.get(name, one.field_id) == one.field_id]
+        fields = one.fields
+        if part is not None:
+            if part.name in taken and part.name not in names:
+                names.append(part.name)
+            if isinstance(part.field_type, NestedType):
+                fields = _update_parts(fields or (), part.field_type, before, by_id) or fields
+        result.append(replace(one, names=tuple(names), fields=fields))
+    for part in kind.fields:
+        # A field that an earlier schema had, but the mapping has not, was left out on purpose.
+        if part.field_id not in before.fields_by_id and part.field_id not in by_id:
+            result.append(_map_field(part))
+    return tuple(result)
+
+
+def _is_new_name(part: NestedField, before: Schema) -> bool:
+    known = before.find_field(part.field_id)
+    return known is None or known.name != part.name
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumn:
+    """A column of a file without ids: its name and its parts, if it is nested."""
+
+    name: str
+    parts: tuple[NamedColumn, ...] = ()
+
+
+def assign_ids_by_name(columns: Iterable[NamedColumn], mapping: NameMapping) -> dict[tuple[str, ...], int]:
+    """Return the field ids of a file's columns by their path; columns without an id are left out.
+
+    Two columns of a file that map to one id are refused: no rule says which of them is meant.
+    """
+    ids: dict[tuple[str, ...], int] = {}
+    paths: dict[int, tuple[str, ...]] = {}
+    stack: list[tuple[tuple[str, ...], NamedColumn, dict[str, MappedField]]] = [
+        ((column.name,), column, mapping.columns_by_name) for column in reversed(tuple(columns))
+    ]
+    while stack:
+        path, column, names = stack.pop()
+        found = names.get(column.name)
+        if found is None:
+            continue
+        if found.field_id is not None:
+            other = paths.setdefault(found.field_id, path)
+            if other is not path:
+                raise SchemaMismatchError(
+                    f"Cannot map the file's columns {'.'.join(other)!r} and {'.'.join(path)!r}: both have the "
+                    f"field id {found.field_id} in the name mapping",
+                    hint="Take one of the names out of the table's property schema.name-mapping.default.",
+                )
+            ids[path] = found.field_id
+        _check_depth(len(path))
+        stack += [((*path, part.name), part, found.parts_by_name) for part in reversed(column.parts)]
+    return ids
+
+
+def apply_name_mapping(struct: StructType, mapping: NameMapping) -> StructType:
+    """Return a file's struct with ids given by name, whatever ids it had, without the columns that get none.
+
+    A list or map whose parts have no id is left out too: nothing says what its parts are.
+    """
+    for _ in walk_fields(struct):
+        pass  # Bounds the depth, which files choose, before anything recurses.
+    ids = assign_ids_by_name(_named_parts(struct), mapping)
+    return StructType(_mapped_parts(struct, (), ids))
+
+
+def _named_parts(kind: Type) -> tuple[NamedColumn, ...]:
+    if not isinstance(kind, NestedType):
+        return ()
+    return tuple([NamedColumn(part.name, _named_parts(part.field_type)) for part in kind.fields])
+
+
+def _mapped_parts(
+    kind: NestedType, path: tuple[str, ...], ids: Mapping[tuple[str, ...], int]
+) -> tuple[NestedField, ...]:
+    kept = []
+    for part in kind.fields:
+        here = (*path, part.name)
+        field_id = ids.get(here)
+        if field_id is None:
+            continue
+        inner: Type | None = part.field_type
+        if isinstance(inner, NestedType):
+            inner = _rebuild(inner, _mapped_parts(inner, here, ids))
+        if inner is not None:
+            kept.append(replace(part, field_id=field_id, field_type=inner))
+    return tuple(kept)
+
+
+def _rebuild(kind: NestedType, parts: tuple[NestedField, ...]) -> NestedType | None:
+    if isinstance(kind, StructType):
+        return StructType(parts)
+    if len(parts) < len(kind.fields):
+        return None
+    if isinstance(kind, ListType):
+        return ListType(parts[0].field_id, parts[0].field_type, kind.element_required)
+    assert isinstance(kind, MapType)
+    key, value = parts
+    return MapType(key.field_id, key.field_type, value.field_id, value.field_type, kind.value_required)
+
+
+def _index_names(fields: Iterable[MappedField]) -> dict[str, MappedField]:
+    return {name: one for one in fields for name in one.names}
+
+
+def _walk(fields: Iterable[MappedField]) -> Iterator[tuple[MappedField, int]]:
+    """Yield every mapping with its depth, parents before children."""
+    stack = [(one, 1) for one in reversed(tuple(fields))]
+    while stack:
+        one, depth = stack.pop()
+        yield one, depth
+        stack += [(part, depth + 1) for part in reversed(one.fields or ())]
+
+
+def _check_depth(depth: int) -> None:
+    if depth > MAX_NESTING_DEPTH:
+        raise InvalidRequestError(f"Cannot use the name mapping: it is nested deeper than {MAX_NESTING_DEPTH} levels")
+
+
+def _check(mapping: NameMapping) -> None:
+    """Refuse a mapping in which an id, or a name among siblings, has two meanings."""
+    ids: set[int] = set()
+    _check_siblings(mapping.fields)
+    for one, depth in _walk(mapping.fields):
+        _check_depth(depth)
+        _check_siblings(one.fields or ())
+        if one.field_id is not None:
+            if one.field_id in ids:
+                raise InvalidRequestError(f"Cannot use the name mapping: the field id {one.field_id} is mapped twice")
+            ids.add(one.field_id)
+
+
+def _check_siblings(fields: Iterable[MappedField]) -> None:
+    seen: dict[str, MappedField] = {}
+    for one in fields:
+        for name in one.names:
+            other = seen.setdefault(name, one)
+            if other is not one:
+                raise InvalidRequestError(
+                    f"Cannot use the name mapping: the name {name!r} is mapped to the field ids "
+                    f"{other.field_id} and {one.field_id}"
+                )

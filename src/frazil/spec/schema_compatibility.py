@@ -1,0 +1,120 @@
+"""Whether data of one schema can be read or written as another. Specification: "Schema Evolution", "Column Projection".
+
+Both schemas speak of the same field ids: a file's schema carries the table's ids, and data to write has
+been given them by name. Every problem is reported, not only the first, each with the full name of its
+column, so that one error can tell a user all there is to mend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.spec.schema import Schema
+from frazil.spec.type_promotion import LATEST_PROMOTIONS, describe_promotions, describe_type, is_promotion_allowed
+from frazil.spec.types import ListType, MapType, NestedField, NestedType, StructType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why data does not fit: the full name of the column, and what is wrong with it."""
+
+    column: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.problem}"
+
+
+def check_read_compatible(
+    read_schema: Schema,
+    data_schema: Schema,
+    *,
+    check_nullability: bool = True,
+    format_version: int = LATEST_PROMOTIONS,
+) -> list[Incompatibility]:
+    """Return why data of `data_schema` cannot be read as `read_schema`; empty where it can.
+
+    Order does not matter and columns that are not wanted are skipped. A required column that the data
+    lacks is a problem unless it has an initial default.
+    """
+    check = _Check(check_nullability, check_ordering=False, is_write=False, format_version=format_version)
+    check.compare(read_schema.struct, data_schema.struct, "")
+    return check.problems
+
+
+def check_write_compatible(
+    table_schema: Schema,
+    data_schema: Schema,
+    *,
+    check_nullability: bool = True,
+    check_ordering: bool = True,
+    format_version: int = LATEST_PROMOTIONS,
+) -> list[Incompatibility]:
+    """Return why data of `data_schema` cannot be written to a table of `table_schema`; empty where it can.
+
+    A required column that the data lacks is a problem unless it has a write default. A column that the
+    table lacks is a problem too: its values would be lost.
+    """
+    check = _Check(check_nullability, check_ordering, is_write=True, format_version=format_version)
+    check.compare(table_schema.struct, data_schema.struct, "")
+    return check.problems
+
+
+class _Check:
+    """One comparison: its rules and the problems found so far."""
+
+    def __init__(self, check_nullability: bool, check_ordering: bool, *, is_write: bool, format_version: int) -> None:
+        self.check_nullability = check_nullability
+        self.check_ordering = check_ordering
+        self.is_write = is_write
+        self.format_version = format_version
+        self.problems: list[Incompatibility] = []
+
+    def report(self, column: str, problem: str) -> None:
+        self.problems.append(Incompatibility(column, problem))
+
+    def compare(self, want: Type, have: Type, column: str) -> None:
+        """Compare two types and what is in them. Schemas bound the depth of the recursion."""
+        if isinstance(want, StructType) and isinstance(have, StructType):
+            self.compare_structs(want, have, column)
+        elif isinstance(want, ListType) and isinstance(have, ListType):
+            self.compare_parts(want.element_field, have.element_field, f"{column}.element")
+        elif isinstance(want, MapType) and isinstance(have, MapType):
+            self.compare_parts(want.key_field, have.key_field, f"{column}.key")
+            self.compare_parts(want.value_field, have.value_field, f"{column}.value")
+        elif not is_promotion_allowed(have, want, format_version=self.format_version):
+            if isinstance(have, NestedType) or isinstance(want, NestedType) or not have.is_primitive:
+                self.report(column, f"{describe_type(have)} cannot be read as {describe_type(want)}")
+            else:
+                may = describe_promotions(have, format_version=self.format_version)
+                self.report(column, f"{have} cannot be promoted to {want} (it may {may})")
+
+    def compare_parts(self, want: NestedField, have: NestedField, column: str) -> None:
+        if self.check_nullability and want.required and have.optional:
+            self.report(column, "it must be required, but the data has it optional")
+        self.compare(want.field_type, have.field_type, column)
+
+    def compare_structs(self, want: StructType, have: StructType, column: str) -> None:
+        prefix = f"{column}." if column else ""
+        places = {part.field_id: at for at, part in enumerate(have.fields)}
+        for part in want.fields:
+            place = places.get(part.field_id)
+            if place is not None:
+                self.compare_parts(part, have.fields[place], prefix + part.name)
+                continue
+            default = part.write_default if self.is_write else part.initial_default
+            if part.required and default is None:
+                self.report(prefix + part.name, "it is required, but the data lacks it and it has no default")
+        if self.check_ordering:
+            last = -1
+            for part in want.fields:
+                place = places.get(part.field_id)
+                if place is not None:
+                    if place < last:
+                        self.report(prefix + have.fields[last].name, f"it is out of order, before {part.name!r}")
+                    last = place
+        if self.is_write:
+            known = {part.field_id for part in want.fields}
+            for part in have.fields:
+                if part.field_id not in known:
+                    self.report(prefix + part.name, "the table has no such column, its values would be lost")

@@ -1,0 +1,103 @@
+"""Which type may become which, and what a value becomes with it. Specification: "Schema Evolution".
+
+Used when a schema changes (is the change allowed?), when a file is read by a newer schema (the file still
+holds the old type) and when data is written into a wider column. A promotion only ever widens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frazil.errors import SchemaMismatchError
+from frazil.spec.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    ListType,
+    LongType,
+    MapType,
+    NestedType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    Type,
+    UnknownType,
+)
+
+LATEST_PROMOTIONS = 3
+"""The format version from which all promotions below hold."""
+
+PROMOTIONS: tuple[tuple[type[Type], tuple[type[Type], ...], int], ...] = (
+    (IntType, (LongType,), 1),
+    (FloatType, (DoubleType,), 1),
+    (DecimalType, (DecimalType,), 1),
+    (DateType, (TimestampType, TimestampNsType), 3),
+    (UnknownType, (Type,), 3),
+)
+"""The specification's table: a type, what it may become, and the first format version that allows it."""
+
+_MICROS_PER_DAY = 86_400_000_000
+_NANOS_PER_DAY = 1000 * _MICROS_PER_DAY
+
+
+def is_promotion_allowed(from_type: Type, to_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> bool:
+    """Return whether a column of one type may become another; a type may always stay what it is."""
+    if from_type == to_type:
+        return True
+    if isinstance(from_type, DecimalType) and isinstance(to_type, DecimalType):
+        return from_type.scale == to_type.scale and from_type.precision <= to_type.precision
+    return any(
+        isinstance(from_type, from_kind) and isinstance(to_type, to_kinds) and format_version >= first_version
+        for from_kind, to_kinds, first_version in PROMOTIONS
+    )
+
+
+def explain_refusal(from_type: Type, to_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> str:
+    """Return why a type may not become another, for the error that refuses it."""
+    if isinstance(from_type, DecimalType) and isinstance(to_type, DecimalType):
+        if to_type.scale != from_type.scale:
+            return f"the scale of a decimal cannot change ({from_type.scale} to {to_type.scale})"
+        return f"the precision of a decimal can only grow ({from_type.precision} to {to_type.precision})"
+    if is_promotion_allowed(from_type, to_type):
+        return f"{from_type} may become {to_type} only from format version 3 on, the table has {format_version}"
+    if is_promotion_allowed(to_type, from_type):
+        return f"{to_type} is narrower than {from_type}, values could be lost"
+    if isinstance(from_type, NestedType) or isinstance(to_type, NestedType):
+        return f"{describe_type(from_type)} may not become {describe_type(to_type)}"
+    return f"{from_type} may {describe_promotions(from_type, format_version=format_version)}"
+
+
+def describe_promotions(from_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> str:
+    """Return what a type may become, in words that follow "may": `become only long`."""
+    for from_kind, to_kinds, first_version in PROMOTIONS:
+        if isinstance(from_type, from_kind) and format_version >= first_version:
+            if isinstance(from_type, DecimalType):
+                return f"become only a decimal of the scale {from_type.scale} and a larger precision"
+            if isinstance(from_type, UnknownType):
+                return "become any type"
+            return f"become only {' or '.join(str(to_kind()) for to_kind in to_kinds)}"
+    return "not become another type"
+
+
+def describe_type(kind: Type) -> str:
+    """Return a type's name for an error's text: nested types by their kind only."""
+    names: dict[type[Type], str] = {StructType: "a struct", ListType: "a list", MapType: "a map"}
+    return names.get(type(kind), str(kind))
+
+
+def promote_value(value: Any, from_type: Type, to_type: Type) -> Any:
+    """Return a value of one type as a value of the type it was promoted to.
+
+    Only dates change: a timestamp at midnight. One outside the range of the new type is refused, as the
+    specification demands.
+    """
+    if value is None or not isinstance(from_type, DateType) or isinstance(to_type, DateType):
+        return value
+    promoted = value * (_NANOS_PER_DAY if isinstance(to_type, TimestampNsType) else _MICROS_PER_DAY)
+    if not LongType.MIN <= promoted <= LongType.MAX:
+        raise SchemaMismatchError(
+            f"Cannot read the date {value} (days from 1970-01-01) as {to_type}: it is outside the range of {to_type}"
+        )
+    return promoted

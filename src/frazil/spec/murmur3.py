@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import mmh3
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.spec.decimals import unscaled_value
+from frazil.spec.decimals import fits_precision, unscaled_value
 from frazil.spec.types import (
     BinaryType,
     BooleanType,
@@ -37,6 +38,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.spec.values import show_value
 
 NANOS_PER_MICRO = 1000
 _CANONICAL_NAN = struct.pack("<Q", 0x7FF8000000000000)
@@ -57,7 +59,7 @@ def hash_value(value: Any, value_type: Type) -> int | None:
     if value is None:
         return None
     if isinstance(value_type, DecimalType):
-        return hash_bytes(minimal_big_endian(unscaled_value(value, value_type.scale)))
+        return hash_bytes(minimal_big_endian(unscaled_decimal(value, value_type)))
     hash_of = _HASHES.get(type(value_type))
     if hash_of is None:
         raise InvalidRequestError(f"Cannot hash a value of type {value_type}: the specification defines no hash for it")
@@ -65,6 +67,14 @@ def hash_value(value: Any, value_type: Type) -> int | None:
         return hash_of(value)
     except (TypeError, ValueError, AttributeError, struct.error) as problem:
         raise SchemaMismatchError(f"Cannot hash a {type(value).__name__}: it is not a {value_type} value") from problem
+
+
+def unscaled_decimal(value: Decimal, value_type: DecimalType) -> int:
+    """Return a decimal as an integer count of the type's smallest unit."""
+    unscaled = unscaled_value(value, value_type.scale) if isinstance(value, Decimal) else None
+    if unscaled is None or not fits_precision(unscaled, value_type.precision):
+        raise SchemaMismatchError(f"Cannot use {show_value(value)} as a {value_type} value: it does not fit")
+    return unscaled
 
 
 def minimal_big_endian(value: int) -> bytes:

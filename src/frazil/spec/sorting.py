@@ -7,8 +7,6 @@ nulls. Order id 0 is the unsorted order. `sort_key` orders rows held as dicts;
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -21,7 +19,8 @@ from frazil.spec.partitioning import check_source, check_sources
 from frazil.spec.schema import Schema
 from frazil.spec.transform_terms import TermReader, read_term
 from frazil.spec.transforms import Transform
-from frazil.spec.types import DoubleType, FloatType, Type
+from frazil.spec.types import Type
+from frazil.spec.values import sort_key_function
 
 UNSORTED_ORDER_ID = 0
 INITIAL_SORT_ORDER_ID = 1
@@ -209,7 +208,7 @@ def _key_part(one: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], t
     check_source(f"sort by {one}", schema, one.source_id, one.transform)
     source = schema.field(one.source_id)
     path = [*(part.name for part in reversed(schema.ancestors_of(one.source_id))), source.name]
-    is_float = isinstance(one.transform.result_type(source.field_type), FloatType | DoubleType)
+    key_of = sort_key_function(one.transform.result_type(source.field_type))
     is_descending = one.direction is SortDirection.DESC
     null_rank = 0 if one.null_order is NullOrder.NULLS_FIRST else 1
 
@@ -220,22 +219,10 @@ def _key_part(one: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], t
         value = one.transform.apply(value, source.field_type)
         if value is None:
             return null_rank, 0
-        if is_float:
-            value = float_order(value)
-        return 1 - null_rank, _Descending(value) if is_descending else value
+        ordered = key_of(value)
+        return 1 - null_rank, _Descending(ordered) if is_descending else ordered
 
     return key
-
-
-def float_order(value: float) -> int:
-    """Return an integer that orders floats as the specification does.
-
-    -NaN < -Infinity < -value < -0 < 0 < value < Infinity < NaN; all NaNs of one sign are equal.
-    """
-    if math.isnan(value):
-        value = math.copysign(math.nan, value)
-    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF) - 1
 
 
 @total_ordering

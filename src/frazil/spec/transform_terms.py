@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from frazil.errors import InvalidRequestError, TextSyntaxError
+from frazil.spec.text_place import syntax_error
 from frazil.spec.transforms import DAY, HOUR, IDENTITY, MONTH, VOID, YEAR, Bucket, Transform, Truncate
 
 MAX_TERM_LENGTH = 10_000
@@ -127,19 +128,7 @@ class TermReader:
 
     def fail(self, reason: str, start: int, end: int) -> TextSyntaxError:
         """Return (not raise) the error for a place in the text, with the line and the place underlined."""
-        line_start = self.text.rfind("\n", 0, start) + 1
-        line_end = self.text.find("\n", start)
-        line = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
-        line_number = self.text.count("\n", 0, start) + 1
-        column = start - line_start
-        width = max(1, min(end - start, len(line) - column))
-        # A window keeps the message readable when the line is long.
-        shift = max(0, column - 60)
-        shown = line[shift : shift + 120]
-        return TextSyntaxError(
-            f"Cannot parse the {self.what}: {reason} at line {line_number}, column {column + 1}\n"
-            f"  {shown}\n  {' ' * (column - shift)}{'^' * min(width, 120 - column + shift)}"
-        )
+        return syntax_error(f"the {self.what}", self.text, start, reason, length=end - start)
 
 
 def read_term(reader: TermReader) -> tuple[str, Transform]:

@@ -20,21 +20,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
-from frazil.spec.decimals import decimal_from_unscaled, unscaled_value
-from frazil.spec.human_text import (
-    MICROS_PER_SECOND,
-    MONTHS_PER_YEAR,
-    NANOS_PER_SECOND,
-    NULL_TEXT,
-    SECONDS_PER_DAY,
-    civil_from_days,
-    human_day,
-    human_hour,
-    human_month,
-    human_value,
-    human_year,
-)
-from frazil.spec.murmur3 import hash_value
+from frazil.spec.decimals import decimal_of, fits_precision
+from frazil.spec.human_text import NULL_TEXT, human_day, human_hour, human_month, human_value, human_year
+from frazil.spec.iso8601 import MICROS_PER_DAY, NANOS_PER_DAY, civil_from_days
+from frazil.spec.murmur3 import hash_value, unscaled_decimal
 from frazil.spec.types import (
     DATE,
     INT,
@@ -202,11 +191,11 @@ class Truncate(Transform):
         if isinstance(source_type, StringType | BinaryType):
             return value[: self.width]
         if isinstance(source_type, DecimalType):
-            unscaled = unscaled_value(value, source_type.scale)
+            unscaled = unscaled_decimal(value, source_type)
             truncated = unscaled - unscaled % self.width
-            if abs(truncated) >= 10**source_type.precision:
+            if not fits_precision(truncated, source_type.precision):
                 raise self._does_not_fit(value, source_type)
-            return decimal_from_unscaled(truncated, source_type.scale)
+            return decimal_of(truncated, source_type.scale)
         result = value - value % self.width
         lowest = IntType.MIN if isinstance(source_type, IntType) else LongType.MIN
         if result < lowest:
@@ -277,7 +266,7 @@ class Month(_TimeTransform):
 
     def _apply(self, value: Any, source_type: Type) -> int:
         year, month, _ = civil_from_days(_days(value, source_type))
-        return (year - 1970) * MONTHS_PER_YEAR + month - 1
+        return (year - 1970) * 12 + month - 1
 
     def human_text(self, value: Any, result_type: Type) -> str:
         """Return the month: `2017-12`."""
@@ -317,7 +306,7 @@ class Hour(_TimeTransform):
         return isinstance(source_type, _TIMESTAMP_TYPES)
 
     def _apply(self, value: Any, source_type: Type) -> int:
-        hours: int = value // (3600 * _units_per_second(source_type))
+        hours: int = value // (_units_per_day(source_type) // 24)
         if not IntType.MIN <= hours <= IntType.MAX:
             raise SchemaMismatchError(f"Cannot apply hour to {value}: {hours} hours do not fit int")
         return hours
@@ -434,11 +423,11 @@ def _check_parameter(kind: str, value: int, what: str) -> None:
         raise InvalidRequestError(f"Cannot make {kind}[{value}]: the {what} must be from 1 to {IntType.MAX}")
 
 
-def _units_per_second(source_type: Type) -> int:
-    return NANOS_PER_SECOND if isinstance(source_type, _NANOSECOND_TYPES) else MICROS_PER_SECOND
+def _units_per_day(source_type: Type) -> int:
+    return NANOS_PER_DAY if isinstance(source_type, _NANOSECOND_TYPES) else MICROS_PER_DAY
 
 
 def _days(value: int, source_type: Type) -> int:
     if isinstance(source_type, DateType):
         return value
-    return value // (SECONDS_PER_DAY * _units_per_second(source_type))
+    return value // _units_per_day(source_type)

@@ -1,0 +1,96 @@
+"""What a Puffin file says about itself. Specification: Puffin file format, "Footer Payload".
+
+A Puffin file holds blobs (sketches of column values, deletion vectors) and ends with a footer that lists
+them. These are the footer's values; `codec/puffin.py` turns them into bytes and back. The `statistics`
+entries of table metadata repeat a part of them, so that planning need not open the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+
+THETA_SKETCH_V1 = "apache-datasketches-theta-v1"
+"""The blob type of a sketch of a column's distinct values."""
+
+DELETION_VECTOR_V1 = "deletion-vector-v1"
+"""The blob type of the deleted positions of one data file."""
+
+CREATED_BY = "created-by"
+"""The file property that names the application that wrote the file."""
+
+NDV = "ndv"
+"""The property of a theta sketch: the estimated number of distinct values."""
+
+REFERENCED_DATA_FILE = "referenced-data-file"
+"""The property of a deletion vector: the location of the data file it applies to."""
+
+CARDINALITY = "cardinality"
+"""The property of a deletion vector: the number of positions in it."""
+
+CompressionCodec: TypeAlias = Literal["lz4", "zstd"]
+COMPRESSION_CODECS: tuple[CompressionCodec, ...] = ("lz4", "zstd")
+
+NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMetadata:
+    """One blob of a Puffin file: what it was computed from and where it lies.
+
+    `compression_codec` is None for a blob stored as it is. A codec that is not in `COMPRESSION_CODECS` may be
+    read, so that the other blobs of the file stay readable; its blob cannot be.
+    """
+
+    type: str
+    fields: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    offset: int
+    length: int
+    compression_codec: str | None = None
+    properties: Mapping[str, str] = NO_PROPERTIES
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        if not isinstance(self.properties, FrozenMap):
+            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        if not self.type:
+            raise InvalidRequestError("Cannot describe a blob: its type is empty", heading="BlobMetadata")
+        if self.offset < 0 or self.length < 0:
+            raise InvalidRequestError(
+                f"Cannot describe the {self.type} blob: offset {self.offset} and length {self.length} must not be "
+                "negative",
+                heading="BlobMetadata",
+            )
+
+    @property
+    def end(self) -> int:
+        """The offset of the byte after the blob."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class FileMetadata:
+    """The footer payload of a Puffin file: its blobs and properties."""
+
+    blobs: tuple[BlobMetadata, ...] = ()
+    properties: Mapping[str, str] = NO_PROPERTIES
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.blobs, tuple):
+            object.__setattr__(self, "blobs", tuple(self.blobs))
+        if not isinstance(self.properties, FrozenMap):
+            object.__setattr__(self, "properties", FrozenMap(self.properties))
+
+    @property
+    def created_by(self) -> str | None:
+        """The application that wrote the file, where it said so."""
+        return self.properties.get(CREATED_BY)

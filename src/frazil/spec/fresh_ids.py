@@ -1,0 +1,65 @@
+"""New field ids for a type or schema, in the reference's order. Specification: "Schema Evolution".
+
+Ids are given level by level within a struct: first to all of its own fields, in order, then to what the first
+field contains, then to what the second contains, and so on; a map's key and value get theirs before what they
+contain. Used when a table is created or replaced and when a column with a nested type is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import overload
+
+from frazil.spec.schema import Schema
+from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
+
+
+@overload
+def assign_fresh_ids(kind: Schema, next_id: Callable[[], int], *, base: Schema | None = None) -> Schema: ...
+
+
+@overload
+def assign_fresh_ids(kind: Type, next_id: Callable[[], int]) -> Type: ...
+
+
+def assign_fresh_ids(kind: Type | Schema, next_id: Callable[[], int], *, base: Schema | None = None) -> Type | Schema:
+    """Return a type or schema in which every field has a new id from `next_id`.
+
+    With a `base` schema, fields whose full name it knows keep the id they have there: replacing a table reuses
+    the ids of columns that stay. Identifier fields follow their fields.
+    """
+    if not isinstance(kind, Schema):
+        return reassign_ids(kind, lambda _: next_id())
+    names = kind.names_by_id
+    new_ids: dict[int, int] = {}
+
+    def new_id(old_id: int) -> int:
+        known = None if base is None else base.find_field(names[old_id])
+        new_ids[old_id] = next_id() if known is None else known.field_id
+        return new_ids[old_id]
+
+    fields = _reassign_fields(kind.fields, new_id)
+    return Schema(fields, kind.schema_id, tuple(new_ids[one] for one in kind.identifier_field_ids), kind.extra)
+
+
+def reassign_ids(kind: Type, new_id: Callable[[int], int]) -> Type:
+    """Return a type in which every field's id is replaced, asking for the ids in the order above."""
+    if isinstance(kind, StructType):
+        return StructType(_reassign_fields(kind.fields, new_id))
+    if isinstance(kind, ListType):
+        element_id = new_id(kind.element_id)
+        return ListType(element_id, reassign_ids(kind.element_type, new_id), kind.element_required)
+    if isinstance(kind, MapType):
+        key_id, value_id = new_id(kind.key_id), new_id(kind.value_id)
+        key, value = reassign_ids(kind.key_type, new_id), reassign_ids(kind.value_type, new_id)
+        return MapType(key_id, key, value_id, value, kind.value_required)
+    return kind
+
+
+def _reassign_fields(fields: tuple[NestedField, ...], new_id: Callable[[int], int]) -> tuple[NestedField, ...]:
+    ids = [new_id(part.field_id) for part in fields]
+    return tuple(
+        replace(part, field_id=field_id, field_type=reassign_ids(part.field_type, new_id))
+        for part, field_id in zip(fields, ids, strict=True)
+    )

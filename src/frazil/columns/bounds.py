@@ -1,0 +1,136 @@
+"""Bounds of one column for many files, decoded at once. Specification: "Binary single-value serialization".
+
+Takes the bytes of one column's lower or upper bounds, one value or null for each file, and returns them as
+an Arrow column in the form of `columns/comparable.py`. A bound that cannot be used becomes null and proves
+nothing: NaN, a length no writer produces, a date beyond what nanoseconds can hold.
+
+Types may have been promoted since a file was written; the length tells ("Schema Evolution").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.columns.comparable import comparable_type
+from frazil.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LongType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+)
+
+_MICROS_PER_DAY = 86_400_000_000
+_NANOS_PER_DAY = _MICROS_PER_DAY * 1000
+_MAX_NANO_DAYS = (2**63 - 1) // _NANOS_PER_DAY
+
+
+def decode_bounds(data: Any, kind: Type) -> Any:
+    """Return a binary column of bounds as values to compare, null where there is no usable bound."""
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    if data.type != pa.large_binary():
+        data = data.cast(pa.large_binary())
+    if isinstance(kind, DecimalType):
+        return _decode_decimals(data, kind)
+    widths = _WIDTHS.get(type(kind))
+    if widths is None:
+        return data
+    return _decode_fixed(data, kind, widths)
+
+
+# For each type: the length of a bound, its numpy form, and what a value is multiplied by.
+_WIDTHS: dict[type[Type], dict[int, tuple[str, int]]] = {
+    BooleanType: {1: ("u1", 1)},
+    IntType: {4: ("<i4", 1)},
+    DateType: {4: ("<i4", 1)},
+    LongType: {4: ("<i4", 1), 8: ("<i8", 1)},
+    TimeType: {8: ("<i8", 1)},
+    TimestampType: {4: ("<i4", _MICROS_PER_DAY), 8: ("<i8", 1)},
+    TimestamptzType: {8: ("<i8", 1)},
+    TimestampNsType: {4: ("<i4", _NANOS_PER_DAY), 8: ("<i8", 1)},
+    TimestamptzNsType: {8: ("<i8", 1)},
+    FloatType: {4: ("<f4", 1)},
+    DoubleType: {4: ("<f4", 1), 8: ("<f8", 1)},
+}
+_RESULTS: dict[type[Type], str] = {
+    BooleanType: "i1",
+    IntType: "i4",
+    DateType: "i4",
+    LongType: "i8",
+    TimeType: "i8",
+    TimestampType: "i8",
+    TimestamptzType: "i8",
+    TimestampNsType: "i8",
+    TimestamptzNsType: "i8",
+    FloatType: "f4",
+    DoubleType: "f8",
+}
+
+
+def _decode_fixed(data: Any, kind: Type, widths: dict[int, tuple[str, int]]) -> Any:
+    starts, lengths, raw, valid = _layout(data)
+    name = _RESULTS[type(kind)]
+    values = np.zeros(len(data), dtype=name)
+    usable = np.zeros(len(data), dtype=bool)
+    for width, (form, factor) in widths.items():
+        rows = valid & (lengths == width)
+        if not rows.any():
+            continue
+        part = _take(raw, starts[rows], width).view(form)[:, 0]
+        fits = np.ones(len(part), dtype=bool)
+        if factor == _NANOS_PER_DAY:
+            fits = np.abs(part.astype(np.int64)) <= _MAX_NANO_DAYS
+            part = np.where(fits, part, 0)
+        if isinstance(kind, BooleanType):
+            part = part != 0
+        elif isinstance(kind, FloatType | DoubleType):
+            fits = ~np.isnan(part)
+        values[rows] = part.astype(name) * factor if factor != 1 else part.astype(name)
+        usable[rows] = fits
+    return pa.array(values, mask=~usable)
+
+
+def _decode_decimals(data: Any, kind: DecimalType) -> Any:
+    """Return unscaled big-endian two's complement numbers of any length up to 16 bytes as decimals."""
+    starts, lengths, raw, valid = _layout(data)
+    wide = np.zeros((len(data), 16), dtype=np.uint8)
+    usable = np.zeros(len(data), dtype=bool)
+    for width in np.unique(lengths[valid]):
+        if not 1 <= width <= 16:
+            continue
+        rows = np.nonzero(valid & (lengths == width))[0]
+        part = _take(raw, starts[rows], int(width))
+        wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
+        wide[rows[:, None], np.arange(int(width))] = part[:, ::-1]
+        usable[rows] = True
+    target = comparable_type(kind)
+    bitmap = pa.array(usable).buffers()[1]
+    return pa.Array.from_buffers(target, len(data), [bitmap, pa.py_buffer(wide.tobytes())])
+
+
+def _layout(
+    data: Any,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """Return where each value starts, its length, the bytes they lie in, and which are not null."""
+    _, offset_buffer, value_buffer = data.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64, count=len(data) + 1, offset=data.offset * 8)
+    raw = np.frombuffer(value_buffer, dtype=np.uint8) if value_buffer is not None else np.zeros(0, dtype=np.uint8)
+    valid = data.is_valid().to_numpy(zero_copy_only=False).astype(bool)
+    return offsets[:-1], np.diff(offsets), raw, valid
+
+
+def _take(raw: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(raw[starts[:, None] + np.arange(width)])

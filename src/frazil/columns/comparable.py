@@ -1,0 +1,103 @@
+"""Arrow columns and literals in a form whose order is the specification's.
+
+Comparing goes through one representation for each type, for rows, partition values and bounds alike:
+integers for dates and times, UTF-8 bytes for text (byte order is code point order), bytes for uuid, fixed and
+binary, Arrow decimals for decimals. Nothing here copies more than a cast needs.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UuidType,
+)
+
+_INT64_KINDS = (TimeType, TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
+_BYTES_KINDS = (StringType, UuidType, FixedType, BinaryType)
+
+
+def comparable_type(kind: Type) -> pa.DataType | None:
+    """Return the Arrow type in which values of a type are compared; None keeps the column's own."""
+    if isinstance(kind, BooleanType):
+        return pa.int8()
+    if isinstance(kind, IntType | DateType):
+        return pa.int32()
+    if isinstance(kind, _INT64_KINDS):
+        return pa.int64()
+    if isinstance(kind, _BYTES_KINDS):
+        return pa.large_binary()
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(38, kind.scale)
+    return None
+
+
+def to_comparable(array: Any, kind: Type) -> Any:
+    """Return a column of a type in the form in which it is compared."""
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 0:
+            return pa.array([], type=comparable_type(kind) or array.type)
+        return pa.chunked_array([to_comparable(chunk, kind) for chunk in array.chunks])
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    target = comparable_type(kind)
+    if target is None or array.type == target:
+        return array
+    if pa.types.is_temporal(array.type):
+        # A cast between units would be wrong, one from a unit to its integer is a view.
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    return array.cast(target)
+
+
+def literal_scalar(value: Any, kind: Type) -> Any:
+    """Return a value of a type, in the representation of `spec/types.py`, as a scalar to compare with."""
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogatepass")
+    elif isinstance(value, UUID):
+        value = value.bytes
+    elif isinstance(value, bool):
+        value = int(value)
+    target = comparable_type(kind)
+    if isinstance(value, Decimal):
+        value = value.quantize(Decimal(1).scaleb(-kind.scale)) if isinstance(kind, DecimalType) else value
+    if isinstance(value, float):
+        return pa.scalar(value, pa.float64())
+    return pa.scalar(value, target)
+
+
+def literal_array(values: tuple[Any, ...], kind: Type) -> Any:
+    """Return literals of a type as an array to compare with."""
+    known = [literal_scalar(one, kind).as_py() for one in values]
+    if any(isinstance(one, float) and one == 0 for one in known):
+        # Set lookups go by bits; both zeros are one value.
+        known += [0.0, -0.0]
+    return pa.array(known, type=comparable_type(kind) or (pa.float64() if isinstance(known[0], float) else pa.int64()))
+
+
+def is_nan_mask(array: Any) -> Any:
+    """Return where a column is NaN; null where it is null."""
+    if pa.types.is_floating(array.type):
+        return pc.is_nan(array)
+    return pc.and_not(pc.is_valid(array), pc.is_valid(array))

@@ -1,0 +1,149 @@
+"""Which files can hold a match, for whole manifests at once: `expr/column_stats.may_match` over columns.
+
+`StatsColumns` holds, for one column of the table and many files, the bounds and what the counts prove.
+Booleans here are proofs: true is proven, false is not known. A file is dropped only where a proof says that
+none of its rows can pass.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.columns.comparable import literal_array, literal_scalar
+from frazil.expr.predicates import Op
+from frazil.spec.types import Type
+
+Mask = npt.NDArray[np.bool_]
+_FEW = 32
+
+
+@dataclass(frozen=True, slots=True)
+class StatsColumns:
+    """What is proven of one term for each of many files."""
+
+    lower: Any
+    upper: Any
+    has_no_null: Mask
+    has_no_nan: Mask
+    is_all_null: Mask
+    is_all_null_or_nan: Mask
+
+
+def may_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    """Return False only for files in which no row can pass; `kind` is the type of the tested values."""
+    if op is Op.IS_NULL:
+        return ~stats.has_no_null
+    if op is Op.NOT_NULL:
+        return ~stats.is_all_null
+    if op is Op.IS_NAN:
+        return ~(stats.has_no_nan | stats.is_all_null)
+    if op is Op.NOT_NAN:
+        return ~(stats.is_all_null_or_nan & stats.has_no_null & ~stats.has_no_nan)
+    if op in (Op.NOT_EQ, Op.NOT_IN, Op.NOT_STARTS_WITH):
+        return ~(stats.has_no_null & stats.has_no_nan & _holds_one_excluded(op, literals, stats, kind))
+    return ~(stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(op, literals, stats, kind))
+
+
+def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    """Return True only for files in which every row passes."""
+    if op is Op.IS_NULL:
+        return stats.is_all_null
+    if op is Op.NOT_NULL:
+        return stats.has_no_null
+    if op is Op.IS_NAN:
+        return stats.is_all_null_or_nan & stats.has_no_null
+    if op is Op.NOT_NAN:
+        return stats.has_no_nan | stats.is_all_null
+    if op in (Op.NOT_EQ, Op.NOT_IN, Op.NOT_STARTS_WITH):
+        positive = {Op.NOT_EQ: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_STARTS_WITH: Op.STARTS_WITH}[op]
+        return stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(positive, literals, stats, kind)
+    return stats.has_no_null & stats.has_no_nan & _holds_throughout(op, literals, stats, kind)
+
+
+def _proven(condition: Any) -> Mask:
+    """Return a comparison's result with null, which is a missing bound, as not proven."""
+    if isinstance(condition, pa.ChunkedArray):
+        condition = condition.combine_chunks()
+    result: Mask = pc.fill_null(condition, False).to_numpy(zero_copy_only=False).astype(bool)
+    return result
+
+
+def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    lower, upper = stats.lower, stats.upper
+    if op is Op.IN:
+        return _none_between(literals, lower, upper, kind)
+    literal = literal_scalar(literals[0], kind)
+    if op is Op.STARTS_WITH:
+        beyond = pc.and_(pc.greater(lower, literal), pc.invert(pc.starts_with(lower, literal.as_py())))
+        return _proven(pc.less(upper, literal)) | _proven(beyond)
+    if op is Op.LT:
+        return _proven(pc.greater_equal(lower, literal))
+    if op is Op.LT_EQ:
+        return _proven(pc.greater(lower, literal))
+    if op is Op.GT:
+        return _proven(pc.less_equal(upper, literal))
+    if op is Op.GT_EQ:
+        return _proven(pc.less(upper, literal))
+    return _proven(pc.greater(lower, literal)) | _proven(pc.less(upper, literal))
+
+
+def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, kind: Type) -> Mask:
+    """Return where no literal, of a sorted list, lies within the bounds; a missing bound is no limit."""
+    scalars = [literal_scalar(one, kind) for one in literals]
+    if len(scalars) <= _FEW:
+        result = np.ones(len(lower), dtype=bool)
+        for scalar in scalars:
+            result &= _proven(pc.greater(lower, scalar)) | _proven(pc.less(upper, scalar))
+        return result
+    values = [scalar.as_py() for scalar in scalars]
+    lows, highs = lower.to_pylist(), upper.to_pylist()
+    count = len(values)
+    return np.fromiter(
+        (
+            (0 if low is None else bisect_left(values, low)) >= (count if high is None else bisect_right(values, high))
+            for low, high in zip(lows, highs, strict=True)
+        ),
+        dtype=bool,
+        count=len(lows),
+    )
+
+
+def _holds_one_excluded(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    """Return where the bounds alone put every value among the excluded ones."""
+    if op is Op.NOT_STARTS_WITH:
+        prefix = literal_scalar(literals[0], kind).as_py()
+        return _proven(pc.starts_with(stats.lower, prefix)) & _proven(pc.starts_with(stats.upper, prefix))
+    return _is_single_of(literals, stats, kind)
+
+
+def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    lower, upper = stats.lower, stats.upper
+    if op is Op.STARTS_WITH:
+        prefix = literal_scalar(literals[0], kind).as_py()
+        return _proven(pc.starts_with(lower, prefix)) & _proven(pc.starts_with(upper, prefix))
+    if op in (Op.EQ, Op.IN):
+        return _is_single_of(literals, stats, kind)
+    literal = literal_scalar(literals[0], kind)
+    if op is Op.LT:
+        return _proven(pc.less(upper, literal))
+    if op is Op.LT_EQ:
+        return _proven(pc.less_equal(upper, literal))
+    if op is Op.GT:
+        return _proven(pc.greater(lower, literal))
+    return _proven(pc.greater_equal(lower, literal))
+
+
+def _is_single_of(literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+    """Return where both bounds are one value and that value is one of the literals."""
+    same = _proven(pc.equal(stats.lower, stats.upper))
+    if not same.any():
+        return same
+    value_set = literal_array(literals, kind).cast(stats.lower.type)
+    return same & _proven(pc.is_in(stats.lower, value_set=value_set))

@@ -1,0 +1,165 @@
+"""Predicates on rows turned into predicates on partition tuples. Specification: "Scan Planning".
+
+*Inclusive*: where a row matches, its partition's tuple matches the projection; so a partition that does not
+match holds no matching row. *Strict*: where a tuple matches the projection, every row of it matches.
+
+Most rules follow from one fact: `truncate`, `year`, `month`, `day` and `hour` never reverse an order, so
+x < c implies f(x) <= f(the value before c), and f(x) < f(c) implies x < c. Buckets keep only equality.
+
+Partition values of times before 1970 may be one too large: old writers rounded toward zero. Projections
+onto negative values allow for that, as the reference's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from frazil.expr.predicates import (
+    And,
+    Bound,
+    BoundReference,
+    BoundTransform,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+)
+from frazil.spec.partitioning import PartitionField, PartitionSpec
+from frazil.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from frazil.spec.types import DateType, DecimalType, NestedField, StructType, Type
+
+_ORDERINGS = frozenset({Op.LT, Op.LT_EQ, Op.GT, Op.GT_EQ})
+_TIMES = (Year, Month, Day, Hour)
+
+
+def project_inclusive(predicate: Predicate, spec: PartitionSpec, partition_type: StructType) -> Predicate:
+    """Return what a partition tuple must satisfy to hold a row that satisfies a bound predicate."""
+    return _project(predicate, spec, partition_type, is_strict=False)
+
+
+def project_strict(predicate: Predicate, spec: PartitionSpec, partition_type: StructType) -> Predicate:
+    """Return what a partition tuple must satisfy so that all of its rows satisfy a bound predicate."""
+    return _project(predicate, spec, partition_type, is_strict=True)
+
+
+def _project(predicate: Predicate, spec: PartitionSpec, partition_type: StructType, *, is_strict: bool) -> Predicate:
+    if isinstance(predicate, And | Or):
+        combine = all_of if isinstance(predicate, And) else any_of
+        return combine(*(_project(one, spec, partition_type, is_strict=is_strict) for one in predicate.children))
+    if not isinstance(predicate, Bound):
+        return predicate
+    source = predicate.term.field_id
+    projected = [
+        _project_leaf(predicate, part, partition_type.fields[at], is_strict=is_strict)
+        for at, part in enumerate(spec.fields)
+        if part.source_ids == (source,)
+    ]
+    known = [one for one in projected if one is not None]
+    return any_of(*known) if is_strict else all_of(*known)
+
+
+def _project_leaf(leaf: Bound, part: PartitionField, target: NestedField, *, is_strict: bool) -> Predicate | None:
+    """Return a leaf projected through one partition field, or None where that says nothing."""
+    transform, here = part.transform, BoundReference(target, (target.name,), may_be_null=True)
+    if isinstance(leaf.term, BoundTransform):
+        return Bound(leaf.op, here, leaf.literals) if leaf.term.transform == transform else None
+    if isinstance(transform, Identity):
+        return Bound(leaf.op, here, leaf.literals)
+    if not isinstance(transform, (Bucket, Truncate, *_TIMES)):
+        return None
+    if leaf.op in (Op.IS_NULL, Op.NOT_NULL):
+        return Bound(leaf.op, here)
+    if leaf.op.is_unary:
+        return None
+    source_type = leaf.term.result_type
+    if isinstance(transform, Truncate) and isinstance(leaf.literals[0], str | bytes):
+        projected = _project_text(leaf, transform, source_type, here, is_strict=is_strict)
+    else:
+        projected = _project_value(leaf, transform, source_type, here, is_strict=is_strict)
+    if projected is None or not isinstance(transform, _TIMES):
+        return projected
+    if isinstance(transform, Day) and isinstance(source_type, DateType):
+        return projected
+    return _allow_round_up(projected, is_strict=is_strict)
+
+
+def _project_value(
+    leaf: Bound, transform: Transform, source_type: Type, here: BoundReference, *, is_strict: bool
+) -> Bound | None:
+    def apply(value: Any) -> Any:
+        return transform.apply(value, source_type)
+
+    same = (Op.NOT_EQ, Op.NOT_IN) if is_strict else (Op.EQ, Op.IN)
+    if leaf.op in same:
+        return _of_set(leaf.op, here, [apply(one) for one in leaf.literals])
+    if leaf.op not in _ORDERINGS or isinstance(transform, Bucket):
+        return None
+    return _project_order(leaf.op, leaf.literal, _step_of(source_type), apply, here, is_strict=is_strict)
+
+
+def _project_order(
+    op: Op, literal: Any, step: Any, apply: Callable[[Any], Any], here: BoundReference, *, is_strict: bool
+) -> Bound:
+    if is_strict:
+        wider = {Op.LT: literal, Op.LT_EQ: literal + step, Op.GT: literal, Op.GT_EQ: literal - step}[op]
+        return Bound(Op.LT if op in (Op.LT, Op.LT_EQ) else Op.GT, here, (apply(wider),))
+    nearest = {Op.LT: literal - step, Op.LT_EQ: literal, Op.GT: literal + step, Op.GT_EQ: literal}[op]
+    return Bound(Op.LT_EQ if op in (Op.LT, Op.LT_EQ) else Op.GT_EQ, here, (apply(nearest),))
+
+
+def _step_of(kind: Type) -> Any:
+    """Return the distance between neighbouring values of an exact numeric type."""
+    return Decimal(1).scaleb(-kind.scale) if isinstance(kind, DecimalType) else 1
+
+
+def _project_text(
+    leaf: Bound, transform: Truncate, source_type: Type, here: BoundReference, *, is_strict: bool
+) -> Predicate | None:
+    width = transform.width
+    cut = [transform.apply(one, source_type) for one in leaf.literals]
+    is_short = all(len(one) < width for one in leaf.literals)
+    op = leaf.op
+    if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+        return _project_prefix(leaf, width, cut[0], here, is_strict=is_strict)
+    if op in (Op.EQ, Op.IN):
+        # A value shorter than the width is its own prefix, so there the tuple decides.
+        return _of_set(op, here, cut) if is_short or not is_strict else None
+    if op in (Op.NOT_EQ, Op.NOT_IN):
+        return _of_set(op, here, cut) if is_short or is_strict else None
+    if is_strict:
+        return Bound(Op.LT if op in (Op.LT, Op.LT_EQ) else Op.GT, here, (cut[0],))
+    return Bound(Op.LT_EQ if op in (Op.LT, Op.LT_EQ) else Op.GT_EQ, here, (cut[0],))
+
+
+def _project_prefix(leaf: Bound, width: int, cut: Any, here: BoundReference, *, is_strict: bool) -> Predicate | None:
+    prefix, is_positive = leaf.literal, leaf.op is Op.STARTS_WITH
+    if len(prefix) < width:
+        return Bound(leaf.op, here, (prefix,))
+    if len(prefix) == width or is_positive is not is_strict:
+        return Bound(Op.EQ if is_positive else Op.NOT_EQ, here, (cut,))
+    return None
+
+
+def _of_set(op: Op, here: BoundReference, values: list[Any]) -> Bound:
+    distinct = tuple(sorted(set(values)))
+    if len(distinct) > 1:
+        return Bound(Op.IN if op in (Op.EQ, Op.IN) else Op.NOT_IN, here, distinct)
+    return Bound(Op.EQ if op in (Op.EQ, Op.IN) else Op.NOT_EQ, here, distinct)
+
+
+def _allow_round_up(projected: Predicate, *, is_strict: bool) -> Predicate:
+    """Widen (or, strict, narrow) a projection for negative values that were stored one too large."""
+    if not isinstance(projected, Bound) or projected.op.is_unary:
+        return projected
+    op, values, here = projected.op, projected.literals, projected.term
+    if op in (Op.EQ, Op.IN, Op.NOT_EQ, Op.NOT_IN):
+        both = [one for value in values for one in ((value, value + 1) if value < 0 else (value,))]
+        return _of_set(op, projected.term.reference, both)
+    if is_strict and op is Op.GT and values[0] < 0:
+        return Bound(op, here, (values[0] + 1,))
+    if not is_strict and op is Op.LT_EQ and values[0] < 0:
+        return Bound(op, here, (values[0] + 1,))
+    return projected

@@ -1,0 +1,1 @@
+"""From a snapshot to scan tasks, without a JVM and without touching data."""

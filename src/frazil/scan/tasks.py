@@ -1,0 +1,67 @@
+"""What a plan hands to readers: files with their deletes and what is left of the filter.
+
+A task is self-contained: with it and a storage, a reader needs nothing of the table but the schema. It
+carries no metrics unless they were asked for, so that a million of them can be sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.spec.data_file import DataFile, FileContent
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTask:
+    """A delete file or deletion vector that applies to a data file, with its data sequence number."""
+
+    data_file: DataFile
+    data_sequence_number: int
+
+    @property
+    def content_bytes(self) -> int:
+        """The bytes a reader fetches: the blob of a deletion vector, else the whole file."""
+        size = self.data_file.content_size_in_bytes
+        return self.data_file.file_size_in_bytes if size is None else size
+
+
+@dataclass(frozen=True, slots=True)
+class FileScanTask:
+    """One data file to read, or the part of it from `start` over `length` bytes.
+
+    `residual` is what rows must still be tested for. `length` None is the whole file.
+    """
+
+    data_file: DataFile
+    data_sequence_number: int
+    delete_files: tuple[DeleteTask, ...] = ()
+    residual: Predicate = TRUE
+    start: int = 0
+    length: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the data file that this task covers."""
+        return self.data_file.file_size_in_bytes if self.length is None else self.length
+
+    @property
+    def has_equality_deletes(self) -> bool:
+        """Whether an equality delete file applies."""
+        return any(one.data_file.content is FileContent.EQUALITY_DELETES for one in self.delete_files)
+
+    def part(self, start: int, length: int) -> FileScanTask:
+        """Return the task for a part of the file."""
+        return replace(self, start=start, length=length)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """Tasks that one reader takes together."""
+
+    tasks: tuple[FileScanTask, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of data files in the group."""
+        return sum(task.size_bytes for task in self.tasks)

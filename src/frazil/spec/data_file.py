@@ -52,6 +52,16 @@ def parse_file_format(text: str) -> FileFormat:
         ) from None
 
 
+def parse_file_content(number: int) -> FileContent:
+    """Return the content of its number in manifests."""
+    try:
+        return FileContent(number)
+    except ValueError:
+        raise InvalidRequestError(
+            f"Cannot use file content {number!r}: it is not one of 0, 1 and 2", heading=HEADING
+        ) from None
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A data file, a delete file or a deletion vector.
@@ -91,8 +101,10 @@ class DataFile:
             value = getattr(self, name)
             if value is not None and not isinstance(value, FrozenMap):
                 object.__setattr__(self, name, FrozenMap(value))
-        object.__setattr__(self, "content", FileContent(self.content))
-        object.__setattr__(self, "file_format", FileFormat(self.file_format))
+        if not isinstance(self.content, FileContent):
+            object.__setattr__(self, "content", parse_file_content(self.content))
+        if not isinstance(self.file_format, FileFormat):
+            object.__setattr__(self, "file_format", parse_file_format(self.file_format))
         if not self.file_path:
             raise InvalidRequestError("Cannot describe a data file: its path is empty", heading=HEADING)
         for name in ("record_count", "file_size_in_bytes"):

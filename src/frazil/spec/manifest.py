@@ -52,7 +52,14 @@ class ManifestEntry:
     file_sequence_number: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "status", EntryStatus(self.status))
+        if not isinstance(self.status, EntryStatus):
+            try:
+                object.__setattr__(self, "status", EntryStatus(self.status))
+            except ValueError:
+                raise InvalidRequestError(
+                    f"Cannot make a manifest entry: status {self.status!r} is not one of 0, 1 and 2",
+                    heading="Manifest Entry Fields",
+                ) from None
 
     @property
     def is_live(self) -> bool:
@@ -102,7 +109,14 @@ class ManifestFile:
     def __post_init__(self) -> None:
         if self.partitions is not None and not isinstance(self.partitions, tuple):
             object.__setattr__(self, "partitions", tuple(self.partitions))
-        object.__setattr__(self, "content", ManifestContent(self.content))
+        if not isinstance(self.content, ManifestContent):
+            try:
+                object.__setattr__(self, "content", ManifestContent(self.content))
+            except ValueError:
+                raise InvalidRequestError(
+                    f"Cannot describe manifest {self.manifest_path!r}: content {self.content!r} is not 0 or 1",
+                    heading="Manifest Lists",
+                ) from None
         if not self.manifest_path:
             raise InvalidRequestError("Cannot describe a manifest: its path is empty", heading="Manifest Lists")
         if self.first_row_id is not None and self.content is not ManifestContent.DATA:

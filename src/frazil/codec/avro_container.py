@@ -1,0 +1,243 @@
+"""Avro object container files: header and blocks. Avro specification: "Object Container Files".
+
+    magic "Obj" 1 | metadata map (avro.schema, avro.codec, the writer's own keys) | sync marker (16 bytes)
+    then blocks:   row count | size in bytes | content, compressed | the sync marker again
+
+Counts and sizes are zigzag varints. The rows of a block have no framing: only the schema tells where one
+ends, which is `codec/avro_decode.py`'s matter. This module finds and checks the frames, and writes them.
+
+Every number read is checked before it is used, so that any bytes at all give an answer or an error within
+the limits of time and memory that `AvroLimits` sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from frazil.codec.avro_codecs import AVRO_CODECS
+from frazil.errors import CorruptTableError, InvalidManifestError, UnsupportedError
+from frazil.spec.frozen_map import FrozenMap
+
+MAGIC = b"Obj\x01"
+SYNC_SIZE = 16
+SCHEMA_KEY = "avro.schema"
+CODEC_KEY = "avro.codec"
+
+_ENCRYPTED_MAGIC = b"AGS1"
+_PARQUET_MAGIC = b"PAR1"
+_MAX_HEADER_KEYS = 10_000
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class AvroLimits:
+    """How much time and memory a file may cost: a floor, plus a multiple of the file's own size.
+
+    Real manifests inflate to between three and a hundred times their size.
+    """
+
+    header_bytes: int = 16 * _MIB
+    inflated_floor_bytes: int = 256 * _MIB
+    inflated_ratio: int = 128
+
+    def inflated_bytes(self, file_size: int) -> int:
+        """Return how many bytes all blocks of a file may inflate to, and how many their columns may take."""
+        return self.inflated_floor_bytes + self.inflated_ratio * file_size
+
+
+DEFAULT_LIMITS = AvroLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class AvroOrigin:
+    """What is being read, for errors: its kind, its path and the specification's heading."""
+
+    what: str
+    heading: str
+    path: str | None = None
+    error: type[CorruptTableError] = InvalidManifestError
+
+    def fail(self, reason: str, *, hint: str | None = None) -> CorruptTableError:
+        """Return (not raise) the error for this file."""
+        return self.error(f"Cannot read {self.what}: {reason}", hint=hint, path=self.path, heading=self.heading)
+
+    def unsupported(self, reason: str, *, hint: str | None = None) -> UnsupportedError:
+        """Return (not raise) the error for a file that is well but needs what is not built."""
+        return UnsupportedError(f"Cannot read {self.what}: {reason}", hint=hint, path=self.path, heading=self.heading)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroHeader:
+    """The header of a container; `body_at` is where its blocks begin."""
+
+    metadata: Mapping[str, bytes]
+    codec: str
+    sync: bytes
+    body_at: int
+
+    def text(self, key: str) -> str | None:
+        """Return a metadata value as text, or None where there is none or it is not UTF-8."""
+        value = self.metadata.get(key)
+        try:
+            return None if value is None else value.decode()
+        except UnicodeDecodeError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroBlock:
+    """One block: how many rows, and where its compressed content starts and ends."""
+
+    count: int
+    start: int
+    end: int
+
+
+def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LIMITS) -> AvroHeader:
+    """Read the header of a container."""
+    if data[:4] != MAGIC:
+        raise _wrong_magic(data, origin)
+    end = min(len(data), limits.header_bytes)
+    metadata: dict[str, bytes] = {}
+    try:
+        at = 4
+        while True:
+            count, at = _read_varint(data, at, end)
+            if count == 0:
+                break
+            if count < 0:
+                # A negative count is followed by the size of the pairs, for readers that skip them.
+                count = -count
+                _, at = _read_varint(data, at, end)
+            if count + len(metadata) > _MAX_HEADER_KEYS:
+                raise origin.fail(f"the header announces {count} keys")
+            for _ in range(count):
+                key, at = _read_bytes(data, at, end)
+                metadata[key.decode()], at = _read_bytes(data, at, end)
+        if at + SYNC_SIZE > end:
+            raise IndexError
+    except IndexError:
+        if end < len(data):
+            raise origin.fail(f"the header is larger than {limits.header_bytes} bytes") from None
+        raise origin.fail("the file ends inside its header") from None
+    except _BadVarint as problem:
+        raise origin.fail(f"the header is malformed: {problem}") from None
+    except UnicodeDecodeError:
+        raise origin.fail("the header has a key that is not UTF-8") from None
+    codec = metadata.get(CODEC_KEY, b"null").decode(errors="replace") or "null"
+    if codec not in AVRO_CODECS:
+        raise origin.unsupported(f"its blocks are compressed with {codec[:40]!r}, which Avro does not define")
+    return AvroHeader(FrozenMap(metadata), codec, data[at : at + SYNC_SIZE], at + SYNC_SIZE)
+
+
+def _wrong_magic(data: bytes, origin: AvroOrigin) -> Exception:
+    if data[:4] == _ENCRYPTED_MAGIC:
+        return origin.unsupported("it is encrypted", hint="Encrypted tables are not supported yet.")
+    if data[:4] == _PARQUET_MAGIC:
+        return origin.unsupported("it is a Parquet file, which only later format versions use for metadata")
+    if len(data) == 0:
+        return origin.fail("the file is empty")
+    return origin.fail(f"it is not an Avro file: it starts with {bytes(data[:4])!r}")
+
+
+class _BadVarint(Exception):
+    """A varint of more than 64 bits, or a negative length."""
+
+
+def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= end:
+            raise IndexError
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise _BadVarint("a number has more than 64 bits")
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _read_bytes(data: bytes, at: int, end: int) -> tuple[bytes, int]:
+    length, at = _read_varint(data, at, end)
+    if length < 0:
+        raise _BadVarint(f"a length is {length}")
+    if at + length > end:
+        raise IndexError
+    return data[at : at + length], at + length
+
+
+def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[AvroBlock]:
+    """Return the blocks of a container in order, frames checked, contents not looked at."""
+    blocks: list[AvroBlock] = []
+    at, size, sync = header.body_at, len(data), header.sync
+    while at < size:
+        number = len(blocks)
+        try:
+            count, at = _read_varint(data, at, size)
+            length, at = _read_varint(data, at, size)
+        except IndexError:
+            raise origin.fail(f"the file ends inside the head of block {number}") from None
+        except _BadVarint as problem:
+            raise origin.fail(f"block {number} is malformed: {problem}") from None
+        if count < 0 or length < 0:
+            raise origin.fail(f"block {number} announces {count} rows in {length} bytes")
+        end = at + length
+        if end + SYNC_SIZE > size:
+            raise origin.fail(f"the file ends inside block {number}")
+        if data[end : end + SYNC_SIZE] != sync:
+            raise origin.fail(f"block {number} does not end with the file's sync marker")
+        if count > 0:
+            blocks.append(AvroBlock(count, at, end))
+        elif length > 0 and header.codec == "null":
+            raise origin.fail(f"block {number} has {length} bytes and no rows")
+        at = end + SYNC_SIZE
+    return blocks
+
+
+def encode_varint(value: int) -> bytes:
+    """Return an int of at most 64 bits as a zigzag varint."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def encode_header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
+    """Return the header of a container; the metadata must hold the schema and the codec."""
+    pieces = [MAGIC]
+    if metadata:
+        pieces.append(encode_varint(len(metadata)))
+        for key, value in metadata.items():
+            name = key.encode()
+            pieces += (encode_varint(len(name)), name, encode_varint(len(value)), value)
+    pieces += (b"\x00", sync)
+    return b"".join(pieces)
+
+
+def encode_container(
+    metadata: Mapping[str, bytes],
+    sync: bytes,
+    blocks: Iterable[tuple[int, bytes]],
+    compress: Callable[[bytes], bytes],
+    *,
+    threads: int = 1,
+) -> bytes:
+    """Return a container of blocks, each a row count and the rows' bytes."""
+    pieces = [encode_header(metadata, sync)]
+    numbered: Sequence[tuple[int, bytes]] = list(blocks)
+    if threads > 1 and len(numbered) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            contents = list(pool.map(compress, (rows for _, rows in numbered)))
+    else:
+        contents = [compress(rows) for _, rows in numbered]
+    for (count, _), content in zip(numbered, contents, strict=True):
+        pieces += (encode_varint(count), encode_varint(len(content)), content, sync)
+    return b"".join(pieces)

@@ -1,0 +1,365 @@
+"""Rows of an Avro container as Arrow columns, many thousand at a time.
+
+DataFusion's Avro reader decodes about half a million manifest entries a second, twenty times what Python
+can. But it reads files only, goes by names, refuses records without fields, trusts what it reads, and never
+comes back from a block that holds more bytes than its rows take. So it is given files made for it:
+
+1. The blocks are found, checked and inflated here, within limits (`codec/avro_container.py`).
+2. The schema is laid out flat (`codec/avro_schema.py`): every leaf is a column of its own, under a name made
+   up here, so that columns not asked for are skipped and not built.
+3. The rows of several blocks become one uncompressed block of a new file, followed by one more row made up
+   here: the sentinel, which holds a random token.
+4. Exactly that many rows are read, in one batch, and the reader is never asked again. If the last of them
+   holds the token, the rows were where the blocks said. If not, a count or a length was wrong.
+
+The files live in a private folder, in memory where the system offers that, and are gone before this returns.
+Chunks of a large container are decoded on several threads; inflating and decoding both leave Python free.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.codec.avro_codecs import CodecRefusal, decompress_block
+from frazil.codec.avro_container import (
+    CODEC_KEY,
+    DEFAULT_LIMITS,
+    SCHEMA_KEY,
+    AvroBlock,
+    AvroHeader,
+    AvroLimits,
+    AvroOrigin,
+    encode_header,
+    encode_varint,
+    find_blocks,
+)
+from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
+from frazil.errors import StorageError
+
+_CHUNK_BYTES = 4 << 20
+"""How many inflated bytes are decoded at once; more gains nothing, less costs more calls."""
+_TASK_BYTES = 1 << 20
+"""How many compressed bytes one thread takes at a time."""
+_MEMORY_FOLDER = Path("/dev/shm")
+_MEMORY_RESERVE = 32 << 20
+_ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
+
+
+def decode_leaves(
+    data: bytes,
+    header: AvroHeader,
+    leaves: list[Leaf],
+    wanted: Sequence[int],
+    origin: AvroOrigin,
+    *,
+    limits: AvroLimits = DEFAULT_LIMITS,
+    threads: int = 1,
+) -> pa.Table:
+    """Return some leaves of all rows as columns `c<position>`, in the types Avro stores them in.
+
+    Rows keep their order. Columns have a chunk for each piece of the container that was decoded at once.
+    """
+    blocks = find_blocks(data, header, origin)
+    job = _Job(data, header, leaves, tuple(wanted), origin, _Budget(limits.inflated_bytes(len(data)), origin))
+    with _Scratch() as scratch:
+        tasks = list(_split(blocks))
+        if threads > 1 and len(tasks) > 1:
+            with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+                batches = [batch for made in pool.map(lambda task: job.decode(task, scratch), tasks) for batch in made]
+        else:
+            batches = [batch for task in tasks for batch in job.decode(task, scratch)]
+    names = [f"c{at}" for at in wanted]
+    if not batches:
+        return _empty(leaves, wanted)
+    return pa.Table.from_batches(batches).select(names)
+
+
+def _split(blocks: list[AvroBlock]) -> Iterator[list[AvroBlock]]:
+    """Yield runs of blocks, each about as much work as one thread should take at a time."""
+    task: list[AvroBlock] = []
+    size = 0
+    for block in blocks:
+        task.append(block)
+        size += block.end - block.start
+        if size >= _TASK_BYTES:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task
+
+
+class _Budget:
+    """What a file may still inflate to, and what its columns may still take; shared by threads."""
+
+    def __init__(self, limit: int, origin: AvroOrigin) -> None:
+        self.limit = limit
+        self.origin = origin
+        self._inflated = 0
+        self._kept = 0
+        self._lock = threading.Lock()
+
+    @property
+    def left(self) -> int:
+        """How many more bytes blocks may inflate to."""
+        return self.limit - self._inflated
+
+    def inflate(self, size: int) -> None:
+        """Count the bytes of an inflated block."""
+        with self._lock:
+            self._inflated += size
+            if self._inflated > self.limit:
+                raise self._exceeded()
+
+    def check_chunk(self, worst: int) -> None:
+        """Refuse to decode a chunk whose columns could take more than is left."""
+        if self._kept + worst > self.limit:
+            raise self._exceeded()
+
+    def keep(self, size: int) -> None:
+        """Count the memory of decoded columns."""
+        with self._lock:
+            self._kept += size
+
+    def _exceeded(self) -> Exception:
+        return self.origin.fail(
+            f"it inflates to more than the {self.limit} bytes that a file of its size may",
+            hint="If the file is sound, raise the limits of reading (AvroLimits).",
+        )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One container being decoded; shared by threads."""
+
+    data: bytes
+    header: AvroHeader
+    leaves: list[Leaf]
+    wanted: tuple[int, ...]
+    origin: AvroOrigin
+    budget: _Budget
+    token_at: int = field(init=False)
+    token: Any = field(init=False)
+    sentinel: bytes = field(init=False)
+    file_header: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        position, token, sentinel = _make_sentinel(self.leaves, self.origin)
+        schema = json.dumps(plain_schema(self.leaves)).encode()
+        header = encode_header({SCHEMA_KEY: schema, CODEC_KEY: b"null"}, self.header.sync)
+        for name, value in (("token_at", position), ("token", token), ("sentinel", sentinel), ("file_header", header)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def row_bytes(self) -> int:
+        """The fewest bytes a row takes."""
+        return sum(leaf.avro_type.min_size for leaf in self.leaves)
+
+    def decode(self, blocks: list[AvroBlock], scratch: _Scratch) -> list[pa.RecordBatch]:
+        """Return the rows of some blocks."""
+        batches: list[pa.RecordBatch] = []
+        pieces: list[bytes] = []
+        rows = size = 0
+        for block in blocks:
+            content = self._inflate(block)
+            pieces.append(content)
+            rows += block.count
+            size += len(content)
+            if size >= _CHUNK_BYTES:
+                batches.append(self._decode_chunk(pieces, rows, size, scratch))
+                pieces, rows, size = [], 0, 0
+        if rows:
+            batches.append(self._decode_chunk(pieces, rows, size, scratch))
+        return batches
+
+    def _inflate(self, block: AvroBlock) -> bytes:
+        try:
+            content = decompress_block(self.header.codec, self.data[block.start : block.end], self.budget.left)
+        except CodecRefusal as problem:
+            raise self.origin.fail(f"the block at byte {block.start} cannot be inflated: {problem}") from problem
+        self.budget.inflate(len(content))
+        if block.count * self.row_bytes > len(content):
+            raise self.origin.fail(
+                f"the block at byte {block.start} announces {block.count} rows in {len(content)} bytes"
+            )
+        return content
+
+    def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, scratch: _Scratch) -> pa.RecordBatch:
+        chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))
+        self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in chosen))
+        head = self.file_header + encode_varint(rows + 1) + encode_varint(size + len(self.sentinel))
+        try:
+            path = scratch.new_path(size)
+            with path.open("wb") as file:
+                file.writelines((head, *pieces, self.sentinel, self.header.sync))
+        except OSError as error:
+            raise StorageError(
+                f"Cannot read {self.origin.what}: no temporary file of {size} bytes can be written",
+                hint="Free some space where temporary files are kept.",
+                path=self.origin.path,
+            ) from error
+        try:
+            batch = _read_batch(path, [f"c{at}" for at in chosen], rows + 1, self.origin)
+        finally:
+            path.unlink(missing_ok=True)
+        if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), self.token):
+            raise self.origin.fail(f"{rows} rows do not end where their blocks do")
+        batch = batch.slice(0, rows)
+        self.budget.keep(batch.nbytes)
+        return batch
+
+
+def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -> pa.RecordBatch | None:
+    """Return the first batch of a file, which has all of its rows, and never ask for another."""
+    import datafusion
+
+    config = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(rows)
+    try:
+        frame = datafusion.SessionContext(config).read_avro(path.as_uri()).select(*columns).limit(rows)
+        batches = [batch.to_pyarrow() for batch in frame.execute_stream()]
+    except Exception as error:
+        raise origin.fail(f"its rows do not follow its schema ({_reason(error)})") from None
+    except BaseException as error:
+        # A panic of the reader is no Exception, lest it be swallowed; here it says that the bytes are bad.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise origin.fail(f"its rows do not follow its schema ({_reason(error)})") from None
+    return batches[0] if len(batches) == 1 else None
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).splitlines()[0].rpartition("error: ")[2][:120] if str(error) else type(error).__name__
+
+
+def _make_sentinel(leaves: list[Leaf], origin: AvroOrigin) -> tuple[int, Any, bytes]:
+    """Return the position of the first leaf that can hold a token, the token, and a row that holds it.
+
+    The first, so that bytes left over before the sentinel cannot supply the fields in front of it.
+    """
+    position = next((at for at, leaf in enumerate(leaves) if _can_hold_token(leaf.avro_type)), None)
+    if position is None:
+        raise origin.fail("its schema has no field that manifests have")
+    one = leaves[position].avro_type
+    token, encoded = _make_token(one)
+    if one.is_optional:
+        encoded = encode_varint(1 - one.null_branch) + encoded
+    pieces = [encoded if at == position else _default(leaf.avro_type) for at, leaf in enumerate(leaves)]
+    return position, token, b"".join(pieces)
+
+
+def _can_hold_token(one: AvroType) -> bool:
+    return one.kind in ("int", "long", "bytes", "string") or (one.kind == "fixed" and one.size >= 4)
+
+
+def _make_token(one: AvroType) -> tuple[Any, bytes]:
+    if one.kind in ("int", "long"):
+        number = (1 << 30) | secrets.randbits(30)
+        return number, encode_varint(number)
+    if one.kind == "fixed":
+        raw = secrets.token_bytes(one.size)
+        return raw, raw
+    text = secrets.token_hex(16)
+    return text, encode_varint(len(text)) + text.encode()
+
+
+def _is_token(value: Any, token: Any) -> bool:
+    return bool(value == token or (isinstance(value, bytes) and isinstance(token, str) and value == token.encode()))
+
+
+def _default(one: AvroType) -> bytes:
+    """Return the shortest value of a type, null where it may be."""
+    if one.is_optional:
+        return encode_varint(one.null_branch)
+    if one.kind == "record":
+        return b"".join(_default(part.avro_type) for part in one.fields)
+    return bytes(one.size if one.kind == "fixed" else one.min_size)
+
+
+def _growth(one: AvroType) -> int:
+    """Return how many bytes of columns one byte of rows can become, at most, rounded up."""
+    if one.kind in ("array", "map"):
+        assert one.items is not None
+        return max(5, _growth(one.items))
+    if one.kind == "record":
+        return max((_growth(part.avro_type) for part in one.fields), default=1)
+    if one.kind == "fixed":
+        return one.size if one.is_optional else 1
+    return _ARROW_WIDTHS.get(one.kind, 5)
+
+
+def _empty(leaves: list[Leaf], wanted: Sequence[int]) -> pa.Table:
+    """Return the table of a container without rows."""
+    return pa.table({f"c{at}": pa.array([], arrow_type(leaves[at].avro_type)) for at in wanted})
+
+
+def arrow_type(one: AvroType) -> pa.DataType:
+    """Return the Arrow type that a leaf is decoded to."""
+    if one.kind in ("array", "map"):
+        assert one.items is not None
+        inner = arrow_type(one.items)
+        return pa.list_(inner) if one.kind == "array" else pa.map_(pa.string(), inner)
+    if one.kind == "record":
+        parts = [(at, part.avro_type) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
+        return pa.struct([(f"c{at}", arrow_type(part)) for at, part in parts])
+    if one.kind == "fixed":
+        return pa.binary(one.size)
+    return _ARROW_TYPES[one.kind]
+
+
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+
+class _Scratch:
+    """A private folder for the files of one call, in memory where there is room, removed at the end."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path | None, tempfile.TemporaryDirectory[str]] = {}
+        self._numbers = count()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> _Scratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for folder in self._folders.values():
+            folder.cleanup()
+
+    def new_path(self, size: int) -> Path:
+        """Return the path of a new file of about a size."""
+        try:
+            in_memory = shutil.disk_usage(_MEMORY_FOLDER).free > size + _MEMORY_RESERVE
+        except OSError:
+            in_memory = False
+        with self._lock:
+            return Path(self._folder(in_memory).name, f"{next(self._numbers)}.avro")
+
+    def _folder(self, in_memory: bool) -> tempfile.TemporaryDirectory[str]:
+        parent = _MEMORY_FOLDER if in_memory else None
+        if parent not in self._folders:
+            try:
+                self._folders[parent] = tempfile.TemporaryDirectory(prefix="frazil-", dir=parent)
+            except OSError:
+                if parent is None:
+                    raise
+                return self._folder(in_memory=False)
+        return self._folders[parent]

@@ -1,0 +1,336 @@
+"""A container's writer schema: parsed, checked and laid out flat. Avro specification: "Schema Declaration".
+
+The read path asks for fields by id, so names mean nothing here. A schema becomes a tree of `AvroType` in
+which named types are resolved and a union with null is a flag of the type beside it: the only union the
+format allows ("Avro", Data Type Mappings). `flatten` then lays the tree out as leaves. A record that is not
+optional has no bytes of its own, so its fields can stand in its place: the bytes of a row are the bytes of
+its leaves, one after the other. That turns `data_file` and `partition` into plain top-level columns.
+
+Schemas come from files anyone may have written: depth, size and recursion are bounded, and what would make
+a reader loop (array items of no bytes) is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.codec.avro_container import AvroOrigin
+from frazil.spec.frozen_map import FrozenMap
+
+_MAX_DEPTH = 32
+_MAX_NODES = 50_000
+_MAX_FIXED_BYTES = 1 << 20
+_INT_MAX = 2**31 - 1
+
+_MIN_SIZES: Mapping[str, int] = FrozenMap(
+    {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """One node of a writer schema.
+
+    `kind` is Avro's own name, with two simplifications: an enum is the int it is stored as, and a union
+    with null is its other branch with `is_optional` set. `items` are an array's items or a map's values.
+    `min_size` is the fewest bytes a value takes, `weight` the number of nodes below.
+    """
+
+    kind: str
+    is_optional: bool = False
+    null_branch: int = 0
+    size: int = 0
+    items: AvroType | None = None
+    fields: tuple[AvroField, ...] = ()
+    logical: str | None = None
+    precision: int = 0
+    scale: int = 0
+    adjusts_to_utc: bool = False
+    min_size: int = 0
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """One field of a record; the id is None where the writer gave none."""
+
+    name: str
+    field_id: int | None
+    avro_type: AvroType
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A part of a row that stands by itself, and the ids of the fields that lead to it."""
+
+    path: tuple[int | None, ...]
+    name: str
+    avro_type: AvroType
+
+
+def parse_schema(text: bytes, origin: AvroOrigin) -> AvroType:
+    """Return the record type that a container's `avro.schema` describes."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise origin.fail(f"its schema is not JSON ({str(error)[:80]})") from None
+    root = _Parser(origin).parse(document, namespace="", depth=0)
+    if root.kind != "record" or root.is_optional:
+        raise origin.fail(f"its schema is of type {root.kind}, not a record")
+    return root
+
+
+class _Parser:
+    """Turns decoded JSON into types; holds the named types seen so far, None while one is being read."""
+
+    def __init__(self, origin: AvroOrigin) -> None:
+        self.origin = origin
+        self.named: dict[str, AvroType | None] = {}
+        self.nodes = 0
+
+    def fail(self, reason: str) -> Exception:
+        return self.origin.fail(f"its schema is not valid: {reason}")
+
+    def parse(self, value: Any, namespace: str, depth: int) -> AvroType:
+        self.nodes += 1
+        if depth > _MAX_DEPTH or self.nodes > _MAX_NODES:
+            raise self.fail("it is nested too deeply or has too many types")
+        if isinstance(value, str):
+            return self._parse_name(value, namespace)
+        if isinstance(value, list):
+            return self._parse_union(value, namespace, depth)
+        if not isinstance(value, dict):
+            raise self.fail(f"expected a type, found {_shown(value)}")
+        kind = value.get("type")
+        if isinstance(kind, dict | list):
+            return self.parse(kind, namespace, depth + 1)
+        if not isinstance(kind, str):
+            raise self.fail(f"expected the name of a type, found {_shown(kind)}")
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._parse_named(kind, value, namespace, depth)
+        if kind == "array":
+            items = self.parse(value.get("items"), namespace, depth + 1)
+            if items.min_size == 0:
+                # A count of such items costs no bytes: two bytes could announce two thousand million of them.
+                raise self.fail("an array has items of no bytes")
+            logical = _text(value, "logicalType")
+            return AvroType("array", items=items, logical=logical, min_size=1, weight=1 + items.weight)
+        if kind == "map":
+            items = self.parse(value.get("values"), namespace, depth + 1)
+            if items.min_size == 0:
+                raise self.fail("a map has values of no bytes")
+            return AvroType("map", items=items, min_size=1, weight=1 + items.weight)
+        base = self._parse_name(kind, namespace)
+        if base.kind not in _MIN_SIZES:
+            return base
+        return AvroType(
+            base.kind,
+            logical=_text(value, "logicalType"),
+            precision=_number(value, "precision"),
+            scale=_number(value, "scale"),
+            adjusts_to_utc=value.get("adjust-to-utc") in (True, "true"),
+            min_size=base.min_size,
+        )
+
+    def _parse_name(self, name: str, namespace: str) -> AvroType:
+        size = _MIN_SIZES.get(name)
+        if size is not None:
+            return AvroType(name, min_size=size)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full not in self.named:
+            full = name
+        known = self.named.get(full)
+        if known is not None:
+            return known
+        problem = "refers to itself" if full in self.named else "is not defined"
+        raise self.fail(f"type {name[:80]!r} {problem}")
+
+    def _parse_named(self, kind: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
+        name = value.get("name")
+        if not isinstance(name, str) or not name:
+            raise self.fail(f"a {kind} has no name")
+        own = value.get("namespace")
+        if "." in name:
+            full = name
+        else:
+            own = own if isinstance(own, str) else namespace
+            full = f"{own}.{name}" if own else name
+        if full in self.named:
+            raise self.fail(f"type {full[:80]!r} is defined twice")
+        self.named[full] = None
+        made = self._make_named(kind, value, full.rpartition(".")[0], depth)
+        self.named[full] = made
+        return made
+
+    def _make_named(self, kind: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
+        if kind == "enum":
+            return AvroType("int", min_size=1)
+        if kind == "fixed":
+            size = value.get("size")
+            if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MAX_FIXED_BYTES:
+                raise self.fail(f"a fixed type has size {_shown(size)}")
+            return AvroType(
+                "fixed",
+                size=size,
+                logical=_text(value, "logicalType"),
+                precision=_number(value, "precision"),
+                scale=_number(value, "scale"),
+                min_size=size,
+            )
+        parts = value.get("fields")
+        if not isinstance(parts, list):
+            raise self.fail(f"a record has {_shown(parts)} for its fields")
+        fields = []
+        for part in parts:
+            if not isinstance(part, dict) or not isinstance(part.get("name"), str):
+                raise self.fail(f"a field of a record is {_shown(part)}")
+            fields.append(
+                AvroField(
+                    part["name"], self._field_id(part, "field-id"), self.parse(part.get("type"), namespace, depth + 1)
+                )
+            )
+        weight = 1 + sum(field.avro_type.weight for field in fields)
+        if weight > _MAX_NODES:
+            # Named types can be used many times over: a short schema may stand for a huge one.
+            raise self.fail("it has too many fields")
+        return AvroType(
+            "record",
+            fields=tuple(fields),
+            logical=_text(value, "logicalType"),
+            min_size=sum(field.avro_type.min_size for field in fields),
+            weight=weight,
+        )
+
+    def _parse_union(self, branches: list[Any], namespace: str, depth: int) -> AvroType:
+        types = [self.parse(branch, namespace, depth + 1) for branch in branches[:3]]
+        nulls = [at for at, branch in enumerate(types) if branch.kind == "null"]
+        if len(types) != 2 or len(nulls) != 1:
+            raise self.fail("a union is not of null and one other type")
+        other = types[1 - nulls[0]]
+        if other.is_optional:
+            raise self.fail("a union holds a union")
+        return _as_optional(other, nulls[0])
+
+    def _field_id(self, part: dict[str, Any], key: str) -> int | None:
+        value = part.get(key)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 11:
+            value = int(value)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _INT_MAX:
+            raise self.fail(f"field {part['name'][:80]!r} has the id {_shown(value)}")
+        return value
+
+
+def _as_optional(one: AvroType, null_branch: int) -> AvroType:
+    return AvroType(
+        one.kind,
+        True,
+        null_branch,
+        one.size,
+        one.items,
+        one.fields,
+        one.logical,
+        one.precision,
+        one.scale,
+        one.adjusts_to_utc,
+        1,
+        one.weight,
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a list" if isinstance(value, list) else "an object"
+    return "a large number" if isinstance(value, int) and abs(value) > 2**64 else repr(value)[:60]
+
+
+def _text(value: dict[str, Any], key: str) -> str | None:
+    found = value.get(key)
+    return found if isinstance(found, str) else None
+
+
+def _number(value: dict[str, Any], key: str) -> int:
+    found = value.get(key, 0)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 1000 else 0
+
+
+def flatten(root: AvroType, origin: AvroOrigin) -> list[Leaf]:
+    """Return the leaves of a record in the order of their bytes; no two have the same path of ids."""
+    leaves = list(_walk(root, ()))
+    seen: set[tuple[int | None, ...]] = set()
+    for leaf in leaves:
+        if None in leaf.path:
+            continue
+        if leaf.path in seen:
+            raise origin.fail(f"its schema has two fields with the id {leaf.path[-1]}")
+        seen.add(leaf.path)
+    return leaves
+
+
+def _walk(record: AvroType, path: tuple[int | None, ...]) -> Iterator[Leaf]:
+    for field in record.fields:
+        here = (*path, field.field_id)
+        if field.avro_type.kind == "record" and not field.avro_type.is_optional and field.avro_type.fields:
+            yield from _walk(field.avro_type, here)
+        else:
+            yield Leaf(here, field.name, field.avro_type)
+
+
+def plain_schema(leaves: list[Leaf]) -> dict[str, Any]:
+    """Return a schema for the same bytes that any reader takes: leaf n is the column `c<n>`, nothing else is named.
+
+    Leaves without bytes are left out, logical types are left to the caller, every named type is new.
+    """
+    names = iter(range(_MAX_NODES * 2))
+    fields = [
+        {"name": f"c{at}", "type": _plain(leaf.avro_type, names)} for at, leaf in enumerate(leaves) if has_bytes(leaf)
+    ]
+    return {"type": "record", "name": "row", "fields": fields}
+
+
+def has_bytes(leaf: Leaf) -> bool:
+    """Return whether a leaf takes any bytes; null, empty records and `fixed` of size 0 take none."""
+    return leaf.avro_type.min_size > 0
+
+
+def _plain(one: AvroType, names: Iterator[int]) -> Any:
+    if one.is_optional:
+        inner = AvroType(
+            one.kind, size=one.size, items=one.items, fields=one.fields, min_size=_inner_size(one), weight=one.weight
+        )
+        if inner.min_size == 0:
+            # Only the number of the branch is stored, which has the bytes of an int.
+            return "int"
+        branches = [_plain(inner, names)]
+        branches.insert(one.null_branch, "null")
+        return branches
+    if one.kind == "fixed":
+        return {"type": "fixed", "name": f"t{next(names)}", "size": one.size}
+    if one.kind == "array":
+        return {"type": "array", "items": _plain(_items(one), names)}
+    if one.kind == "map":
+        return {"type": "map", "values": _plain(_items(one), names)}
+    if one.kind == "record":
+        fields = [
+            {"name": f"c{at}", "type": _plain(field.avro_type, names)}
+            for at, field in enumerate(one.fields)
+            if field.avro_type.min_size > 0
+        ]
+        return {"type": "record", "name": f"t{next(names)}", "fields": fields}
+    return one.kind
+
+
+def _items(one: AvroType) -> AvroType:
+    assert one.items is not None
+    return one.items
+
+
+def _inner_size(one: AvroType) -> int:
+    """Return the fewest bytes of an optional type's value, less the number of its branch."""
+    if one.kind == "record":
+        return sum(field.avro_type.min_size for field in one.fields)
+    return one.size if one.kind == "fixed" else _MIN_SIZES.get(one.kind, 1)

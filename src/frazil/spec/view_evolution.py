@@ -1,0 +1,190 @@
+"""How views change: pure functions from view metadata to view metadata. Specification: "Versions", "Version log".
+
+A change is some steps from a base (`add_view_schema`, `add_view_version`, `set_current_view_version`,
+properties, location) followed by `finish_view_change`, which keeps the rules that hold between the base and
+the result: no SQL dialect is lost, one line in the version log however many steps there were, and old
+versions expire. The usual changes are whole functions here: `new_view_metadata`, `replace_view`,
+`roll_back_view`, `change_view_properties`, `move_view`.
+
+Nothing here reads a clock: times come from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spec import properties as known
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import read_property
+from frazil.spec.schema import INITIAL_SCHEMA_ID, Schema
+from frazil.spec.view_metadata import VIEW_FORMAT_VERSION, VersionLogEntry, ViewMetadata, ViewVersion
+
+FIRST_VERSION_ID = 1
+_INT_MAX = 2**31 - 1
+
+
+def new_view_metadata(
+    *,
+    view_uuid: str,
+    location: str,
+    schema: Schema,
+    version: ViewVersion,
+    properties: Mapping[str, str] | None = None,
+) -> ViewMetadata:
+    """Return the metadata of a new view with one version; the schema gets the first id, whatever its own."""
+    kept = schema.with_schema_id(INITIAL_SCHEMA_ID)
+    first = replace(version, schema_id=INITIAL_SCHEMA_ID)
+    made = ViewMetadata(
+        view_uuid=view_uuid,
+        location=location,
+        schemas=(kept,),
+        current_version_id=first.version_id,
+        versions=(first,),
+        version_log=(VersionLogEntry(first.timestamp_ms, first.version_id),),
+        properties=FrozenMap(properties or {}),
+    )
+    _history_size(made)
+    return made
+
+
+def replace_view(base: ViewMetadata, version: ViewVersion, schema: Schema) -> ViewMetadata:
+    """Return the view with a new current version; both ids are assigned, or reused where nothing is new."""
+    changed, schema_id = add_view_schema(base, schema)
+    changed, version_id = add_view_version(changed, replace(version, schema_id=schema_id))
+    changed = set_current_view_version(changed, version_id, timestamp_ms=version.timestamp_ms)
+    return finish_view_change(base, changed)
+
+
+def roll_back_view(base: ViewMetadata, version_id: int, *, timestamp_ms: int) -> ViewMetadata:
+    """Return the view with another of its versions as the current one."""
+    return finish_view_change(base, set_current_view_version(base, version_id, timestamp_ms=timestamp_ms))
+
+
+def change_view_properties(
+    base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()
+) -> ViewMetadata:
+    """Return the view with properties set and removed; naming a key in both is refused."""
+    gone = set(removals)
+    both = gone & set(updates)
+    if both:
+        raise InvalidRequestError(f"Cannot change the view's properties: {min(both)!r} is both set and removed")
+    kept = {key: value for key, value in base.properties.items() if key not in gone}
+    return finish_view_change(base, replace(base, properties=FrozenMap({**kept, **updates})))
+
+
+def move_view(base: ViewMetadata, location: str) -> ViewMetadata:
+    """Return the view with another base location for new metadata files."""
+    return finish_view_change(base, replace(base, location=location))
+
+
+def upgrade_view(base: ViewMetadata, format_version: int) -> ViewMetadata:
+    """Return the view in a format version; there is one, so this accepts it and refuses every other."""
+    if format_version < base.format_version:
+        raise InvalidRequestError(
+            f"Cannot change the view's format version from {base.format_version} to {format_version}: "
+            "views are never downgraded"
+        )
+    if format_version > VIEW_FORMAT_VERSION:
+        raise UnsupportedError(
+            f"Cannot use view format version {format_version}: the newest version of this build is "
+            f"{VIEW_FORMAT_VERSION}"
+        )
+    return base
+
+
+def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
+    """Return the view with a schema, and the schema's id: that of an equal schema it has, else the next one."""
+    for one in metadata.schemas:
+        if one.same_columns(schema):
+            return metadata, one.schema_id
+    schema_id = max(max((one.schema_id for one in metadata.schemas), default=-1) + 1, INITIAL_SCHEMA_ID)
+    if schema_id > _INT_MAX:
+        raise InvalidRequestError("Cannot add a schema to the view: its schema ids are used up")
+    return replace(metadata, schemas=(*metadata.schemas, schema.with_schema_id(schema_id))), schema_id
+
+
+def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
+    """Return the view with a version, and the version's id: that of the same definition, else one not in use.
+
+    The version keeps the id it has where that is above all others.
+    """
+    for one in metadata.versions:
+        if one.same_definition(version):
+            return metadata, one.version_id
+    if version.schema_id not in metadata.schemas_by_id:
+        raise InvalidRequestError(
+            f"Cannot add a version to the view: its schema_id {version.schema_id} is not among the view's schemas"
+        )
+    version_id = max(version.version_id, max(one.version_id for one in metadata.versions) + 1)
+    if version_id > _INT_MAX:
+        raise InvalidRequestError("Cannot add a version to the view: its version ids are used up")
+    kept = replace(version, version_id=version_id)
+    return replace(metadata, versions=(*metadata.versions, kept)), version_id
+
+
+def set_current_view_version(metadata: ViewMetadata, version_id: int, *, timestamp_ms: int) -> ViewMetadata:
+    """Return the view with another current version and a line for it in the log; the same version changes nothing."""
+    if version_id == metadata.current_version_id:
+        return metadata
+    metadata.version(version_id)
+    entry = VersionLogEntry(timestamp_ms, version_id)
+    return replace(metadata, current_version_id=version_id, version_log=(*metadata.version_log, entry))
+
+
+def finish_view_change(base: ViewMetadata, changed: ViewMetadata) -> ViewMetadata:
+    """Return a changed view as it may be committed over its base.
+
+    Refuses to lose an SQL dialect, unless `replace.drop-dialect.allowed` is true in the result. Of the lines
+    the steps added to the version log the last stays. The latest `version.history.num-entries` versions stay,
+    and always the current one and those this change added; the log loses every line up to the last one that
+    names an expired version.
+    """
+    if changed.view_uuid.lower() != base.view_uuid.lower():
+        raise InvalidRequestError(f"Cannot change the view's UUID from {base.view_uuid} to {changed.view_uuid}")
+    _check_dialects(base, changed)
+    log = changed.version_log
+    if len(log) > len(base.version_log) + 1:
+        log = (*base.version_log, log[-1])
+    versions = _retained_versions(base, changed)
+    if len(versions) < len(changed.versions):
+        log = trimmed_version_log(log, {one.version_id for one in versions})
+    return replace(changed, versions=versions, version_log=log)
+
+
+def trimmed_version_log(log: Iterable[VersionLogEntry], version_ids: set[int]) -> tuple[VersionLogEntry, ...]:
+    """Return the part of a version log after its last line about a version that is gone."""
+    kept: list[VersionLogEntry] = []
+    for entry in log:
+        if entry.version_id in version_ids:
+            kept.append(entry)
+        else:
+            kept.clear()
+    return tuple(kept)
+
+
+def _retained_versions(base: ViewMetadata, changed: ViewMetadata) -> tuple[ViewVersion, ...]:
+    needed = {one for one in changed.versions_by_id if one not in base.versions_by_id} | {changed.current_version_id}
+    limit = max(len(needed), _history_size(changed))
+    if len(changed.versions) <= limit:
+        return changed.versions
+    # Ids grow with time, so the latest versions are those of the highest ids.
+    others = sorted(set(changed.versions_by_id) - {changed.current_version_id}, reverse=True)
+    kept = {changed.current_version_id, *others[: limit - 1]}
+    return tuple(one for one in changed.versions if one.version_id in kept)
+
+
+def _history_size(metadata: ViewMetadata) -> int:
+    return read_property(metadata.properties, known.VIEW_VERSION_HISTORY_SIZE)
+
+
+def _check_dialects(base: ViewMetadata, changed: ViewMetadata) -> None:
+    lost = base.current_version.dialects - changed.current_version.dialects
+    if lost and not read_property(changed.properties, known.VIEW_REPLACE_DROP_DIALECT_ALLOWED):
+        raise InvalidRequestError(
+            f"Cannot replace the view: it would lose the SQL dialects {', '.join(sorted(lost))}; it had "
+            f"{', '.join(sorted(base.current_version.dialects))} and would have "
+            f"{', '.join(sorted(changed.current_version.dialects)) or 'none'}",
+            hint=f"Give a query for each dialect, or set {known.VIEW_REPLACE_DROP_DIALECT_ALLOWED} to true.",
+        )

@@ -17,13 +17,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from difflib import get_close_matches
 from itertools import count
 from typing import Any, NoReturn
 
-from frazil.errors import InvalidRequestError, SchemaMismatchError, TextSyntaxError
+from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.spec.defaults import default_problem
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
+from frazil.spec.text_place import syntax_error
 from frazil.spec.types import (
     BOOLEAN,
     DEFAULT_EDGE_ALGORITHM,
@@ -50,7 +52,6 @@ from frazil.spec.types import (
 from frazil.spec.values import to_internal
 
 MAX_TEXT_CHARS = 4_000_000
-_SHOWN_CHARS = 100
 
 TYPE_NAMES: dict[str, Type] = {
     **SIMPLE_TYPES,
@@ -67,6 +68,8 @@ TYPE_NAMES: dict[str, Type] = {
     "void": UNKNOWN,
 }
 """Types without parameters by the names the text may use."""
+
+_NAMES_WITH_PARTS = ("decimal", "fixed", "geometry", "geography", "struct", "list", "map")
 
 _ADVICE = {
     "varchar": "Use string: the format has no length limit on text.",
@@ -120,6 +123,12 @@ def _number_type(kind: Type) -> Type:
     given = [part.field_id for part, _, _ in walk_fields(kind) if part.field_id >= 0]
     fresh = count(max(given, default=0) + 1)
     return reassign_ids(kind, lambda old_id: next(fresh) if old_id < 0 else old_id)
+
+
+def _advice(word: str) -> str | None:
+    """Return what to write in place of a name that is no type."""
+    near = get_close_matches(word, (*TYPE_NAMES, *_NAMES_WITH_PARTS), n=1)
+    return _ADVICE.get(word) or (f"Did you mean {near[0]}?" if near else None)
 
 
 class _Parser:
@@ -176,7 +185,7 @@ class _Parser:
             self.fail(f"expected '<' after {word}")
         if word in TYPE_NAMES:
             self.fail(f"the type {word} has no parameters")
-        return self.fail(f"there is no type {word!r}", start, _ADVICE.get(word))
+        return self.fail(f"there is no type {word!r}", start, _advice(word))
 
     def _nested(self, word: str, depth: int) -> Type:
         self.expect("<")
@@ -432,26 +441,11 @@ class _Parser:
     def fail(self, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
         """Raise the error for a place in the text, the current one unless another is given."""
         place = self._at if at is None else at
-        line_start = self._text.rfind("\n", 0, place) + 1
-        line_end = self._text.find("\n", place)
-        line = self._text[line_start : line_end if line_end >= 0 else len(self._text)]
-        line_number, column = self._text.count("\n", 0, place) + 1, place - line_start
-        found = self._found(place) if at is None else ""
-        # Long lines are cut to what stands around the place.
-        cut = max(0, column - _SHOWN_CHARS // 2)
-        shown = line[cut : cut + _SHOWN_CHARS].replace("\t", " ")
-        width = max(1, len(self._found_text(place)))
-        caret = " " * (column - cut) + "^" * min(width, max(1, len(shown) - (column - cut)))
-        raise TextSyntaxError(
-            f"Cannot parse the {self._what} at line {line_number}, column {column + 1}: {reason}{found}\n"
-            f"  {shown}\n  {caret}",
-            hint=hint,
-        )
+        found = self._found_text(place)
+        if at is None:
+            reason += f", found {found[:60]!r}" if found else ", found the end of the text"
+        raise syntax_error(f"the {self._what}", self._text, place, reason, length=len(found), hint=hint)
 
     def _found_text(self, place: int) -> str:
         match = _WORD.match(self._text, place) or _WHOLE_NUMBER.match(self._text, place)
         return match[0] if match is not None else self._text[place : place + 1].strip()
-
-    def _found(self, place: int) -> str:
-        found = self._found_text(place)
-        return f", found {found[:60]!r}" if found else ", found the end of the text"

@@ -1,0 +1,339 @@
+"""Schemas between the format and Arrow. Specification: "Schemas and Data Types", "Parquet" (Appendix A).
+
+Rows cross frazil's doors as Arrow, so that users give Arrow schemas and get them, and Parquet files are written
+through them. A field's id travels in its metadata as `PARQUET:field_id`, which Arrow's Parquet writer and reader
+keep; its doc as `doc`. Arrow has no geometry, geography or variant: they travel as their storage, with the type's
+name in the metadata as `frazil.type`.
+
+    boolean bool          date date32              string string          struct struct
+    int int32             time time64[us]          uuid arrow.uuid        list list<element>
+    long int64            timestamp timestamp[us]  fixed fixed_size_binary  map map<key, value>
+    float float           timestamptz the same, UTC  binary binary        unknown null
+    double double         ..._ns timestamp[ns]     geometry, geography binary (WKB)
+    decimal decimal128                             variant struct<metadata: binary, value: binary>
+
+Coming from Arrow, other widths and encodings of the same values are accepted (large and view types, dictionaries,
+smaller integers, coarser times); what would lose something is refused with the column's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.codec.schema_json import decode_type_name, encode_type
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec.fresh_ids import reassign_ids
+from frazil.spec.name_mapping import NameMapping, apply_name_mapping
+from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
+from frazil.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    MAX_DECIMAL_PRECISION,
+    MAX_FIELD_ID,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    VARIANT,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+    UuidType,
+    VariantType,
+)
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+DOC_KEY = b"doc"
+TYPE_KEY = b"frazil.type"
+
+_VARIANT_STORAGE = pa.struct(
+    [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+)
+_ARROW_TYPES: dict[Type, pa.DataType] = {
+    BOOLEAN: pa.bool_(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIME: pa.time64("us"),
+    TIMESTAMP: pa.timestamp("us"),
+    TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NS: pa.timestamp("ns"),
+    TIMESTAMPTZ_NS: pa.timestamp("ns", "UTC"),
+    STRING: pa.string(),
+    UUID: pa.uuid(),
+    BINARY: pa.binary(),
+    UNKNOWN: pa.null(),
+    VARIANT: _VARIANT_STORAGE,
+}
+_UUID_STORAGE = pa.binary(16)
+
+
+# --- to Arrow
+
+
+def to_arrow_schema(schema: Schema, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Schema:
+    """Return a schema as Arrow's.
+
+    Without `has_extensions` a uuid is its storage, 16 bytes, for code that computes on Arrow's plain types.
+    """
+    return pa.schema([to_arrow_field(part, with_ids=with_ids, has_extensions=has_extensions) for part in schema.fields])
+
+
+def to_arrow_field(part: NestedField, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Field:
+    """Return a field as Arrow's, with its id, doc and type name where Arrow's type does not tell it."""
+    metadata: dict[bytes, bytes] = {}
+    if with_ids:
+        metadata[FIELD_ID_KEY] = str(part.field_id).encode()
+    if part.doc is not None:
+        metadata[DOC_KEY] = part.doc.encode()
+    kind = part.field_type
+    if isinstance(kind, GeometryType | GeographyType | VariantType) or (
+        isinstance(kind, UuidType) and not has_extensions
+    ):
+        metadata[TYPE_KEY] = str(encode_type(kind)).encode()
+    arrow = to_arrow_type(kind, with_ids=with_ids, has_extensions=has_extensions)
+    return pa.field(part.name, arrow, nullable=part.optional, metadata=metadata or None)
+
+
+def to_arrow_type(kind: Type, *, with_ids: bool = True, has_extensions: bool = True) -> pa.DataType:
+    """Return a type as Arrow's."""
+    if isinstance(kind, UuidType) and not has_extensions:
+        return _UUID_STORAGE
+    simple = _ARROW_TYPES.get(kind)
+    if simple is not None:
+        return simple
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, FixedType):
+        return pa.binary(kind.length)
+    if isinstance(kind, GeometryType | GeographyType):
+        return pa.binary()
+    if isinstance(kind, StructType | ListType | MapType):
+        parts = [to_arrow_field(part, with_ids=with_ids, has_extensions=has_extensions) for part in kind.fields]
+        if isinstance(kind, StructType):
+            return pa.struct(parts)
+        return pa.list_(parts[0]) if isinstance(kind, ListType) else pa.map_(*parts)
+    raise InvalidRequestError(f"Cannot convert the type {kind} to Arrow: it has no Arrow form")
+
+
+# --- from Arrow
+
+
+def from_arrow_schema(
+    arrow: pa.Schema,
+    *,
+    name_mapping: NameMapping | None = None,
+    format_version: int = 3,
+    has_fresh_ids: bool = False,
+) -> Schema:
+    """Return an Arrow schema as the format's.
+
+    Ids are those in the fields' metadata. Where no field has one, they come from the name mapping, which leaves
+    out the columns it does not know, or else all are numbered anew, as with `has_fresh_ids`. Types that the format
+    version does not have are refused: nanoseconds and null columns need version 3.
+    """
+    reader = _Reader(format_version, has_fresh_ids=has_fresh_ids)
+    fields = tuple(reader.field(one, one.name, depth=1) for one in arrow)
+    if reader.with_id and reader.without_id:
+        without, having = reader.without_id[0], reader.with_id[0]
+        raise SchemaMismatchError(
+            f"Cannot read the Arrow schema: {without!r} has no field id, and {having!r} has one",
+            hint="Give every field, nested ones too, a PARQUET:field_id in its metadata, or give none.",
+        )
+    struct = StructType(fields)
+    if reader.without_id:
+        if name_mapping is not None and not has_fresh_ids:
+            return Schema(apply_name_mapping(_numbered(struct), name_mapping).fields)
+        struct = _numbered(struct)
+    return Schema(struct.fields)
+
+
+def from_arrow_type(arrow: pa.DataType, *, column: str = "value", format_version: int = 3) -> Type:
+    """Return an Arrow type as the format's, its fields numbered anew; `column` is named in errors."""
+    kind = _Reader(format_version, has_fresh_ids=True).type_of(arrow, column, depth=0)
+    fresh = count(1)
+    return reassign_ids(kind, lambda _: next(fresh))
+
+
+def _numbered(struct: StructType) -> StructType:
+    fresh = count(1)
+    numbered = reassign_ids(struct, lambda _: next(fresh))
+    assert isinstance(numbered, StructType)
+    return numbered
+
+
+class _Reader:
+    """Reads Arrow fields, remembering which have ids; a field without one gets a negative number for now."""
+
+    def __init__(self, format_version: int, *, has_fresh_ids: bool) -> None:
+        self._format_version = format_version
+        self._has_fresh_ids = has_fresh_ids
+        self.with_id: list[str] = []
+        self.without_id: list[str] = []
+
+    def field(self, arrow: pa.Field, path: str, depth: int) -> NestedField:
+        field_id = self._field_id(arrow, path)
+        doc = (arrow.metadata or {}).get(DOC_KEY)
+        kind = self._kind_of(arrow, path, depth)
+        required = not arrow.nullable
+        if required and isinstance(kind, UnknownType):
+            raise _refused(path, arrow.type, "a column of nulls cannot be required")
+        return NestedField(
+            field_id, arrow.name, kind, required, None if doc is None else doc.decode("utf-8", "replace")
+        )
+
+    def _field_id(self, arrow: pa.Field, path: str) -> int:
+        text = None if self._has_fresh_ids else (arrow.metadata or {}).get(FIELD_ID_KEY)
+        # Parquet files without ids may read as having the id -1.
+        if text is None or text == b"-1":
+            self.without_id.append(path)
+            return -len(self.without_id)
+        if not text.isdigit() or len(text) > 10 or int(text) > MAX_FIELD_ID:
+            raise SchemaMismatchError(f"Cannot read the Arrow column {path!r}: {text[:40]!r} is not a field id")
+        self.with_id.append(path)
+        return int(text)
+
+    def _kind_of(self, arrow: pa.Field, path: str, depth: int) -> Type:
+        marked = (arrow.metadata or {}).get(TYPE_KEY)
+        if marked is None:
+            return self.type_of(arrow.type, path, depth)
+        try:
+            kind = decode_type_name(marked.decode("utf-8", "replace"))
+        except InvalidRequestError as error:
+            raise _refused(path, arrow.type, error.message) from None
+        storage = to_arrow_type(kind, has_extensions=False)
+        if not arrow.type.equals(storage) and not _is_same_storage(arrow.type, storage):
+            raise _refused(path, arrow.type, f"it is marked as {kind}, which is stored as {storage}")
+        return self._checked(kind, arrow.type, path)
+
+    def type_of(self, arrow: pa.DataType, path: str, depth: int) -> Type:
+        if depth > MAX_NESTING_DEPTH:
+            raise SchemaMismatchError(
+                f"Cannot read the Arrow column {path[:200]!r}: types are nested deeper than {MAX_NESTING_DEPTH} levels"
+            )
+        if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+            return self.type_of(arrow.value_type, path, depth + 1)
+        if pa.types.is_struct(arrow):
+            parts = [arrow.field(at) for at in range(arrow.num_fields)]
+            return StructType(tuple([self.field(part, f"{path}.{part.name}", depth + 1) for part in parts]))
+        if pa.types.is_map(arrow):
+            key = self.field(arrow.key_field.with_nullable(False), f"{path}.key", depth + 1)
+            value = self.field(arrow.item_field, f"{path}.value", depth + 1)
+            return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
+        if any(is_list(arrow) for is_list in _LIST_CHECKS):
+            element = self.field(arrow.value_field, f"{path}.element", depth + 1)
+            return ListType(element.field_id, element.field_type, element.required)
+        return self._checked(_primitive(arrow, path), arrow, path)
+
+    def _checked(self, kind: Type, arrow: pa.DataType, path: str) -> Type:
+        if kind.min_format_version <= self._format_version:
+            return kind
+        way_out = "Give the column a type" if isinstance(kind, UnknownType) else "Cast the column"
+        hint = f"{'Cast the column to microseconds' if pa.types.is_timestamp(arrow) else way_out}, or use version 3."
+        reason = f"the type {kind} needs format version {kind.min_format_version}, not {self._format_version}"
+        raise _refused(path, arrow, reason, hint)
+
+
+def _refused(path: str, arrow: pa.DataType, reason: str, hint: str | None = None) -> SchemaMismatchError:
+    return SchemaMismatchError(f"Cannot read the Arrow column {path!r} of type {arrow}: {reason}", hint=hint)
+
+
+def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
+    """Return whether a marked field's type holds the same bytes as its storage, in another Arrow layout."""
+    if pa.types.is_binary(storage):
+        return _is_binary(arrow)
+    if storage.equals(_VARIANT_STORAGE) and pa.types.is_struct(arrow) and arrow.num_fields == 2:
+        names = {arrow.field(at).name: arrow.field(at).type for at in range(2)}
+        return all(name in names and _is_binary(names[name]) for name in ("metadata", "value"))
+    return bool(storage.equals(_UUID_STORAGE) and arrow.equals(pa.uuid()))
+
+
+def _is_binary(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow))
+
+
+def _primitive(arrow: pa.DataType, path: str) -> Type:
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _extension(arrow, path)
+    for is_kind, kind in _PRIMITIVES:
+        if is_kind(arrow):
+            return kind
+    if pa.types.is_decimal(arrow):
+        if arrow.precision > MAX_DECIMAL_PRECISION or not 0 <= arrow.scale <= arrow.precision:
+            reason = f"decimals have at most {MAX_DECIMAL_PRECISION} digits and a scale from 0 to their precision"
+            raise _refused(path, arrow, reason, "Cast the column first.")
+        return DecimalType(arrow.precision, arrow.scale)
+    if pa.types.is_timestamp(arrow):
+        if arrow.unit == "ns":
+            return TIMESTAMP_NS if arrow.tz is None else TIMESTAMPTZ_NS
+        return TIMESTAMP if arrow.tz is None else TIMESTAMPTZ
+    if pa.types.is_time64(arrow) and arrow.unit == "ns":
+        raise _refused(path, arrow, "the format's times are in microseconds", "Cast the column to time64[us].")
+    if pa.types.is_time(arrow):
+        return TIME
+    if pa.types.is_fixed_size_binary(arrow):
+        return FixedType(arrow.byte_width)
+    if pa.types.is_uint64(arrow):
+        hint = "Cast the column to int64 if its values fit, or to decimal128(20, 0)."
+        raise _refused(path, arrow, "the format has no unsigned 64-bit integers", hint)
+    raise _refused(path, arrow, "the format has no such type", "Cast the column to a type the format has.")
+
+
+def _extension(arrow: Any, path: str) -> Type:
+    if arrow.extension_name == "arrow.uuid":
+        return UUID
+    if arrow.extension_name == "arrow.json":
+        return STRING
+    reason = f"the format does not know the extension type {arrow.extension_name}"
+    raise _refused(path, arrow, reason, "Cast the column to its storage type.")
+
+
+_LIST_CHECKS: tuple[Callable[[Any], bool], ...] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
+_PRIMITIVES: tuple[tuple[Callable[[Any], bool], Type], ...] = (
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int32, INT),
+    (pa.types.is_int64, LONG),
+    (pa.types.is_string, STRING),
+    (pa.types.is_large_string, STRING),
+    (pa.types.is_string_view, STRING),
+    (pa.types.is_float64, DOUBLE),
+    (pa.types.is_float32, FLOAT),
+    (pa.types.is_float16, FLOAT),
+    (pa.types.is_int8, INT),
+    (pa.types.is_int16, INT),
+    (pa.types.is_uint8, INT),
+    (pa.types.is_uint16, INT),
+    (pa.types.is_uint32, LONG),
+    (pa.types.is_date, DATE),
+    (_is_binary, BINARY),
+    (pa.types.is_null, UNKNOWN),
+)

@@ -14,6 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.spec.decimals import decimal_of, unscaled_value
 from frazil.spec.types import (
     BinaryType,
     BooleanType,
@@ -80,8 +81,9 @@ def literal_scalar(value: Any, kind: Type) -> Any:
     elif isinstance(value, bool):
         value = int(value)
     target = comparable_type(kind)
-    if isinstance(value, Decimal):
-        value = value.quantize(Decimal(1).scaleb(-kind.scale)) if isinstance(kind, DecimalType) else value
+    if isinstance(value, Decimal) and isinstance(kind, DecimalType):
+        unscaled = unscaled_value(value, kind.scale)
+        value = value if unscaled is None else decimal_of(unscaled, kind.scale)
     if isinstance(value, float):
         return pa.scalar(value, pa.float64())
     return pa.scalar(value, target)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from frazil.codec.single_value import decode_value
+from frazil.codec.single_value import decode_bound
+from frazil.errors import CorruptTableError
 from frazil.expr.column_stats import ColumnStats, may_match, must_match
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Op, Or, Predicate
 from frazil.spec.data_file import DataFile
@@ -94,8 +95,11 @@ def _count(counts: Mapping[int, int] | None, field_id: int) -> int | None:
 
 
 def decode_file_bound(bounds: Mapping[int, bytes] | None, field_id: int, kind: Type) -> Any:
-    """Return one column's bound, or None where there is none that orders values."""
+    """Return one column's bound, or None where there is none that orders values, or none that can be read."""
     data = None if bounds is None else bounds.get(field_id)
     if data is None or not isinstance(kind, PrimitiveType) or isinstance(kind, GeometryType | GeographyType):
         return None
-    return decode_value(data, kind)
+    try:
+        return decode_bound(data, kind)
+    except CorruptTableError:
+        return None

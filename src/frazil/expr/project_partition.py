@@ -12,10 +12,9 @@ onto negative values allow for that, as the reference's do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
+from frazil.expr.bind import bind_leaf
 from frazil.expr.predicates import (
     And,
     Bound,
@@ -27,6 +26,7 @@ from frazil.expr.predicates import (
     all_of,
     any_of,
 )
+from frazil.spec.decimals import decimal_of, unscaled_value
 from frazil.spec.partitioning import PartitionField, PartitionSpec
 from frazil.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
 from frazil.spec.types import DateType, DecimalType, NestedField, StructType, Type
@@ -88,31 +88,35 @@ def _project_leaf(leaf: Bound, part: PartitionField, target: NestedField, *, is_
 
 def _project_value(
     leaf: Bound, transform: Transform, source_type: Type, here: BoundReference, *, is_strict: bool
-) -> Bound | None:
-    def apply(value: Any) -> Any:
-        return transform.apply(value, source_type)
-
+) -> Predicate | None:
     same = (Op.NOT_EQ, Op.NOT_IN) if is_strict else (Op.EQ, Op.IN)
     if leaf.op in same:
-        return _of_set(leaf.op, here, [apply(one) for one in leaf.literals])
+        return bind_leaf(leaf.op, here, tuple(_apply(transform, one, 0, source_type) for one in leaf.literals))
     if leaf.op not in _ORDERINGS or isinstance(transform, Bucket):
         return None
-    return _project_order(leaf.op, leaf.literal, _step_of(source_type), apply, here, is_strict=is_strict)
-
-
-def _project_order(
-    op: Op, literal: Any, step: Any, apply: Callable[[Any], Any], here: BoundReference, *, is_strict: bool
-) -> Bound:
+    is_upper = leaf.op in (Op.LT, Op.LT_EQ)
     if is_strict:
-        wider = {Op.LT: literal, Op.LT_EQ: literal + step, Op.GT: literal, Op.GT_EQ: literal - step}[op]
-        return Bound(Op.LT if op in (Op.LT, Op.LT_EQ) else Op.GT, here, (apply(wider),))
-    nearest = {Op.LT: literal - step, Op.LT_EQ: literal, Op.GT: literal + step, Op.GT_EQ: literal}[op]
-    return Bound(Op.LT_EQ if op in (Op.LT, Op.LT_EQ) else Op.GT_EQ, here, (apply(nearest),))
+        steps = {Op.LT: 0, Op.LT_EQ: 1, Op.GT: 0, Op.GT_EQ: -1}[leaf.op]
+        op = Op.LT if is_upper else Op.GT
+    else:
+        steps = {Op.LT: -1, Op.LT_EQ: 0, Op.GT: 1, Op.GT_EQ: 0}[leaf.op]
+        op = Op.LT_EQ if is_upper else Op.GT_EQ
+    return bind_leaf(op, here, (_apply(transform, leaf.literal, steps, source_type),))
 
 
-def _step_of(kind: Type) -> Any:
-    """Return the distance between neighbouring values of an exact numeric type."""
-    return Decimal(1).scaleb(-kind.scale) if isinstance(kind, DecimalType) else 1
+def _apply(transform: Transform, value: Any, steps: int, source_type: Type) -> Any:
+    """Return the transform of the value some steps away; it may lie outside the type, which binding settles."""
+    if isinstance(transform, Truncate) and isinstance(source_type, DecimalType):
+        unscaled = unscaled_value(value, source_type.scale)
+        if unscaled is not None:
+            return decimal_of(_floor_to(unscaled + steps, transform.width), source_type.scale)
+    if isinstance(transform, Truncate):
+        return _floor_to(value + steps, transform.width)
+    return transform.apply(value + steps if steps else value, source_type)
+
+
+def _floor_to(value: int, width: int) -> int:
+    return value - value % width
 
 
 def _project_text(
@@ -143,11 +147,8 @@ def _project_prefix(leaf: Bound, width: int, cut: Any, here: BoundReference, *, 
     return None
 
 
-def _of_set(op: Op, here: BoundReference, values: list[Any]) -> Bound:
-    distinct = tuple(sorted(set(values)))
-    if len(distinct) > 1:
-        return Bound(Op.IN if op in (Op.EQ, Op.IN) else Op.NOT_IN, here, distinct)
-    return Bound(Op.EQ if op in (Op.EQ, Op.IN) else Op.NOT_EQ, here, distinct)
+def _of_set(op: Op, here: BoundReference, values: list[Any]) -> Predicate:
+    return bind_leaf(Op.IN if op in (Op.EQ, Op.IN) else Op.NOT_IN, here, tuple(values))
 
 
 def _allow_round_up(projected: Predicate, *, is_strict: bool) -> Predicate:

@@ -1,0 +1,341 @@
+"""Deletion vectors: which rows of one data file are deleted. Specification: "Deletion Vectors".
+
+A vector is a set of row positions of one data file. It is stored as a blob in a Puffin file, often next to those
+of other data files; the delete manifest says where (`content_offset`, `content_size_in_bytes`), for which data
+file (`referenced_data_file`) and with how many positions (`record_count`), so a scan reads exactly the blob,
+which the Puffin specification describes under "`deletion-vector-v1` blob type":
+
+    length of what follows up to the checksum, 4 bytes, big-endian
+    D1 D3 39 64
+    the positions, as `codec/roaring.py` lays them out, little-endian
+    CRC-32 of the magic and the positions, 4 bytes, big-endian
+
+Writing makes runs of adjacent positions first, where that is shorter. Bitmaps of keys without positions, which
+other writers use to fill gaps between keys, are read and never written.
+
+What may fail: a wrong vector silently deletes or revives rows, so the length, the magic, the checksum, the order
+of keys, the inside of each bitmap and the cardinality must all agree before a vector exists. The checksum guards
+against damage and not against malice; the layout is checked by itself.
+
+Memory: a vector stays compressed. Hostile bytes can hold runs of billions of positions in a few bytes: they cost
+nothing until a caller asks for all of them with `to_numpy`. Scans use `mask`, whose cost is the rows it covers.
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
+
+from frazil.codec.puffin import DEFAULT_MAX_BLOB_BYTES, PuffinFooter, PuffinWriter, ReadRange
+from frazil.codec.roaring import HEADING, corrupt, decode_roaring64, encode_roaring64
+from frazil.errors import InvalidRequestError
+from frazil.spec.puffin import CARDINALITY, CREATED_BY, DELETION_VECTOR_V1, REFERENCED_DATA_FILE, BlobMetadata
+from frazil.spec.reserved_columns import POS
+
+MAGIC = b"\xd1\xd3\x39\x64"
+MAX_POSITION = 2**63 - 1
+
+_INT_MAX = 2**31 - 1
+_LOW_BITS = 0xFFFFFFFF
+_SMALLEST_BLOB = 4 + len(MAGIC) + 8 + 4
+_UNKNOWN_ID = -1
+"""The snapshot id and sequence number of a blob written before its commit."""
+
+
+class DeletionVector:
+    """The deleted positions of a data file: an immutable set.
+
+    It has no length and is never false: an empty vector is as good a value as any. Ask for `cardinality`.
+    """
+
+    __slots__ = ("_bitmaps", "_cardinality")
+
+    _bitmaps: tuple[tuple[int, FrozenBitMap], ...]
+    _cardinality: int
+
+    def __init__(self, positions: Iterable[int] | npt.NDArray[Any] = ()) -> None:
+        """Make a vector of positions in any order, repeated or not; a numpy array or a range is taken whole."""
+        if isinstance(positions, DeletionVector):
+            bitmaps = positions._bitmaps
+        elif isinstance(positions, range) and positions.step == 1:
+            bitmaps = _bitmaps_of_range(positions.start, positions.stop)
+        else:
+            bitmaps = _bitmaps_of_array(_as_array(positions))
+        self._fill(bitmaps)
+
+    @classmethod
+    def from_bitmaps(cls, bitmaps: Iterable[tuple[int, FrozenBitMap]]) -> DeletionVector:
+        """Make a vector of 32-bit bitmaps under ascending keys."""
+        vector = cls.__new__(cls)
+        vector._fill(tuple(bitmaps))
+        return vector
+
+    def _fill(self, bitmaps: tuple[tuple[int, FrozenBitMap], ...]) -> None:
+        kept = tuple((key, bitmap) for key, bitmap in bitmaps if len(bitmap) > 0)
+        object.__setattr__(self, "_bitmaps", kept)
+        object.__setattr__(self, "_cardinality", sum(len(bitmap) for _, bitmap in kept))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a deletion vector cannot change: {name}")
+
+    @property
+    def cardinality(self) -> int:
+        """The number of positions."""
+        return self._cardinality
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no positions."""
+        return self._cardinality == 0
+
+    @property
+    def first(self) -> int | None:
+        """The smallest position, or None."""
+        return (self._bitmaps[0][0] << 32) | self._bitmaps[0][1].min() if self._bitmaps else None
+
+    @property
+    def last(self) -> int | None:
+        """The largest position, or None."""
+        return (self._bitmaps[-1][0] << 32) | self._bitmaps[-1][1].max() if self._bitmaps else None
+
+    def __contains__(self, position: int) -> bool:
+        if not 0 <= position <= MAX_POSITION:
+            return False
+        wanted = position >> 32
+        return any(key == wanted and (position & _LOW_BITS) in bitmap for key, bitmap in self._bitmaps)
+
+    def __iter__(self) -> Iterator[int]:
+        for key, bitmap in self._bitmaps:
+            base = key << 32
+            for low in bitmap:
+                yield base | low
+
+    def union(self, *others: DeletionVector) -> DeletionVector:
+        """Return the positions of this vector and of the others."""
+        by_key: dict[int, list[FrozenBitMap]] = {}
+        for vector in (self, *others):
+            for key, bitmap in vector._bitmaps:
+                by_key.setdefault(key, []).append(bitmap)
+        return DeletionVector.from_bitmaps(
+            (key, bitmaps[0] if len(bitmaps) == 1 else FrozenBitMap.union(*bitmaps))
+            for key, bitmaps in sorted(by_key.items(), key=lambda item: item[0])
+        )
+
+    def __or__(self, other: DeletionVector) -> DeletionVector:
+        return self.union(other)
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_]:
+        """Return, for `length` rows from position `start`, whether each is deleted."""
+        if start < 0 or length < 0:
+            raise InvalidRequestError(f"Cannot mask {length} rows from position {start}: neither may be negative")
+        deleted = np.zeros(length, dtype=np.bool_)
+        end = start + length
+        for key, bitmap in self._bitmaps:
+            base = key << 32
+            low, high = max(start - base, 0), min(end - base, 1 << 32)
+            if low >= high:  # the range lies before or after this key
+                continue
+            # Only what lies in the range is unpacked.
+            found = _low_positions(bitmap & FrozenBitMap(range(low, high)))
+            deleted[found.astype(np.int64) + (base - start)] = True
+        return deleted
+
+    def to_numpy(self) -> npt.NDArray[np.int64]:
+        """Return all positions in ascending order: 8 bytes for each, so mind `cardinality`."""
+        parts = [_low_positions(bitmap).astype(np.int64) + (key << 32) for key, bitmap in self._bitmaps]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def bitmaps(self) -> tuple[tuple[int, FrozenBitMap], ...]:
+        """Return the 32-bit bitmaps by key, in ascending order; none is empty."""
+        return self._bitmaps
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeletionVector):
+            return NotImplemented
+        return self._cardinality == other._cardinality and self._bitmaps == other._bitmaps
+
+    def __hash__(self) -> int:
+        return hash((self._cardinality, self.first, self.last))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return DeletionVector.from_bitmaps, (self._bitmaps,)
+
+    def __repr__(self) -> str:
+        return f"<DeletionVector of {self._cardinality} positions from {self.first} to {self.last}>"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDeletionVector:
+    """Where a vector lies in its Puffin file, in the words of the manifest entry that will point at it."""
+
+    referenced_data_file: str
+    content_offset: int
+    content_size_in_bytes: int
+    cardinality: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorFile:
+    """A Puffin file of deletion vectors, ready to be stored."""
+
+    data: bytes
+    vectors: tuple[StoredDeletionVector, ...]
+    footer: PuffinFooter
+
+
+def encode_deletion_vector(vector: DeletionVector) -> bytes:
+    """Encode a vector as a blob, with runs where they are shorter."""
+    optimized = [(key, FrozenBitMap(bitmap, optimize=True)) for key, bitmap in vector.bitmaps()]
+    body = MAGIC + encode_roaring64(optimized)
+    if len(body) + 8 > _INT_MAX:
+        raise InvalidRequestError(
+            f"Cannot write the deletion vector: {len(body)} bytes are more than its length field can say",
+            heading=HEADING,
+        )
+    return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def decode_deletion_vector(data: bytes, *, record_count: int | None = None) -> DeletionVector:
+    """Decode a blob, whose number of positions must be `record_count` where that is given."""
+    if len(data) < _SMALLEST_BLOB:
+        raise corrupt(f"{len(data)} bytes are fewer than the smallest has")
+    (length,) = struct.unpack_from(">i", data)
+    if length != len(data) - 8:
+        raise corrupt(f"its length field says {length}, and the blob of {len(data)} bytes holds {len(data) - 8}")
+    if data[4:8] != MAGIC:
+        raise corrupt(f"it starts with {data[4:8].hex()} where the magic {MAGIC.hex()} belongs")
+    (expected,) = struct.unpack_from(">I", data, len(data) - 4)
+    actual = zlib.crc32(memoryview(data)[4:-4])
+    if actual != expected:
+        raise corrupt(f"its CRC-32 is {actual:#010x}, and {expected:#010x} is stored")
+    vector = DeletionVector.from_bitmaps(decode_roaring64(data[8:-4]))
+    if record_count is not None and vector.cardinality != record_count:
+        raise corrupt(f"it has {vector.cardinality} positions where {record_count} are recorded")
+    return vector
+
+
+def read_deletion_vector(
+    read_range: ReadRange,
+    content_offset: int,
+    content_size_in_bytes: int,
+    *,
+    record_count: int | None = None,
+    max_bytes: int = DEFAULT_MAX_BLOB_BYTES,
+) -> DeletionVector:
+    """Read a vector from where a manifest entry says it is, without the footer of its file."""
+    if content_offset < 0 or not _SMALLEST_BLOB <= content_size_in_bytes <= max_bytes:
+        raise corrupt(f"{content_size_in_bytes} bytes at offset {content_offset} cannot hold one")
+    data = read_range(content_offset, content_size_in_bytes)
+    if len(data) != content_size_in_bytes:
+        raise corrupt(
+            f"{len(data)} bytes came back where {content_size_in_bytes} were asked for at offset {content_offset}"
+        )
+    return decode_deletion_vector(data, record_count=record_count)
+
+
+def encode_deletion_vector_file(vectors: Mapping[str, DeletionVector], *, created_by: str) -> DeletionVectorFile:
+    """Put the vectors of several data files, by location, into one Puffin file."""
+    writer = PuffinWriter({CREATED_BY: created_by})
+    stored = []
+    for location, vector in vectors.items():
+        if not location:
+            raise InvalidRequestError("Cannot write the deletion vector: the data file's location is empty")
+        if vector.is_empty:
+            raise InvalidRequestError(
+                f"Cannot write the deletion vector of {location}: it has no positions",
+                hint="A data file without deleted rows has no vector.",
+            )
+        blob = writer.add_blob(
+            DELETION_VECTOR_V1,
+            encode_deletion_vector(vector),
+            fields=(POS.field_id,),
+            snapshot_id=_UNKNOWN_ID,
+            sequence_number=_UNKNOWN_ID,
+            properties={REFERENCED_DATA_FILE: location, CARDINALITY: str(vector.cardinality)},
+        )
+        stored.append(StoredDeletionVector(location, blob.offset, blob.length, vector.cardinality))
+    data = writer.finish()
+    return DeletionVectorFile(data, tuple(stored), writer.footer)
+
+
+def describe_deletion_vector(blob: BlobMetadata) -> StoredDeletionVector:
+    """Return what a footer says of a deletion vector, refusing blobs that cannot be one."""
+    if blob.type != DELETION_VECTOR_V1:
+        raise InvalidRequestError(f"Cannot read a deletion vector from a blob of type {blob.type[:60]!r}")
+    if blob.compression_codec is not None:
+        raise corrupt(f"it is compressed with {blob.compression_codec[:40]!r}, and vectors must not be")
+    location = blob.properties.get(REFERENCED_DATA_FILE)
+    if not location:
+        raise corrupt(f"its blob has no property {REFERENCED_DATA_FILE!r}")
+    text = blob.properties.get(CARDINALITY, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_POSITION))):
+        raise corrupt(f"its property {CARDINALITY!r} is {text[:40]!r}, which is no count")
+    return StoredDeletionVector(location, blob.offset, blob.length, int(text))
+
+
+def _as_array(positions: Iterable[int] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values = positions if isinstance(positions, np.ndarray) else np.asarray(list(positions))
+    if values.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise InvalidRequestError(
+            f"Cannot make a deletion vector of {values.dtype} values in {values.ndim} dimensions",
+            hint=f"Positions are whole numbers from 0 to {MAX_POSITION}.",
+        )
+    smallest, largest = int(values.min()), int(values.max())
+    if smallest < 0 or largest > MAX_POSITION:
+        raise _position_out_of_range(smallest if smallest < 0 else largest)
+    return values
+
+
+def _bitmaps_of_array(values: npt.NDArray[Any]) -> tuple[tuple[int, FrozenBitMap], ...]:
+    if values.size == 0:
+        return ()
+    if int(values.max()) <= _LOW_BITS:
+        return ((0, _bitmap_of(values)),)
+    ordered = np.sort(values)
+    keys = (ordered >> 32).astype(np.int64)
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    ends = [*starts[1:].tolist(), len(ordered)]
+    return tuple(
+        (int(keys[start]), _bitmap_of(ordered[start:end] & _LOW_BITS))
+        for start, end in zip(starts.tolist(), ends, strict=True)
+    )
+
+
+def _bitmaps_of_range(start: int, stop: int) -> tuple[tuple[int, FrozenBitMap], ...]:
+    if start >= stop:
+        return ()
+    if start < 0 or stop - 1 > MAX_POSITION:
+        raise _position_out_of_range(start if start < 0 else stop - 1)
+    first, last = start >> 32, (stop - 1) >> 32
+    if last - first > 1 << 10:
+        raise InvalidRequestError(f"Cannot make a deletion vector of the {stop - start} positions from {start}")
+    return tuple(
+        (key, FrozenBitMap(range(max(start - (key << 32), 0), min(stop - (key << 32), 1 << 32))))
+        for key in range(first, last + 1)
+    )
+
+
+def _bitmap_of(values: npt.NDArray[Any]) -> FrozenBitMap:
+    # An array of the C type is what the library takes without looking at each value.
+    words = array.array("I", values.astype(np.uint32).tobytes())
+    return FrozenBitMap(words)
+
+
+def _low_positions(bitmap: BitMap | FrozenBitMap) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(bitmap.to_array(), dtype=np.uint32) if len(bitmap) > 0 else np.empty(0, dtype=np.uint32)
+
+
+def _position_out_of_range(position: int) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot make a deletion vector: the position {position} is not from 0 to {MAX_POSITION}", heading=HEADING
+    )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.errors import SchemaMismatchError
 from frazil.spec.iso8601 import NANOS_PER_DAY, parse_date, parse_timestamp
 from frazil.spec.types import (
     BooleanType,
@@ -107,11 +107,11 @@ def _refuse_number(text: str, kind: Type) -> Decimal:
 def _place_number(literal: int | float | Decimal, kind: Type) -> Place:
     if isinstance(kind, FloatType | DoubleType):
         return _place_float(literal, kind)
-    if isinstance(literal, float | Decimal) and not math.isfinite(literal):
-        if literal != literal:
-            raise _mismatch(literal, kind)
-        return Place(_bounds_of(kind)[1], None) if literal > 0 else Place(None, _bounds_of(kind)[0])
-    exact = _exact(literal, kind)
+    if literal != literal:
+        raise _mismatch(literal, kind)
+    exact = _exact(literal)
+    if exact.is_infinite():
+        return Place(_bounds_of(kind)[1], None) if exact > 0 else Place(None, _bounds_of(kind)[0])
     if isinstance(kind, DecimalType):
         return _place_decimal(exact, kind)
     limits = _INTEGER_RANGES.get(type(kind))
@@ -120,12 +120,16 @@ def _place_number(literal: int | float | Decimal, kind: Type) -> Place:
     return _place_between(math.floor(exact), math.ceil(exact), *limits)
 
 
-def _exact(literal: int | float | Decimal, kind: Type) -> Decimal:
-    if isinstance(literal, Decimal) and abs(literal.adjusted()) > _MAX_EXPONENT:
-        raise InvalidRequestError(f"Cannot compare {kind} values with {literal}: the exponent is too large")
-    if isinstance(literal, int) and literal.bit_length() > 600:
-        raise InvalidRequestError(f"Cannot compare {kind} values with an integer of {literal.bit_length()} bits")
-    return Decimal(literal)
+def _exact(literal: int | float | Decimal) -> Decimal:
+    """Return a number as a decimal, with what is beyond every type's values, or below every step, cut short."""
+    exact = Decimal(literal) if not isinstance(literal, int) or literal.bit_length() <= 600 else Decimal("Infinity")
+    if isinstance(literal, int) and exact.is_infinite():
+        return exact if literal > 0 else -exact
+    if not exact.is_finite() or exact == 0:
+        return exact
+    if exact.adjusted() > _MAX_EXPONENT:
+        return Decimal("Infinity").copy_sign(exact)
+    return Decimal(f"1e-{_MAX_EXPONENT}").copy_sign(exact) if exact.adjusted() < -_MAX_EXPONENT else exact
 
 
 def _bounds_of(kind: Type) -> tuple[Any, Any]:

@@ -1,0 +1,187 @@
+"""JSON text to values and back, strictly and within bounds. Used by every codec whose files are JSON.
+
+Refused, since two readers could take it two ways or since it could exhaust this one: duplicate keys, NaN
+and Infinity, numbers that no 64-bit reader holds, text that is not UTF-8 or not Unicode (lone surrogates),
+a byte order mark, anything after the document, nesting deeper than `MAX_DEPTH`.
+
+The parser (msgspec) refuses all of it but duplicate keys, of which it keeps the last, and nesting, which it
+bounds by the stack. Duplicates show in the count of strings: a text without backslashes holds two quotes for
+each, so if it holds more than the value has keys and strings, a key was dropped. That check runs at the
+speed of `bytes.count`; only a text with backslashes, or one that fails it, is parsed again to name the key.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from typing import Any, Final
+
+import msgspec
+
+from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidRequestError
+
+MAX_DEPTH: Final = 640
+"""How deep objects and lists may nest: enough for types 200 levels deep, three JSON levels each."""
+
+_UTF8_CHUNK = 1 << 20
+_COUNT_CHUNK = 1 << 18
+_decode_any = msgspec.json.Decoder().decode
+_decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def parse_json(
+    text: bytes, *, where: str = "", heading: str, error: type[CorruptTableError] = InvalidMetadataError
+) -> Any:
+    """Return the value of a JSON document, or of a part of one whose place is `where`."""
+    reader = _Reader(where, heading, error)
+    reader.check_text(text)
+    return reader.parse(text)
+
+
+def split_json_object(
+    text: bytes, *, heading: str, error: type[CorruptTableError] = InvalidMetadataError
+) -> dict[str, msgspec.Raw]:
+    """Return the fields of a JSON object as texts, for those who read fields one at a time.
+
+    The text of each field is a view of the whole and is well-formed JSON, but duplicate keys inside it are
+    only found by whoever reads it (`parse_json`).
+    """
+    reader = _Reader("", heading, error)
+    reader.check_text(text)
+    parts: dict[str, msgspec.Raw] = reader.decode(_decode_parts, text)
+    # Written without spaces and escapes, the fields have this length; with a duplicate they have more.
+    length = 1 + sum(len(key.encode()) + 4 + memoryview(part).nbytes for key, part in parts.items())
+    if length != len(text):
+        counts = [count_plain_strings(part) for part in (text, *parts.values())]
+        if None in counts or counts[0] != len(parts) + sum(one or 0 for one in counts[1:]):
+            reader.refuse_duplicates(text)
+    return parts
+
+
+def encode_json(value: object) -> bytes:
+    """Return the JSON text of a value, without spaces."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as problem:
+        raise InvalidRequestError(f"Cannot write JSON: {_first_line(problem)}") from problem
+
+
+def check_value_count(
+    text: bytes, max_values: int, *, heading: str, error: type[CorruptTableError] = InvalidMetadataError
+) -> None:
+    """Refuse a text that may hold more values than allowed: what compresses well need not fit in memory."""
+    # Each value but the first of a container follows a comma, the first an opening bracket.
+    count = text.count(b",") + text.count(b"{") + text.count(b"[")
+    if count > max_values:
+        raise error(
+            f"Cannot read the document: it holds up to {count} values, more than the {max_values} that a file of "
+            "its size may hold",
+            heading=heading,
+        )
+
+
+def count_plain_strings(text: bytes | msgspec.Raw) -> int | None:
+    """Return how many strings, keys included, a well-formed JSON text holds; None where backslashes hide it."""
+    view = memoryview(text)
+    quotes = 0
+    for start in range(0, view.nbytes, _COUNT_CHUNK):
+        chunk = bytes(view[start : start + _COUNT_CHUNK])
+        if b"\\" in chunk:
+            return None
+        quotes += chunk.count(b'"')
+    return quotes // 2
+
+
+class DuplicateKey(Exception):
+    """A key that an object has twice."""
+
+
+class _Reader:
+    """Where a text stands, for errors, and how it is read."""
+
+    __slots__ = ("_error", "_heading", "_where")
+
+    def __init__(self, where: str, heading: str, error: type[CorruptTableError]) -> None:
+        self._where = where or "the document"
+        self._heading = heading
+        self._error = error
+
+    def fail(self, reason: str) -> CorruptTableError:
+        return self._error(f"Cannot read {self._where}: {reason}", heading=self._heading)
+
+    def check_text(self, text: bytes) -> None:
+        if not text or text.isspace():
+            raise self.fail("it is empty")
+        if text.startswith(codecs.BOM_UTF8):
+            raise self.fail("it starts with a byte order mark, which JSON does not allow")
+        if text.isascii():
+            return
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        view = memoryview(text)
+        try:
+            for start in range(0, len(text), _UTF8_CHUNK):
+                decoder.decode(view[start : start + _UTF8_CHUNK])
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as problem:
+            raise self.fail(f"it is not UTF-8 text: {problem.reason}") from problem
+
+    def decode(self, decoder: Any, text: bytes) -> Any:
+        try:
+            return decoder(text)
+        except msgspec.DecodeError as problem:
+            raise self.fail(f"it is not JSON as expected: {_first_line(problem)}") from problem
+        except RecursionError as problem:
+            raise self.fail(f"it is nested deeper than {MAX_DEPTH} levels") from problem
+
+    def parse(self, text: bytes) -> Any:
+        value = self.decode(_decode_any, text)
+        strings = self._count_strings(value)
+        if count_plain_strings(text) != strings:
+            self.refuse_duplicates(text)
+        return value
+
+    def refuse_duplicates(self, text: bytes) -> None:
+        try:
+            json.loads(text.decode(), object_pairs_hook=_unique, parse_int=_ignore, parse_float=_ignore)
+        except DuplicateKey as problem:
+            raise self.fail(f"an object has the key {problem} twice") from problem
+        except RecursionError as problem:
+            raise self.fail(f"it is nested deeper than {MAX_DEPTH} levels") from problem
+
+    def _count_strings(self, value: Any) -> int:
+        """Return how many keys and strings a value holds, level by level; refuse one with too many levels."""
+        strings = 0
+        level = [value]
+        depth = 0
+        while level:
+            below: list[Any] = []
+            for one in level:
+                if isinstance(one, dict):
+                    strings += len(one)
+                    below += one.values()
+                elif isinstance(one, list):
+                    below += one
+                elif isinstance(one, str):
+                    strings += 1
+            depth += 1
+            if depth > MAX_DEPTH + 1:
+                raise self.fail(f"it is nested deeper than {MAX_DEPTH} levels")
+            level = below
+        return strings
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    keys: set[str] = set()
+    for key, _ in pairs:
+        if key in keys:
+            shown = repr(key)
+            raise DuplicateKey(shown if len(shown) <= 60 else shown[:57] + "...")
+        keys.add(key)
+
+
+def _ignore(_: str) -> None:
+    """Stand in for the value of a number, which only costs time where keys are looked at."""
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).partition("\n")[0][:200] or type(problem).__name__

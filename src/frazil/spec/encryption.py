@@ -1,0 +1,27 @@
+"""Keys of encrypted tables as table metadata lists them. Specification: "Encryption Keys".
+
+They are kept and written back. Nothing here decrypts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.statistics import NO_PROPERTIES
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedKey:
+    """A key, wrapped by another one or by a key service. The wrapped bytes stay out of texts and logs."""
+
+    key_id: str
+    encrypted_key_metadata: bytes = field(repr=False)
+    encrypted_by_id: str | None = None
+    properties: FrozenMap[str, str] = NO_PROPERTIES
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.properties, FrozenMap):
+            object.__setattr__(self, "properties", FrozenMap(self.properties))

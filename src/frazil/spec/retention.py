@@ -1,0 +1,84 @@
+"""Which snapshots and references expire. Specification: "Snapshot Retention Policy".
+
+A pure function of the metadata and the time: `commit/expire_snapshots.py` turns its answer into changes.
+Beside the specification's rules there is one of the reference's: a snapshot that no reference leads to (one
+staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from frazil.spec.property_kinds import read_property
+from frazil.spec.snapshot import MAIN_BRANCH
+from frazil.spec.snapshot_history import ancestor_heads
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What stays and what goes; every snapshot id of the table is in exactly one of the two sets."""
+
+    retained_ids: frozenset[int]
+    expired_ids: frozenset[int]
+    expired_refs: frozenset[str]
+
+
+def snapshots_to_retain(
+    metadata: TableMetadata,
+    now_ms: int,
+    *,
+    older_than_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_ref_age_ms: int | None = None,
+) -> Retention:
+    """Return which snapshots and references a table keeps at a time.
+
+    References that set no limits of their own have the table's: those given here, else its properties
+    `history.expire.*`. The main branch never expires, nor does what a kept reference names.
+    """
+    if older_than_ms is None:
+        older_than_ms = now_ms - read_property(metadata.properties, MAX_SNAPSHOT_AGE_MS)
+    if min_snapshots_to_keep is None:
+        min_snapshots_to_keep = read_property(metadata.properties, MIN_SNAPSHOTS_TO_KEEP)
+    if max_ref_age_ms is None:
+        max_ref_age_ms = read_property(metadata.properties, MAX_REF_AGE_MS)
+    if min_snapshots_to_keep < 1:
+        raise InvalidRequestError(
+            f"Cannot keep {min_snapshots_to_keep} snapshots of a branch: keep at least 1, the branch's own"
+        )
+    snapshots = metadata.snapshots
+    retained: set[int] = set()
+    referenced: set[int] = set()
+    expired_refs: set[str] = set()
+    for name, ref in metadata.refs.items():
+        head = snapshots.find_head(ref.snapshot_id)
+        max_age_ms = max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+        if name != MAIN_BRANCH and (head is None or now_ms - head.timestamp_ms > max_age_ms):
+            expired_refs.add(name)
+            continue
+        if ref.is_tag:
+            retained.add(ref.snapshot_id)
+            referenced.add(ref.snapshot_id)
+            continue
+        branch_cutoff_ms = older_than_ms if ref.max_snapshot_age_ms is None else now_ms - ref.max_snapshot_age_ms
+        keep_count = min_snapshots_to_keep if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
+        is_kept = True
+        for at, ancestor in enumerate(ancestor_heads(snapshots, ref.snapshot_id)):
+            referenced.add(ancestor.snapshot_id)
+            is_kept = is_kept and (at < keep_count or ancestor.timestamp_ms >= branch_cutoff_ms)
+            if is_kept:
+                retained.add(ancestor.snapshot_id)
+    retained |= {
+        head.snapshot_id
+        for head in snapshots.heads
+        if head.snapshot_id not in referenced and head.timestamp_ms >= older_than_ms
+    }
+    retained &= snapshots.ids
+    return Retention(
+        retained_ids=frozenset(retained),
+        expired_ids=frozenset(snapshots.ids - retained),
+        expired_refs=frozenset(expired_refs),
+    )

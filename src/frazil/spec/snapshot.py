@@ -1,0 +1,224 @@
+"""Snapshots, references to them, and the two logs. Specification: "Snapshots", "Snapshot References".
+
+A snapshot is the state of a table at one time: the step of the read path between table metadata and the
+manifest list. Times are milliseconds from 1970-01-01 UTC; they only inform, since the order of snapshots
+is the chain of parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+
+MAIN_BRANCH: Final = "main"
+"""The branch whose snapshot is the table's current one."""
+
+INITIAL_SEQUENCE_NUMBER: Final = 0
+"""The sequence number of every snapshot of a v1 table."""
+
+
+class Operation:
+    """What a snapshot did: the values of the summary's `operation`."""
+
+    APPEND: Final = "append"
+    REPLACE: Final = "replace"
+    OVERWRITE: Final = "overwrite"
+    DELETE: Final = "delete"
+
+
+class Summary:
+    """The keys of a snapshot's summary. Specification: "Optional Snapshot Summary Fields"."""
+
+    OPERATION: Final = "operation"
+
+    ADDED_DATA_FILES: Final = "added-data-files"
+    DELETED_DATA_FILES: Final = "deleted-data-files"
+    TOTAL_DATA_FILES: Final = "total-data-files"
+    ADDED_DELETE_FILES: Final = "added-delete-files"
+    ADDED_EQUALITY_DELETE_FILES: Final = "added-equality-delete-files"
+    REMOVED_EQUALITY_DELETE_FILES: Final = "removed-equality-delete-files"
+    ADDED_POSITION_DELETE_FILES: Final = "added-position-delete-files"
+    REMOVED_POSITION_DELETE_FILES: Final = "removed-position-delete-files"
+    ADDED_DVS: Final = "added-dvs"
+    REMOVED_DVS: Final = "removed-dvs"
+    REMOVED_DELETE_FILES: Final = "removed-delete-files"
+    TOTAL_DELETE_FILES: Final = "total-delete-files"
+    ADDED_RECORDS: Final = "added-records"
+    DELETED_RECORDS: Final = "deleted-records"
+    TOTAL_RECORDS: Final = "total-records"
+    ADDED_FILES_SIZE: Final = "added-files-size"
+    REMOVED_FILES_SIZE: Final = "removed-files-size"
+    TOTAL_FILES_SIZE: Final = "total-files-size"
+    ADDED_POSITION_DELETES: Final = "added-position-deletes"
+    REMOVED_POSITION_DELETES: Final = "removed-position-deletes"
+    TOTAL_POSITION_DELETES: Final = "total-position-deletes"
+    ADDED_EQUALITY_DELETES: Final = "added-equality-deletes"
+    REMOVED_EQUALITY_DELETES: Final = "removed-equality-deletes"
+    TOTAL_EQUALITY_DELETES: Final = "total-equality-deletes"
+    DELETED_DUPLICATE_FILES: Final = "deleted-duplicate-files"
+    CHANGED_PARTITION_COUNT: Final = "changed-partition-count"
+    MANIFESTS_CREATED: Final = "manifests-created"
+    MANIFESTS_KEPT: Final = "manifests-kept"
+    MANIFESTS_REPLACED: Final = "manifests-replaced"
+    ENTRIES_PROCESSED: Final = "entries-processed"
+
+    WAP_ID: Final = "wap.id"
+    PUBLISHED_WAP_ID: Final = "published-wap-id"
+    SOURCE_SNAPSHOT_ID: Final = "source-snapshot-id"
+    ENGINE_NAME: Final = "engine-name"
+    ENGINE_VERSION: Final = "engine-version"
+
+    # Not in the specification; the reference writes them.
+    REPLACE_PARTITIONS: Final = "replace-partitions"
+    PARTITION_SUMMARIES_INCLUDED: Final = "partition-summaries-included"
+    CHANGED_PARTITION_PREFIX: Final = "partitions."
+
+
+class SnapshotHead(Protocol):
+    """What ancestry, retention and the invariants need of a snapshot; a `Snapshot` is one."""
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot's id."""
+
+    @property
+    def parent_snapshot_id(self) -> int | None:
+        """The id of the snapshot before it."""
+
+    @property
+    def sequence_number(self) -> int:
+        """The number of the commit that made it."""
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When it was made."""
+
+    @property
+    def first_row_id(self) -> int | None:
+        """The first row id it assigned."""
+
+    @property
+    def added_rows(self) -> int | None:
+        """How many row ids it assigned at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a table after one commit.
+
+    `manifest_list` is the file that lists the manifests. Old v1 writers named the `manifests` here instead;
+    where a snapshot has both, the list counts. `first_row_id` and `added_rows` are absent before v3, and in
+    the snapshots a v3 table had before its upgrade.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
+    manifest_list: str | None = None
+    summary: FrozenMap[str, str] | None = None
+    parent_snapshot_id: int | None = None
+    sequence_number: int = INITIAL_SEQUENCE_NUMBER
+    schema_id: int | None = None
+    manifests: tuple[str, ...] | None = None
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    key_id: str | None = None
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.summary is not None and not isinstance(self.summary, FrozenMap):
+            object.__setattr__(self, "summary", FrozenMap(self.summary))
+        if self.manifests is not None and not isinstance(self.manifests, tuple):
+            object.__setattr__(self, "manifests", tuple(self.manifests))
+        if self.manifest_list is None and self.manifests is None:
+            raise InvalidRequestError(
+                f"Cannot make snapshot {self.snapshot_id}: it has neither a manifest list nor manifests"
+            )
+        if self.first_row_id is not None and self.added_rows is None:
+            raise InvalidRequestError(
+                f"Cannot make snapshot {self.snapshot_id}: it has a first row id but no number of added rows"
+            )
+
+    @property
+    def operation(self) -> str | None:
+        """What the commit did; None where the snapshot has no summary.
+
+        A summary without an operation breaks the specification; as in the reference it is read as an
+        overwrite, the operation that promises nothing.
+        """
+        if not self.summary:
+            return None
+        return self.summary.get(Summary.OPERATION, Operation.OVERWRITE)
+
+
+RefType: TypeAlias = Literal["branch", "tag"]
+BRANCH: Final = "branch"
+TAG: Final = "tag"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """A branch or a tag: a name for a snapshot, with how long to keep what it names.
+
+    Where a retention value is None, the table's property of the same name decides.
+    """
+
+    snapshot_id: int
+    type: RefType = BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.type not in (BRANCH, TAG):
+            raise InvalidRequestError(f"Cannot make a reference of type {self.type!r}: use branch or tag")
+        for name in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if value <= 0:
+                raise InvalidRequestError(f"Cannot make a {self.type}: {name} is {value}, and must be above 0")
+            if self.type == TAG and name != "max_ref_age_ms":
+                raise InvalidRequestError(f"Cannot make a tag with {name}: only branches have it")
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether commits may move it."""
+        return self.type == BRANCH
+
+    @property
+    def is_tag(self) -> bool:
+        """Whether it stays where it is."""
+        return self.type == TAG
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLogEntry:
+    """From this time on, this snapshot was the table's current one."""
+
+    timestamp_ms: int
+    snapshot_id: int
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogEntry:
+    """A metadata file that was current before; the time is that of its own last update."""
+
+    timestamp_ms: int
+    metadata_file: str
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+
+NO_REFS: FrozenMap[str, SnapshotRef] = FrozenMap()
+
+
+def with_main_branch(refs: Mapping[str, SnapshotRef], current_snapshot_id: int | None) -> FrozenMap[str, SnapshotRef]:
+    """Return the references with `main` at the current snapshot where they do not name it ("refs")."""
+    if current_snapshot_id is None or MAIN_BRANCH in refs:
+        return refs if isinstance(refs, FrozenMap) else FrozenMap(refs)
+    return FrozenMap({MAIN_BRANCH: SnapshotRef(current_snapshot_id), **refs})

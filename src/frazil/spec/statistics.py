@@ -1,0 +1,59 @@
+"""Statistics files as table metadata lists them. Specification: "Table Statistics", "Partition Statistics".
+
+They only inform: a reader may ignore them, and a snapshot they name may have expired. The files themselves
+are read by `codec/puffin.py` (table statistics) and as data files (partition statistics).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+
+NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMetadata:
+    """What table metadata says of one blob in a statistics file."""
+
+    type: str
+    snapshot_id: int
+    sequence_number: int
+    fields: tuple[int, ...]
+    properties: FrozenMap[str, str] = NO_PROPERTIES
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fields, tuple):
+            object.__setattr__(self, "fields", tuple(self.fields))
+        if not isinstance(self.properties, FrozenMap):
+            object.__setattr__(self, "properties", FrozenMap(self.properties))
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFile:
+    """A Puffin file with statistics of one snapshot. `key_metadata` is base64 text, as in the file."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+    file_footer_size_in_bytes: int
+    blob_metadata: tuple[BlobMetadata, ...] = ()
+    key_metadata: str | None = None
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.blob_metadata, tuple):
+            object.__setattr__(self, "blob_metadata", tuple(self.blob_metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatisticsFile:
+    """A data file with a row of statistics for each partition of one snapshot."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)

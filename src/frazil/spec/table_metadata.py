@@ -1,0 +1,226 @@
+"""Table metadata: everything a table knows of itself but its data. Specification: "Table Metadata Fields".
+
+The first step of the read path and the last of the write path. A value of any format version has the same
+fields; `codec/table_metadata_json.py` knows how each version spells them. A value may break the invariants
+while it is being changed: `spec/check_table_metadata.py` states them, and is asked at every read and write
+of a metadata file. Ancestry and time travel are in `spec/snapshot_history.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from frazil.errors import (
+    NotFoundError,
+    ReferenceNotFoundError,
+    SnapshotNotFoundError,
+)
+from frazil.spec.encryption import EncryptedKey
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import (
+    INITIAL_SEQUENCE_NUMBER,
+    MAIN_BRANCH,
+    NO_REFS,
+    MetadataLogEntry,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+)
+from frazil.spec.snapshot_list import SnapshotList
+from frazil.spec.sorting import UNSORTED, SortOrder
+from frazil.spec.statistics import NO_PROPERTIES, PartitionStatisticsFile, StatisticsFile
+
+NO_SNAPSHOTS = SnapshotList()
+INITIAL_ROW_ID = 0
+
+_TUPLES = (
+    "schemas",
+    "partition_specs",
+    "sort_orders",
+    "snapshot_log",
+    "metadata_log",
+    "statistics",
+    "partition_statistics",
+    "encryption_keys",
+)
+_MAPS = ("properties", "refs", "extra")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMetadata:
+    """The metadata of a table at one time.
+
+    `table_uuid` is text as written by whoever made the table, None only in old v1 tables. `refs` names
+    `main` whenever there is a current snapshot. `last_sequence_number` is 0 in v1, `next_row_id` is 0
+    before v3.
+    """
+
+    format_version: int
+    table_uuid: str | None
+    location: str
+    last_updated_ms: int
+    last_column_id: int
+    schemas: tuple[Schema, ...]
+    current_schema_id: int
+    partition_specs: tuple[PartitionSpec, ...] = (UNPARTITIONED,)
+    default_spec_id: int = UNPARTITIONED.spec_id
+    last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
+    sort_orders: tuple[SortOrder, ...] = (UNSORTED,)
+    default_sort_order_id: int = UNSORTED.order_id
+    last_sequence_number: int = INITIAL_SEQUENCE_NUMBER
+    properties: FrozenMap[str, str] = NO_PROPERTIES
+    current_snapshot_id: int | None = None
+    snapshots: SnapshotList = NO_SNAPSHOTS
+    snapshot_log: tuple[SnapshotLogEntry, ...] = field(default=(), hash=False)
+    metadata_log: tuple[MetadataLogEntry, ...] = field(default=(), hash=False)
+    refs: FrozenMap[str, SnapshotRef] = NO_REFS
+    statistics: tuple[StatisticsFile, ...] = field(default=(), hash=False)
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = field(default=(), hash=False)
+    next_row_id: int = INITIAL_ROW_ID
+    encryption_keys: tuple[EncryptedKey, ...] = ()
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in _TUPLES:
+            value = getattr(self, name)
+            if not isinstance(value, tuple):
+                object.__setattr__(self, name, tuple(value))
+        for name in _MAPS:
+            value = getattr(self, name)
+            if not isinstance(value, FrozenMap):
+                object.__setattr__(self, name, FrozenMap(value))
+        if not isinstance(self.snapshots, SnapshotList):
+            object.__setattr__(self, "snapshots", SnapshotList(self.snapshots))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: self.__dict__[one.name] for one in fields(self)}
+
+    # Schemas, partition specs and sort orders
+
+    @cached_property
+    def schemas_by_id(self) -> dict[int, Schema]:
+        """The schemas by their ids."""
+        return {one.schema_id: one for one in self.schemas}
+
+    @cached_property
+    def specs_by_id(self) -> dict[int, PartitionSpec]:
+        """The partition specs by their ids."""
+        return {one.spec_id: one for one in self.partition_specs}
+
+    @cached_property
+    def sort_orders_by_id(self) -> dict[int, SortOrder]:
+        """The sort orders by their ids; the unsorted order is always there."""
+        return {UNSORTED.order_id: UNSORTED, **{one.order_id: one for one in self.sort_orders}}
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return the schema of an id."""
+        found = self.schemas_by_id.get(schema_id)
+        if found is None:
+            raise NotFoundError(
+                f"Cannot find schema {schema_id}: the table has no such schema",
+                hint=f"Its schemas are: {_listed(self.schemas_by_id)}.",
+            )
+        return found
+
+    @property
+    def current_schema(self) -> Schema:
+        """The schema new data is written with."""
+        return self.schema(self.current_schema_id)
+
+    def spec(self, spec_id: int) -> PartitionSpec:
+        """Return the partition spec of an id."""
+        found = self.specs_by_id.get(spec_id)
+        if found is None:
+            raise NotFoundError(
+                f"Cannot find partition spec {spec_id}: the table has no such spec",
+                hint=f"Its specs are: {_listed(self.specs_by_id)}.",
+            )
+        return found
+
+    @property
+    def default_spec(self) -> PartitionSpec:
+        """The partition spec new data is written with."""
+        return self.spec(self.default_spec_id)
+
+    def sort_order(self, order_id: int) -> SortOrder:
+        """Return the sort order of an id."""
+        found = self.sort_orders_by_id.get(order_id)
+        if found is None:
+            raise NotFoundError(
+                f"Cannot find sort order {order_id}: the table has no such order",
+                hint=f"Its orders are: {_listed(self.sort_orders_by_id)}.",
+            )
+        return found
+
+    @property
+    def default_sort_order(self) -> SortOrder:
+        """The order new data is sorted in."""
+        return self.sort_order(self.default_sort_order_id)
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The sequence number of the next commit; always 0 in v1."""
+        return INITIAL_SEQUENCE_NUMBER if self.format_version == 1 else self.last_sequence_number + 1
+
+    # Snapshots and references
+
+    def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """Return the snapshot of an id, or None."""
+        return self.snapshots.find(snapshot_id)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return the snapshot of an id."""
+        found = self.snapshots.find(snapshot_id)
+        if found is None:
+            raise SnapshotNotFoundError(
+                f"Cannot find snapshot {snapshot_id}: the table has no such snapshot",
+                hint="It may have expired. The table's history lists the snapshots there are.",
+            )
+        return found
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot a plain read sees; None where nothing has been committed."""
+        return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
+
+    def find_ref(self, name: str) -> SnapshotRef | None:
+        """Return the branch or tag of a name, or None."""
+        return self.refs.get(name)
+
+    def ref(self, name: str) -> SnapshotRef:
+        """Return the branch or tag of a name."""
+        found = self.refs.get(name)
+        if found is None:
+            hint = f"Its branches and tags are: {_listed(self.refs)}."
+            if name == MAIN_BRANCH:
+                hint = "Nothing has been committed to the table yet."
+            raise ReferenceNotFoundError(f"Cannot find branch or tag {name!r}: the table has none", hint=hint)
+        return found
+
+    def ref_snapshot(self, name: str) -> Snapshot:
+        """Return the snapshot a branch or tag names."""
+        return self.snapshot(self.ref(name).snapshot_id)
+
+    def find_statistics(self, snapshot_id: int) -> StatisticsFile | None:
+        """Return the statistics file of a snapshot, or None; the last where there are several."""
+        return next((one for one in reversed(self.statistics) if one.snapshot_id == snapshot_id), None)
+
+    def find_partition_statistics(self, snapshot_id: int) -> PartitionStatisticsFile | None:
+        """Return the partition statistics file of a snapshot, or None; the last where there are several."""
+        return next((one for one in reversed(self.partition_statistics) if one.snapshot_id == snapshot_id), None)
+
+    def encryption_key(self, key_id: str) -> EncryptedKey:
+        """Return the encryption key of an id."""
+        found = next((one for one in self.encryption_keys if one.key_id == key_id), None)
+        if found is None:
+            raise NotFoundError(f"Cannot find encryption key {key_id!r}: the table has no such key")
+        return found
+
+
+def _listed(names: Any) -> str:
+    shown = [str(name) for name in list(names)[:20]]
+    return ", ".join(shown) + (", ..." if len(names) > 20 else "") if shown else "(none)"

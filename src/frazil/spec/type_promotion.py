@@ -64,6 +64,8 @@ def explain_refusal(from_type: Type, to_type: Type, *, format_version: int = LAT
         return f"{from_type} may become {to_type} only from format version 3 on, the table has {format_version}"
     if is_promotion_allowed(to_type, from_type):
         return f"{to_type} is narrower than {from_type}, values could be lost"
+    if isinstance(from_type, NestedType) and type(from_type) is type(to_type):
+        return f"{describe_type(from_type)} changes part by part, not as a whole"
     if isinstance(from_type, NestedType) or isinstance(to_type, NestedType):
         return f"{describe_type(from_type)} may not become {describe_type(to_type)}"
     return f"{from_type} may {describe_promotions(from_type, format_version=format_version)}"

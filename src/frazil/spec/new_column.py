@@ -1,0 +1,100 @@
+"""What a new column, or a new type of one, must obey in a table of a format version. Specification: "Schema Evolution".
+
+Used by `schema_evolution.SchemaUpdate` before it notes a step; `what` is the start of the error's text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from frazil.errors import InvalidRequestError, SchemaChangeError, UnsupportedError
+from frazil.spec.defaults import DEFAULTS_MIN_FORMAT_VERSION, default_problem
+from frazil.spec.fresh_ids import assign_fresh_ids
+from frazil.spec.schema import walk_fields
+from frazil.spec.type_promotion import describe_type
+from frazil.spec.types import MAX_FIELD_ID, NestedField, StructType, Type, UnknownType
+from frazil.spec.values import show_value, to_internal
+
+
+def check_own_name(what: str, name: str) -> None:
+    """Refuse a name that no column can have."""
+    if not name:
+        raise SchemaChangeError(f"{what}: the name is empty")
+
+
+def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
+    """Refuse a field with types, defaults or a depth that the table cannot have."""
+    try:
+        parts = [part for part, _, _ in walk_fields(StructType((draft,)))]
+    except InvalidRequestError as error:
+        raise SchemaChangeError(f"{what}: its type is nested too deep") from error
+    for part in parts:
+        kind = part.field_type
+        _check_struct_default(what, part)
+        if kind.min_format_version > format_version:
+            raise SchemaChangeError(
+                f"{what}: the type {describe_type(kind)} needs format version {kind.min_format_version}, "
+                f"the table has {format_version}",
+                hint=f"Upgrade the table to format version {kind.min_format_version} first.",
+            )
+        if isinstance(kind, UnknownType) and part.required:
+            raise SchemaChangeError(f"{what}: {part.name!r} is required, but fields of type unknown must be optional")
+        if part is not draft:
+            check_own_name(what, part.name)
+            prepare_default(what, part.initial_default, kind, format_version)
+            prepare_default(what, part.write_default, kind, format_version)
+
+
+def _check_struct_default(what: str, part: NestedField) -> None:
+    """Refuse the default `{}` of a struct whose required fields would have no value."""
+    if part.initial_default is None or not isinstance(part.field_type, StructType):
+        return
+    for one in part.field_type.fields:
+        if one.required and (one.initial_default is None or one.write_default is None):
+            raise SchemaChangeError(
+                f"{what}: {part.name!r} has the default {{}}, but its required field {one.name!r} has none",
+                hint="Give the field a default, or make it optional.",
+            )
+
+
+def prepare_default(what: str, default: Any, kind: Type, format_version: int) -> Any:
+    """Return a default in the form values are held in, or refuse it."""
+    if default is None:
+        return None
+    if format_version < DEFAULTS_MIN_FORMAT_VERSION:
+        raise SchemaChangeError(
+            f"{what}: the default {show_value(default)} needs format version {DEFAULTS_MIN_FORMAT_VERSION}, "
+            f"the table has {format_version}",
+            hint=f"Upgrade the table to format version {DEFAULTS_MIN_FORMAT_VERSION} first.",
+        )
+    reason = default_problem(default, kind)
+    if reason is None and isinstance(default, float) and not math.isfinite(default):
+        reason = "NaN and infinities cannot be stored as defaults"
+    if reason is not None:
+        raise SchemaChangeError(f"{what}: its default cannot be {show_value(default)}: {reason}")
+    if isinstance(kind, StructType):
+        return {}
+    try:
+        return to_internal(default, kind)
+    except (InvalidRequestError, UnsupportedError) as error:
+        raise SchemaChangeError(f"{what}: its default does not fit. {error.message}", hint=error.hint) from error
+
+
+def with_fresh_ids(
+    what: str, draft: NestedField, last_column_id: int, *, keep_own: bool = False
+) -> tuple[NestedField, int]:
+    """Return a field with ids above all that were ever used, for itself and for what is in it, and the last id."""
+    last = last_column_id
+
+    def next_id() -> int:
+        nonlocal last
+        last += 1
+        if last > MAX_FIELD_ID:
+            raise SchemaChangeError(f"{what}: field ids are used up, the last possible one is {MAX_FIELD_ID}")
+        return last
+
+    field_id = draft.field_id if keep_own else next_id()
+    kind = assign_fresh_ids(draft.field_type, next_id)
+    return replace(draft, field_id=field_id, field_type=kind), last

@@ -1,0 +1,242 @@
+"""A schema with changes noted on it but not yet made. Specification: "Schema Evolution".
+
+`schema_evolution.SchemaUpdate` decides what is allowed and notes it here; this module finds columns,
+remembers what happens to them, and in the end builds the struct that results. Within one update a column
+is known by its name in the schema the update started from, or by the name it was added under: a rename
+does not change how later steps speak of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.schema import Schema, walk_fields
+from frazil.spec.types import ListType, MapType, NestedField, NestedType, StructType, Type
+
+ColumnPath: TypeAlias = str | tuple[str, ...]
+"""A column: its full name, or the names on the way to it, which are exact even where a name has dots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A field's new place among its siblings."""
+
+    field_id: int
+    place: Literal["first", "before", "after"]
+    reference_id: int | None = None
+
+
+def show_path(path: ColumnPath) -> str:
+    """Return a path as errors show it."""
+    return f"column {(path if isinstance(path, str) else '.'.join(path))!r}"
+
+
+class PendingSchema:
+    """A base schema and the changes noted so far."""
+
+    def __init__(self, base: Schema, *, case_sensitive: bool = True) -> None:
+        self.base = base
+        self.case_sensitive = case_sensitive
+        self._parents: dict[int, int | None] = {}
+        self._base_names: dict[tuple[int | None, str], list[int]] = {}
+        for part, _, parent in walk_fields(base.struct):
+            self._parents[part.field_id] = parent
+            self._base_names.setdefault((parent, self._key(part.name)), []).append(part.field_id)
+        self._changed: dict[int, NestedField] = {}
+        self._added: dict[int | None, list[int]] = {}
+        self._added_names: dict[tuple[int | None, str], int] = {}
+        self._moves: dict[int | None, list[Move]] = {}
+        self._dropped: set[int] = set()
+        self._above_dropped: set[int] = set()
+        self._edited: set[int] = set()
+        """Fields that were changed, moved or added, and the fields around them."""
+
+    def _key(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
+
+    # Finding columns
+
+    def find(self, path: ColumnPath) -> NestedField | None:
+        """Return a column as it is by now, or None; a dropped one is found unless another took its name."""
+        field_id = self._find_name(path) if isinstance(path, str) else self._find_path(path)
+        return None if field_id is None else self.current(field_id)
+
+    def _find_name(self, name: str) -> int | None:
+        found = self.base.find_field(name, case_sensitive=self.case_sensitive)
+        if found is not None and not self.is_gone(found.field_id):
+            return found.field_id
+        added = self._added_names.get((None, self._key(name)))
+        dot = name.find(".")
+        while added is None and dot >= 0:
+            parent = self.base.find_field(name[:dot], case_sensitive=self.case_sensitive)
+            if parent is not None:
+                added = self._added_names.get((self.struct_id(parent), self._key(name[dot + 1 :])))
+            dot = name.find(".", dot + 1)
+        return added if added is not None or found is None else found.field_id
+
+    def _find_path(self, path: tuple[str, ...]) -> int | None:
+        field_id: int | None = None
+        for name in path:
+            below = field_id
+            field_id = self.find_child(below, name)
+            if field_id is None and below is not None:
+                # The step into a list's element or a map's value may be left out, as in names.
+                struct_id = self.struct_id(self.current(below))
+                field_id = None if struct_id is None or struct_id == below else self.find_child(struct_id, name)
+            if field_id is None:
+                return None
+        return field_id
+
+    def find_child(self, parent_id: int | None, name: str) -> int | None:
+        """Return the id of a field's part by its own name, preferring what is not dropped."""
+        key = (parent_id, self._key(name))
+        known = self._base_names.get(key, [])
+        kept = [one for one in known if not self.is_gone(one)]
+        if len(kept) > 1:
+            raise InvalidRequestError(
+                f"Cannot resolve column {name!r}: it matches {', '.join(self.base.name_of(one) for one in kept)}",
+                hint="Names that differ only in case need a case-sensitive lookup.",
+            )
+        if kept:
+            return kept[0]
+        added = self._added_names.get(key)
+        return added if added is not None or not known else known[0]
+
+    def struct_id(self, part: NestedField) -> int | None:
+        """Return the id of the field whose struct a column adds to: itself, its list's element or its map's value."""
+        inner: NestedField = part
+        if isinstance(part.field_type, ListType):
+            inner = part.field_type.element_field
+        elif isinstance(part.field_type, MapType):
+            inner = part.field_type.value_field
+        return inner.field_id if isinstance(inner.field_type, StructType) else None
+
+    def current(self, field_id: int) -> NestedField:
+        """Return a field with its changes so far, those to its parts aside."""
+        changed = self._changed.get(field_id)
+        return self.base.field(field_id) if changed is None else changed
+
+    def parent_of(self, field_id: int) -> int | None:
+        """Return the id of the field that holds a field, None for a column."""
+        return self._parents[field_id]
+
+    def is_struct_field(self, field_id: int) -> bool:
+        """Return whether a field belongs to a struct or is a column, and is no element, key or value."""
+        parent = self._parents[field_id]
+        return parent is None or isinstance(self.current(parent).field_type, StructType)
+
+    def is_in_map_key(self, field_id: int) -> bool:
+        """Return whether a field is a map's key or inside one."""
+        parent = self._parents[field_id]
+        while parent is not None:
+            holder = self.current(parent).field_type
+            if isinstance(holder, MapType) and holder.key_id == field_id:
+                return True
+            field_id, parent = parent, self._parents[parent]
+        return False
+
+    def is_added(self, field_id: int) -> bool:
+        """Return whether a field was added in this update."""
+        return field_id in self._changed and field_id not in self.base.fields_by_id
+
+    def is_gone(self, field_id: int) -> bool:
+        """Return whether a field, or one around it, is dropped."""
+        one: int | None = field_id
+        while one is not None:
+            if one in self._dropped:
+                return True
+            one = self._parents[one]
+        return False
+
+    def is_edited(self, field_id: int) -> bool:
+        """Return whether something else than a drop happens to a field or to one inside it."""
+        return field_id in self._edited
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._edited or self._dropped)
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The new names of renamed fields, by their old full name."""
+        return {
+            self.base.name_of(field_id): part.name
+            for field_id, part in self._changed.items()
+            if field_id in self.base.fields_by_id and self.base.field(field_id).name != part.name
+        }
+
+    # Noting changes
+
+    def note_change(self, part: NestedField) -> None:
+        """Replace a field."""
+        self._changed[part.field_id] = part
+        self._mark(self._edited, part.field_id)
+
+    def note_added(self, parent_id: int | None, part: NestedField) -> None:
+        """Add a field at the end of the struct of `parent_id`."""
+        self._parents[part.field_id] = parent_id
+        self._added.setdefault(parent_id, []).append(part.field_id)
+        self._added_names[parent_id, self._key(part.name)] = part.field_id
+        self.note_change(part)
+
+    def note_dropped(self, field_id: int) -> None:
+        """Drop a field."""
+        self._dropped.add(field_id)
+        self._mark(self._above_dropped, field_id)
+
+    def note_move(self, move: Move) -> None:
+        """Move a field among its siblings, after all moves noted before."""
+        self._moves.setdefault(self._parents[move.field_id], []).append(move)
+        self._mark(self._edited, move.field_id)
+        if move.reference_id is not None:
+            self._mark(self._edited, move.reference_id)
+
+    def _mark(self, marks: set[int], field_id: int) -> None:
+        one: int | None = field_id
+        while one is not None and one not in marks:
+            marks.add(one)
+            one = self._parents[one]
+
+    # Building the result
+
+    def build(self) -> StructType:
+        """Return the struct that results."""
+        built = self._build(self.base.struct, None)
+        assert isinstance(built, StructType)
+        return built
+
+    def _build(self, kind: Type, owner_id: int | None) -> Type:
+        """Return a type with the changes in it made; one call a level, so that the depth stays bearable."""
+        if not isinstance(kind, NestedType):
+            return kind
+        parts = []
+        for part in kind.fields:
+            field_id = part.field_id
+            if field_id in self._dropped:
+                continue
+            now = self._changed.get(field_id, part)
+            if field_id in self._edited or field_id in self._above_dropped:
+                now = replace(now, field_type=self._build(now.field_type, field_id))
+            parts.append(now)
+        if isinstance(kind, ListType):
+            return ListType(parts[0].field_id, parts[0].field_type, parts[0].required)
+        if isinstance(kind, MapType):
+            value = parts[1]
+            return MapType(kind.key_id, kind.key_type, value.field_id, value.field_type, value.required)
+        parts += [self._changed[one] for one in self._added.get(owner_id, ())]
+        for move in self._moves.get(owner_id, ()):
+            _move(parts, move)
+        return StructType(tuple(parts))
+
+
+def _move(parts: list[NestedField], move: Move) -> None:
+    places = {part.field_id: at for at, part in enumerate(parts)}
+    moved = parts.pop(places[move.field_id])
+    if move.reference_id is None:
+        parts.insert(0, moved)
+        return
+    at = next(at for at, part in enumerate(parts) if part.field_id == move.reference_id)
+    parts.insert(at if move.place == "before" else at + 1, moved)

@@ -1,0 +1,74 @@
+"""A schema that takes in what another one has, matched by name. Specification: "Schema Evolution".
+
+Used where data may bring new columns (merges and appends with schema evolution). Only what the rules of
+`schema_evolution` allow happens: columns the table lacks are added as optional ones, types widen, required
+columns become optional where the data has them optional, docs and write defaults are taken over. What is
+narrower than in the table stays as the table has it, and nothing is ever dropped or renamed.
+"""
+
+from __future__ import annotations
+
+from frazil.errors import SchemaChangeError
+from frazil.spec.schema import Schema
+from frazil.spec.schema_evolution import SchemaUpdate
+from frazil.spec.type_promotion import is_promotion_allowed, promote_value
+from frazil.spec.types import ListType, MapType, NestedField, StructType, Type, UnknownType
+
+
+def union_by_name(update: SchemaUpdate, other: Schema) -> SchemaUpdate:
+    """Add to an update the steps that make its schema the union with another one, and return the update.
+
+    Whether upper and lower case differ is the update's setting. Types that cannot be united are refused.
+    """
+    _unite_structs(update, update.schema.struct, other.struct, ())
+    return update
+
+
+def _unite_structs(update: SchemaUpdate, existing: StructType, other: StructType, path: tuple[str, ...]) -> None:
+    """Note the steps for one struct and all below; schemas bound the depth of the recursion."""
+    key = str if update.case_sensitive else str.lower
+    known = {key(part.name): part for part in existing.fields}
+    met: dict[str, str] = {}
+    for part in other.fields:
+        name = key(part.name)
+        if met.setdefault(name, part.name) != part.name:
+            raise SchemaChangeError(
+                f"Cannot unite the schemas: the columns {met[name]!r} and {part.name!r} differ in case only",
+                hint="Rename one of them, or tell upper and lower case apart.",
+            )
+        found = known.get(name)
+        if found is None:
+            here = (*path, part.name)
+            update.add_column(here, part.field_type, doc=part.doc, default=part.initial_default)
+            if part.write_default is not None:
+                update.set_default(here, part.write_default)
+        else:
+            _unite_fields(update, found, part, (*path, found.name))
+
+
+def _unite_fields(update: SchemaUpdate, existing: NestedField, other: NestedField, path: tuple[str, ...]) -> None:
+    if existing.required and other.optional:
+        update.make_optional(path)
+    if other.doc is not None and other.doc != existing.doc:
+        update.set_doc(path, other.doc)
+    old, new, default = existing.field_type, other.field_type, other.write_default
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        _unite_structs(update, old, new, path)
+    elif isinstance(old, ListType) and isinstance(new, ListType):
+        _unite_fields(update, old.element_field, new.element_field, (*path, "element"))
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        _unite_fields(update, old.key_field, new.key_field, (*path, "key"))
+        _unite_fields(update, old.value_field, new.value_field, (*path, "value"))
+    elif _is_narrower(update, old, new):
+        default = promote_value(default, new, old)
+    else:
+        update.set_type(path, new)
+    if default is not None and default != existing.write_default:
+        update.set_default(path, default)
+
+
+def _is_narrower(update: SchemaUpdate, old: Type, new: Type) -> bool:
+    """Return whether the table's type already holds all values of the other one."""
+    if isinstance(new, UnknownType):
+        return True
+    return is_promotion_allowed(new, old, format_version=update.format_version)

@@ -1,0 +1,206 @@
+"""Fields of a container by id, as Arrow columns of the types the reader expects.
+
+Between `codec/avro_decode.py`, which gives columns as Avro stores them, and the readers of manifests and
+manifest lists, which ask by the ids of the specification. Fields may be renamed, in another order, missing,
+optional where they need not be, or of a type that has been widened since; maps may be arrays of pairs or
+Avro's own maps. All of that ends here ("Avro", Column Projection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.avro_container import SCHEMA_KEY, AvroHeader, AvroLimits, AvroOrigin
+from frazil.codec.avro_decode import decode_leaves
+from frazil.codec.avro_schema import AvroField, AvroType, flatten, has_bytes, parse_schema
+from frazil.codec.partition_arrow import FormRefusal, from_avro_form
+from frazil.spec.types import ListType, MapType, StructType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a field is: a leaf, and inside an optional record the positions of the fields that lead to it."""
+
+    leaf: int
+    inner: tuple[int, ...]
+    avro_type: AvroType
+
+
+class FieldReader:
+    """A container whose fields are asked for by their ids."""
+
+    def __init__(self, data: bytes, header: AvroHeader, origin: AvroOrigin) -> None:
+        self._data = data
+        self._header = header
+        self._origin = origin
+        text = header.metadata.get(SCHEMA_KEY)
+        if text is None:
+            raise origin.fail("its header has no schema")
+        self.root = parse_schema(text, origin)
+        self.leaves = flatten(self.root, origin)
+        if not any(part.field_id is not None for part in self.root.fields):
+            raise origin.fail(
+                "the fields of its schema have no ids", hint="Metadata files are read by field id; names do not count."
+            )
+        self._by_path = {leaf.path: at for at, leaf in enumerate(self.leaves)}
+
+    def find(self, path: tuple[int, ...]) -> Source | None:
+        """Return where the field of a path of ids is, or None where the file has no such field or no bytes of it."""
+        for length in range(len(path), 0, -1):
+            at = self._by_path.get(path[:length])
+            if at is None:
+                continue
+            if length == len(path):
+                return Source(at, (), self.leaves[at].avro_type) if has_bytes(self.leaves[at]) else None
+            return _find_inside(at, self.leaves[at].avro_type, path[length:])
+        return None
+
+    def record_fields(self, path: tuple[int, ...]) -> tuple[AvroField, ...]:
+        """Return the fields of the record at a path, empty where there is none."""
+        record: AvroType | None = self.root
+        for field_id in path:
+            assert record is not None
+            record = next((part.avro_type for part in record.fields if part.field_id == field_id), None)
+            if record is None or record.kind != "record":
+                return ()
+        return record.fields if record is not None else ()
+
+    def read(self, sources: Iterable[Source], *, limits: AvroLimits, threads: int) -> pa.Table:
+        """Return the leaves of some sources for all rows."""
+        wanted = sorted({source.leaf for source in sources})
+        return decode_leaves(
+            self._data, self._header, self.leaves, wanted, self._origin, limits=limits, threads=threads
+        )
+
+    def column(self, table: pa.Table, source: Source, name: str, kind: Type, target: pa.DataType) -> pa.ChunkedArray:
+        """Return one field of a table that was read, in the type a reader expects."""
+        convert = _converter(kind, source.avro_type, target)
+        if convert is None:
+            raise self._origin.fail(f"field {name!r} is stored as {source.avro_type.kind}, not as {kind}")
+        try:
+            chunks = [convert(_extract(chunk, source.inner)) for chunk in table.column(f"c{source.leaf}").chunks]
+        except FormRefusal as problem:
+            raise self._origin.fail(f"field {name!r} is not {kind}: {problem}") from problem
+        except pa.ArrowException as problem:
+            raise self._origin.fail(f"field {name!r} is not {kind}: {str(problem)[:120]}") from problem
+        return pa.chunked_array(chunks, target)
+
+
+def _find_inside(leaf: int, record: AvroType, path: tuple[int, ...]) -> Source | None:
+    inner: list[int] = []
+    found = record
+    for field_id in path:
+        position = next((at for at, part in enumerate(found.fields) if part.field_id == field_id), None)
+        if position is None:
+            return None
+        inner.append(position)
+        found = found.fields[position].avro_type
+    return Source(leaf, tuple(inner), found) if found.min_size > 0 else None
+
+
+def _extract(array: pa.Array, inner: tuple[int, ...]) -> pa.Array:
+    for position in inner:
+        array = pc.struct_field(array, f"c{position}")
+    return array
+
+
+_Convert = Callable[[pa.Array], pa.Array]
+
+
+def _converter(kind: Type, form: AvroType, target: pa.DataType) -> _Convert | None:
+    """Return the function that turns an array as stored into one of the expected type, None where none can."""
+    if isinstance(kind, MapType):
+        return _map_converter(kind, form, target)
+    if isinstance(kind, ListType):
+        if form.kind != "array" or form.items is None:
+            return None
+        items = _converter(kind.element_type, form.items, target.value_type)
+        return None if items is None else lambda array: _list(array, items(array.values), target)
+    if isinstance(kind, StructType):
+        return _struct_converter(kind, form, target)
+    if form.kind in ("array", "map", "record"):
+        return None
+    return lambda array: from_avro_form(array, form, kind)
+
+
+def _map_converter(kind: MapType, form: AvroType, target: pa.DataType) -> _Convert | None:
+    items = form.items
+    if items is None:
+        return None
+    pair = target.value_type
+    if form.kind == "map":
+        values_of_map = _converter(kind.value_type, items, pair.field(1).type)
+        return None if values_of_map is None else _avro_map(values_of_map, target)
+    if items.kind != "record" or items.is_optional or len(items.fields) != 2:
+        return None
+    # The first field is the key, whatever the ids say; swapped ids mean swapped fields.
+    order = (1, 0) if items.fields[0].field_id == kind.value_id else (0, 1)
+    key = _converter(kind.key_type, items.fields[order[0]].avro_type, pair.field(0).type)
+    value = _converter(kind.value_type, items.fields[order[1]].avro_type, pair.field(1).type)
+    if key is None or value is None:
+        return None
+    convert_keys, convert_values = key, value
+
+    def convert(array: pa.Array) -> pa.Array:
+        pairs = array.values
+        keys, values = convert_keys(pairs.field(order[0])), convert_values(pairs.field(order[1]))
+        if keys.null_count:
+            raise FormRefusal("a key is null")
+        return _list(array, _struct([keys, values], len(pairs), pair), target)
+
+    return convert
+
+
+def _avro_map(values: _Convert, target: pa.DataType) -> _Convert:
+    """Return the converter of Avro's own maps, whose keys are text: the ids of columns are written as digits."""
+    pair = target.value_type
+
+    def convert(array: pa.Array) -> pa.Array:
+        keys = array.keys.cast(pair.field(0).type)
+        return _list(array, _struct([keys, values(array.items)], len(keys), pair), target)
+
+    return convert
+
+
+def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> _Convert | None:
+    if form.kind != "record":
+        return None
+    by_id = {part.field_id: at for at, part in enumerate(form.fields)}
+    parts: list[tuple[int, _Convert] | None] = []
+    for part, arrow in zip(kind.fields, target, strict=True):
+        at = by_id.get(part.field_id)
+        if at is None or form.fields[at].avro_type.min_size == 0:
+            if part.required:
+                return None
+            parts.append(None)
+            continue
+        converter = _converter(part.field_type, form.fields[at].avro_type, arrow.type)
+        if converter is None:
+            return None
+        parts.append((at, converter))
+
+    def convert(array: pa.Array) -> pa.Array:
+        columns = [
+            pa.nulls(len(array), arrow.type) if one is None else one[1](array.field(f"c{one[0]}"))
+            for one, arrow in zip(parts, target, strict=True)
+        ]
+        for part, column in zip(kind.fields, columns, strict=True):
+            if part.required and column.null_count:
+                raise FormRefusal(f"{part.name} is null")
+        return _struct(columns, len(array), target)
+
+    return convert
+
+
+def _list(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return a list array with other values and the same offsets, nothing copied."""
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
+
+
+def _struct(columns: list[pa.Array], length: int, target: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(target, length, [None], children=columns)

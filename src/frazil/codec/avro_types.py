@@ -1,0 +1,201 @@
+"""The format's types in Avro, both ways. Specification: "Avro" (Appendix A).
+
+`encode_avro_schema` gives the schema a file of a struct type is written with, as the reference writes it:
+field ids as `field-id` and `element-id`, maps with keys other than strings as arrays of pairs. `type_of`
+gives the type of a value in a file, for files whose reader has no type to expect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frazil.codec.avro_schema import AvroType
+from frazil.errors import InvalidRequestError
+from frazil.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    MAX_DECIMAL_PRECISION,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+)
+
+
+def encode_avro_schema(struct: StructType, name: str) -> dict[str, Any]:
+    """Return the Avro schema of a struct type as JSON values; `name` is the record's."""
+    return _record(struct, name, set())
+
+
+def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
+    fields: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    for part in struct.fields:
+        avro_name = make_avro_name(part.name)
+        if avro_name in taken:
+            avro_name = f"{avro_name}_f{part.field_id}"
+        taken.add(avro_name)
+        kind = _encode(part.field_type, part.field_id, named)
+        field: dict[str, Any] = {"name": avro_name, "type": _optional(kind) if part.optional else kind}
+        if part.doc is not None:
+            field["doc"] = part.doc
+        if part.optional:
+            field["default"] = None
+        if avro_name != part.name:
+            field["iceberg-field-name"] = part.name
+        field["field-id"] = part.field_id
+        fields.append(field)
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _optional(kind: Any) -> Any:
+    return kind if kind == "null" else ["null", kind]
+
+
+def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
+    if isinstance(kind, StructType):
+        return _record(kind, f"r{field_id}", named)
+    if isinstance(kind, ListType):
+        items = _encode(kind.element_type, kind.element_id, named)
+        return {
+            "type": "array",
+            "items": items if kind.element_required else _optional(items),
+            "element-id": kind.element_id,
+        }
+    if isinstance(kind, MapType):
+        return _encode_map(kind, named)
+    if isinstance(kind, UnknownType):
+        return "null"
+    simple = _SIMPLE.get(kind)
+    if simple is not None:
+        return simple
+    if kind == UUID:
+        return _fixed("uuid_fixed", 16, named, logicalType="uuid")
+    if isinstance(kind, FixedType):
+        return _fixed(f"fixed_{kind.length}", kind.length, named)
+    if isinstance(kind, DecimalType):
+        return _fixed(
+            f"decimal_{kind.precision}_{kind.scale}",
+            decimal_bytes(kind.precision),
+            named,
+            logicalType="decimal",
+            precision=kind.precision,
+            scale=kind.scale,
+        )
+    raise InvalidRequestError(f"Cannot write a field of type {kind} to Avro metadata")
+
+
+def _encode_map(kind: MapType, named: set[str]) -> dict[str, Any]:
+    value = _encode(kind.value_type, kind.value_id, named)
+    value = value if kind.value_required else _optional(value)
+    if isinstance(kind.key_type, StringType):
+        return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
+    pair: dict[str, Any] = {
+        "type": "record",
+        "name": f"k{kind.key_id}_v{kind.value_id}",
+        "fields": [
+            {"name": "key", "type": _encode(kind.key_type, kind.key_id, named), "field-id": kind.key_id},
+            {"name": "value", "type": value, "field-id": kind.value_id},
+        ],
+    }
+    if not kind.value_required:
+        pair["fields"][1]["default"] = None
+    return {"type": "array", "items": pair, "logicalType": "map"}
+
+
+def _fixed(name: str, size: int, named: set[str], **properties: Any) -> Any:
+    """Return a fixed type, by its name only where the schema has defined it before."""
+    if name in named:
+        return name
+    named.add(name)
+    return {"type": "fixed", "name": name, "size": size, **properties}
+
+
+def decimal_bytes(precision: int) -> int:
+    """Return how many bytes the unscaled values of a precision need, in two's complement."""
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
+
+
+_SIMPLE: dict[Type, Any] = {
+    BOOLEAN: "boolean",
+    INT: "int",
+    LONG: "long",
+    FLOAT: "float",
+    DOUBLE: "double",
+    STRING: "string",
+    BINARY: "bytes",
+    DATE: {"type": "int", "logicalType": "date"},
+    TIME: {"type": "long", "logicalType": "time-micros"},
+    TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    TIMESTAMPTZ: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    TIMESTAMP_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    TIMESTAMPTZ_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+}
+
+
+def make_avro_name(name: str) -> str:
+    """Return a name that Avro allows: ASCII letters, digits and underscores, not starting with a digit.
+
+    Other characters become `_x` and their number, a leading digit gets an underscore. Letters outside
+    ASCII are escaped too: the reference keeps them, but the Avro specification and stricter readers do not.
+    """
+    units = name.encode("utf-16-be", "surrogatepass")
+    escaped = []
+    for at in range(0, len(units), 2):
+        char = chr(int.from_bytes(units[at : at + 2], "big"))
+        if char.isascii() and (char.isalpha() or char == "_" or (char.isdigit() and at > 0)):
+            escaped.append(char)
+        else:
+            escaped.append(f"_{char}" if char.isascii() and char.isdigit() else f"_x{ord(char):X}")
+    return "".join(escaped)
+
+
+def type_of(one: AvroType) -> Type | None:
+    """Return the primitive type that a value in a file has, None for what is not primitive or not known."""
+    logical = one.logical
+    if one.kind == "int":
+        return DATE if logical == "date" else INT
+    if one.kind == "long":
+        return _LONGS.get((logical, one.adjusts_to_utc), TIME if logical == "time-micros" else LONG)
+    if logical == "decimal" and one.kind in ("fixed", "bytes"):
+        is_sound = 1 <= one.precision <= MAX_DECIMAL_PRECISION and one.scale <= one.precision
+        return DecimalType(one.precision, one.scale) if is_sound else None
+    if logical == "uuid" and (one.kind == "string" or one.size == 16):
+        return UUID
+    return FixedType(one.size) if one.kind == "fixed" else _PLAIN.get(one.kind)
+
+
+_LONGS: dict[tuple[str | None, bool], Type] = {
+    ("timestamp-millis", False): TIMESTAMP,
+    ("timestamp-millis", True): TIMESTAMPTZ,
+    ("timestamp-micros", False): TIMESTAMP,
+    ("timestamp-micros", True): TIMESTAMPTZ,
+    ("timestamp-nanos", False): TIMESTAMP_NS,
+    ("timestamp-nanos", True): TIMESTAMPTZ_NS,
+}
+_PLAIN: dict[str, Type] = {
+    "null": UNKNOWN,
+    "boolean": BOOLEAN,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "bytes": BINARY,
+    "string": STRING,
+}

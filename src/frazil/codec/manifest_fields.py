@@ -1,0 +1,186 @@
+"""The fields of manifests and manifest lists: ids, types, and which version writes which.
+
+Specification: "Manifest Entry Fields", "Data File Fields", "Manifest Lists". What a version requires, allows
+or leaves out comes from the tables in `spec/versions.py`; the order of fields is the reference's.
+
+A manifest as columns has one column for each field of an entry and of its data file, under the
+specification's names and in this module's Arrow types; `partition` is a struct of the spec's own fields.
+Metrics that map a column id to a value are lists of `key` and `value` pairs, as they lie in the file: one
+flat array of ids and one of values, which is what pruning compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.codec.partition_arrow import arrow_type_of
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.types import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    LONG,
+    STRING,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+)
+from frazil.spec.versions import (
+    DATA_FILE_FIELDS,
+    MANIFEST_ENTRY_FIELDS,
+    MANIFEST_FILE_FIELDS,
+    FieldRules,
+    requirement_of,
+)
+
+DATA_FILE_ID = 2
+PARTITION_ID = 102
+BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
+"""The value of v1's `block_size_in_bytes`, which readers ignore and v1 requires."""
+
+
+def _counts(key_id: int, value_id: int, kind: Type = LONG) -> MapType:
+    return MapType(key_id, INT, value_id, kind, value_required=True)
+
+
+def _field(field_id: int, name: str, kind: Type, doc: str | None = None) -> NestedField:
+    return NestedField(field_id, name, kind, required=False, doc=doc)
+
+
+ENTRY_FIELDS: tuple[NestedField, ...] = (
+    _field(0, "status", INT),
+    _field(1, "snapshot_id", LONG),
+    _field(3, "sequence_number", LONG),
+    _field(4, "file_sequence_number", LONG),
+)
+"""The fields of an entry beside its data file."""
+
+DATA_FILE: tuple[NestedField, ...] = (
+    _field(134, "content", INT, "Contents of the file: 0=data, 1=position deletes, 2=equality deletes"),
+    _field(100, "file_path", STRING, "Location URI with FS scheme"),
+    _field(101, "file_format", STRING, "File format name: avro, orc, parquet, or puffin"),
+    _field(PARTITION_ID, "partition", StructType(), "Partition data tuple, schema based on the partition spec"),
+    _field(103, "record_count", LONG, "Number of records in the file"),
+    _field(104, "file_size_in_bytes", LONG, "Total file size in bytes"),
+    _field(105, "block_size_in_bytes", LONG),
+    _field(108, "column_sizes", _counts(117, 118), "Map of column id to total size on disk"),
+    _field(109, "value_counts", _counts(119, 120), "Map of column id to total count, including null and NaN"),
+    _field(110, "null_value_counts", _counts(121, 122), "Map of column id to null value count"),
+    _field(137, "nan_value_counts", _counts(138, 139), "Map of column id to number of NaN values in the column"),
+    _field(125, "lower_bounds", _counts(126, 127, BINARY), "Map of column id to lower bound"),
+    _field(128, "upper_bounds", _counts(129, 130, BINARY), "Map of column id to upper bound"),
+    _field(131, "key_metadata", BINARY, "Encryption key metadata blob"),
+    _field(132, "split_offsets", ListType(133, LONG, element_required=True), "Splittable offsets"),
+    _field(135, "equality_ids", ListType(136, INT, element_required=True), "Equality comparison field IDs"),
+    _field(140, "sort_order_id", INT, "Sort order ID"),
+    _field(142, "first_row_id", LONG, "The first row ID assigned to the first row in the data file"),
+    _field(
+        143, "referenced_data_file", STRING, "Location URI with FS scheme of the data file that all deletes refer to"
+    ),
+    _field(144, "content_offset", LONG, "The offset in the file where the content starts"),
+    _field(145, "content_size_in_bytes", LONG, "The length of referenced content stored in the file"),
+)
+"""The fields of a data file, `partition` without the fields of any spec."""
+
+FIELD_SUMMARY = StructType(
+    (
+        NestedField(509, "contains_null", BOOLEAN, required=True, doc="True if any file has a null partition value"),
+        NestedField(518, "contains_nan", BOOLEAN, doc="True if any file has a nan partition value"),
+        NestedField(510, "lower_bound", BINARY, doc="Partition lower bound for all files"),
+        NestedField(511, "upper_bound", BINARY, doc="Partition upper bound for all files"),
+    )
+)
+
+MANIFEST_FILE: tuple[NestedField, ...] = (
+    _field(500, "manifest_path", STRING, "Location URI with FS scheme"),
+    _field(501, "manifest_length", LONG, "Total file size in bytes"),
+    _field(502, "partition_spec_id", INT, "Spec ID used to write"),
+    _field(517, "content", INT, "Contents of the manifest: 0=data, 1=deletes"),
+    _field(515, "sequence_number", LONG, "Sequence number when the manifest was added"),
+    _field(516, "min_sequence_number", LONG, "Lowest sequence number in the manifest"),
+    _field(503, "added_snapshot_id", LONG, "Snapshot ID that added the manifest"),
+    _field(504, "added_files_count", INT, "Added entry count"),
+    _field(505, "existing_files_count", INT, "Existing entry count"),
+    _field(506, "deleted_files_count", INT, "Deleted entry count"),
+    _field(512, "added_rows_count", LONG, "Added rows count"),
+    _field(513, "existing_rows_count", LONG, "Existing rows count"),
+    _field(514, "deleted_rows_count", LONG, "Deleted rows count"),
+    _field(507, "partitions", ListType(508, FIELD_SUMMARY, element_required=True), "Summary for each partition"),
+    _field(519, "key_metadata", BINARY, "Encryption key metadata blob"),
+    _field(520, "first_row_id", LONG, "Starting row ID to assign to new rows in ADDED data files"),
+)
+"""The fields of a manifest list."""
+
+
+def _written(fields: tuple[NestedField, ...], rules: FieldRules, version: int) -> tuple[NestedField, ...]:
+    """Return the fields a version writes, each required or optional as it says."""
+    chosen = []
+    for part in fields:
+        requirement = requirement_of(rules, part.name, version)
+        if requirement != "omitted":
+            chosen.append(replace(part, required=requirement == "required"))
+    return tuple(chosen)
+
+
+def manifest_entry_type(partition_type: StructType, version: int) -> StructType:
+    """Return the struct of a manifest of a format version."""
+    data_file = StructType(
+        tuple(
+            replace(part, field_type=partition_type) if part.field_id == PARTITION_ID else part
+            for part in _written(DATA_FILE, DATA_FILE_FIELDS, version)
+        )
+    )
+    entry = _written(ENTRY_FIELDS, MANIFEST_ENTRY_FIELDS, version)
+    return StructType((*entry, NestedField(DATA_FILE_ID, "data_file", data_file, required=True)))
+
+
+def manifest_file_type(version: int) -> StructType:
+    """Return the struct of a manifest list of a format version."""
+    return StructType(_written(MANIFEST_FILE, MANIFEST_FILE_FIELDS, version))
+
+
+def _arrow(kind: Type) -> pa.DataType:
+    if isinstance(kind, MapType):
+        return pa.list_(pa.struct([("key", _arrow(kind.key_type)), ("value", _arrow(kind.value_type))]))
+    if isinstance(kind, ListType):
+        return pa.list_(_arrow(kind.element_type))
+    if isinstance(kind, StructType):
+        return pa.struct([(part.name, _arrow(part.field_type)) for part in kind.fields])
+    return arrow_type_of(kind)
+
+
+COLUMNS: Mapping[str, NestedField] = FrozenMap(
+    {part.name: part for part in (*ENTRY_FIELDS, *DATA_FILE) if part.name != "block_size_in_bytes"}
+)
+"""The columns of a manifest, in order."""
+
+PATHS: Mapping[str, tuple[int, ...]] = FrozenMap(
+    {
+        name: (part.field_id,) if part in ENTRY_FIELDS else (DATA_FILE_ID, part.field_id)
+        for name, part in COLUMNS.items()
+    }
+)
+"""The ids that lead to each column in a manifest's schema."""
+
+ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap({name: _arrow(part.field_type) for name, part in COLUMNS.items()})
+"""The Arrow type of each column; `partition` depends on the spec, see `partition_arrow_type`."""
+
+LIST_ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap({part.name: _arrow(part.field_type) for part in MANIFEST_FILE})
+"""The Arrow type of each column of a manifest list."""
+
+
+def partition_arrow_type(partition_type: StructType) -> pa.DataType:
+    """Return the Arrow type of the `partition` column of a spec's manifests."""
+    return pa.struct([(part.name, arrow_type_of(part.field_type)) for part in partition_type.fields])
+
+
+def manifest_arrow_schema(partition_type: StructType) -> pa.Schema:
+    """Return the schema of a manifest as columns."""
+    types: dict[str, Any] = {**ARROW_TYPES, "partition": partition_arrow_type(partition_type)}
+    return pa.schema([(name, types[name]) for name in COLUMNS])

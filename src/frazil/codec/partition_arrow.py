@@ -1,0 +1,227 @@
+"""Partition values as Arrow columns: from Avro's forms, to Avro's forms, and one by one. Specification: "Avro".
+
+A manifest's `partition` column is a struct of Arrow columns, one for each partition field, in Arrow's own
+type for the field's type (`arrow_type_of`). Avro stores less: dates and times are integers, decimals are
+big-endian bytes. Values as Python holds them are those of `spec/types.py`.
+
+Reading accepts what a reader must: a type that has been promoted since the manifest was written, and the
+result of `day`, which writers declare as a date or as an int.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.avro_schema import AvroType
+from frazil.codec.avro_types import decimal_bytes
+from frazil.errors import SchemaMismatchError
+from frazil.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    DecimalType,
+    FixedType,
+    Type,
+)
+
+_MICROS_PER_DAY = 86_400_000_000
+_ARROW_TYPES: dict[Type, pa.DataType] = {
+    BOOLEAN: pa.bool_(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIME: pa.time64("us"),
+    TIMESTAMP: pa.timestamp("us"),
+    TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NS: pa.timestamp("ns"),
+    TIMESTAMPTZ_NS: pa.timestamp("ns", "UTC"),
+    STRING: pa.string(),
+    BINARY: pa.binary(),
+    UUID: pa.binary(16),
+    UNKNOWN: pa.null(),
+}
+# How many of a timestamp's units one unit of an Avro logical type is.
+_UNITS_PER: dict[tuple[str | None, bool], int] = {
+    ("timestamp-millis", False): 1000,
+    ("timestamp-millis", True): 1_000_000,
+    ("timestamp-micros", True): 1000,
+}
+
+
+class FormRefusal(Exception):
+    """A column whose Avro form cannot hold values of the expected type; the reader names the field."""
+
+
+def arrow_type_of(kind: Type) -> pa.DataType:
+    """Return the Arrow type of partition values of a type."""
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, FixedType):
+        return pa.binary(kind.length)
+    found = _ARROW_TYPES.get(kind)
+    if found is None:
+        raise SchemaMismatchError(f"Cannot use {kind} as the type of partition values")
+    return found
+
+
+def from_avro_form(array: pa.Array, form: AvroType, kind: Type) -> pa.Array:
+    """Return an array as Avro stores it in Arrow's type for the values' type, or raise `FormRefusal`."""
+    target = arrow_type_of(kind)
+    if form.kind == "null" or kind == UNKNOWN:
+        return pa.nulls(len(array), target)
+    if form.kind in ("int", "long") and (pa.types.is_integer(target) or pa.types.is_temporal(target)):
+        return _from_integers(array, form, kind, target)
+    if form.kind in ("fixed", "bytes"):
+        return _from_bytes(array, form, kind, target)
+    if form.kind == "string" and kind == UUID:
+        return _from_uuid_text(array)
+    if array.type == target or (form.kind == "float" and kind == DOUBLE):
+        return array.cast(target)
+    raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
+
+
+def _from_integers(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType) -> pa.Array:
+    is_nanos = kind in (TIMESTAMP_NS, TIMESTAMPTZ_NS)
+    try:
+        if pa.types.is_timestamp(target):
+            factor = _UNITS_PER.get((form.logical, is_nanos), 1)
+            if form.kind == "int":
+                factor = _MICROS_PER_DAY * (1000 if is_nanos else 1)
+            array = array.cast(pa.int64())
+            return (pc.multiply_checked(array, factor) if factor != 1 else array).view(target)
+        if pa.types.is_integer(target):
+            return array.cast(target)
+        return array.cast(pa.int32() if target.bit_width == 32 else pa.int64()).view(target)
+    except pa.ArrowInvalid as error:
+        raise FormRefusal(f"a value does not fit {kind}") from error
+
+
+def _from_bytes(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType) -> pa.Array:
+    if isinstance(kind, DecimalType):
+        if form.logical == "decimal" and form.scale != kind.scale:
+            raise FormRefusal(f"it is stored with a scale of {form.scale}, which is not {kind}'s")
+        return _decimals_from_bytes(array, kind, target)
+    if kind not in (BINARY, UUID) and not isinstance(kind, FixedType):
+        raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        raise FormRefusal(f"a value does not have the length of {kind}") from None
+
+
+def _from_uuid_text(array: pa.Array) -> pa.Array:
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
+    except ValueError:
+        raise FormRefusal("a value is not a UUID") from None
+    return pa.array(values, pa.binary(16))
+
+
+def _decimals_from_bytes(array: pa.Array, kind: DecimalType, target: pa.DataType) -> pa.Array:
+    """Return big-endian two's complement numbers of 1 to 16 bytes as decimals."""
+    column = array.cast(pa.large_binary())
+    lengths = pc.fill_null(pc.binary_length(column), 1).to_numpy(zero_copy_only=False)
+    if len(column) and (lengths.min() < 1 or lengths.max() > 16):
+        raise FormRefusal(f"a value of {lengths.max()} bytes is no {kind}")
+    wide = np.zeros((len(column), 16), dtype=np.uint8)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)[:-1]
+    raw = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+    for width in np.unique(lengths[valid]).tolist():
+        rows = np.nonzero(valid & (lengths == width))[0]
+        part = raw[offsets[rows][:, None] + np.arange(width)]
+        wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0)
+        wide[rows[:, None], np.arange(width)] = part[:, ::-1]
+    made = pa.Array.from_buffers(
+        pa.decimal128(38, kind.scale), len(column), [pa.array(valid).buffers()[1], pa.py_buffer(wide.tobytes())]
+    )
+    try:
+        return made.cast(target)
+    except pa.ArrowInvalid:
+        raise FormRefusal(f"a value has more digits than {kind}") from None
+
+
+def to_avro_form(array: pa.Array, kind: Type) -> pa.Array:
+    """Return an array of Arrow's type for a type as Avro stores it."""
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    if isinstance(kind, DecimalType):
+        return _decimals_to_bytes(array, decimal_bytes(kind.precision))
+    return array
+
+
+def _decimals_to_bytes(array: pa.Array, width: int) -> pa.Array:
+    words: npt.NDArray[np.uint8] = np.frombuffer(array.buffers()[1], np.uint8)
+    words = words[array.offset * 16 : (array.offset + len(array)) * 16].reshape(-1, 16)
+    big_endian = np.ascontiguousarray(words[:, :width][:, ::-1])
+    validity = None if array.null_count == 0 else array.is_valid().buffers()[1]
+    return pa.Array.from_buffers(pa.binary(width), len(array), [validity, pa.py_buffer(big_endian.tobytes())])
+
+
+def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
+    """Return an array of partition values as the values of `spec/types.py`."""
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in values_of(chunk, kind)]
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    values: list[Any] = array.to_pylist()
+    if kind == UUID:
+        return [None if value is None else uuid.UUID(bytes=value) for value in values]
+    return values
+
+
+def array_of(values: Sequence[Any], kind: Type) -> pa.Array:
+    """Return values of a type, as `spec/types.py` holds them, as an Arrow array."""
+    target = arrow_type_of(kind)
+    convert: Callable[[Any], Any] | None = None
+    plain = target
+    if pa.types.is_temporal(target):
+        plain = pa.int32() if target.bit_width == 32 else pa.int64()
+    elif kind == UUID:
+        convert = _uuid_bytes
+    elif isinstance(kind, DecimalType):
+        convert = _exact(kind)
+    try:
+        if convert is not None:
+            values = [None if value is None else convert(value) for value in values]
+        return pa.array(values, plain).view(target) if plain != target else pa.array(values, target)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise SchemaMismatchError(f"Cannot use a partition value as {kind}: {str(error)[:120]}") from error
+
+
+def _uuid_bytes(value: uuid.UUID) -> bytes:
+    return value.bytes
+
+
+def _exact(kind: DecimalType) -> Callable[[Decimal], Decimal]:
+    unit = Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: Decimal) -> Decimal:
+        shown = value.quantize(unit) if value.adjusted() < 40 else value
+        if shown != value:
+            raise ValueError(f"{value} has more decimals than {kind}")
+        return shown
+
+    return convert

@@ -9,6 +9,7 @@ from frazil.errors import (
     CorruptTableError,
     EngineError,
     FieldNotFoundError,
+    FileAlreadyExistsError,
     FrazilError,
     InvalidDataFileError,
     InvalidManifestError,
@@ -16,6 +17,7 @@ from frazil.errors import (
     InvalidPropertyError,
     InvalidPuffinError,
     InvalidRequestError,
+    MissingFileError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     NotFoundError,
@@ -30,6 +32,7 @@ from frazil.errors import (
     UnsupportedError,
     ViewAlreadyExistsError,
     ViewNotFoundError,
+    WriteOutcomeUnknownError,
 )
 from frazil.spec.schema import Schema
 
@@ -42,6 +45,7 @@ __all__ = [
     "CorruptTableError",
     "EngineError",
     "FieldNotFoundError",
+    "FileAlreadyExistsError",
     "FrazilError",
     "InvalidDataFileError",
     "InvalidManifestError",
@@ -49,6 +53,7 @@ __all__ = [
     "InvalidPropertyError",
     "InvalidPuffinError",
     "InvalidRequestError",
+    "MissingFileError",
     "NamespaceAlreadyExistsError",
     "NamespaceNotFoundError",
     "NotFoundError",
@@ -64,4 +69,5 @@ __all__ = [
     "UnsupportedError",
     "ViewAlreadyExistsError",
     "ViewNotFoundError",
+    "WriteOutcomeUnknownError",
 ]

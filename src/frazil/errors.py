@@ -11,7 +11,8 @@ FrazilError
 ├─ AlreadyExistsError
 │   ├─ NamespaceAlreadyExistsError
 │   ├─ TableAlreadyExistsError
-│   └─ ViewAlreadyExistsError
+│   ├─ ViewAlreadyExistsError
+│   └─ FileAlreadyExistsError
 ├─ InvalidRequestError      (ValueError)  the caller asked for something that cannot be
 │   ├─ TextSyntaxError      text that does not parse: types, predicates, SQL
 │   ├─ SchemaMismatchError  data or values that do not fit a schema
@@ -28,6 +29,8 @@ FrazilError
 │   ├─ ConcurrentChangeError    rows this operation read have changed; not retryable
 │   └─ CommitStateUnknownError  the outcome is not known; never delete files
 ├─ StorageError             (OSError)
+│   ├─ MissingFileError         no such file; a NotFoundError too
+│   └─ WriteOutcomeUnknownError a file may or may not have been written; never delete files
 └─ EngineError              Spark failed; the cause is unwrapped
 
 Two class attributes answer the questions of callers: `retryable` (may the same request succeed if it
@@ -125,6 +128,10 @@ class ViewAlreadyExistsError(AlreadyExistsError):
     """The view exists."""
 
 
+class FileAlreadyExistsError(AlreadyExistsError):
+    """A file of that name exists, and was not made by this call."""
+
+
 class InvalidRequestError(FrazilError, ValueError):
     """The request cannot be carried out on any table, or not on this one."""
 
@@ -206,6 +213,16 @@ class StorageError(FrazilError, OSError):
 
     def __str__(self) -> str:
         return FrazilError.__str__(self)
+
+
+class MissingFileError(StorageError, NotFoundError):
+    """Storage has no such file."""
+
+
+class WriteOutcomeUnknownError(StorageError):
+    """A file may or may not have been written. Read it back to find out; until then it must stay."""
+
+    may_clean_up = False
 
 
 class EngineError(FrazilError):

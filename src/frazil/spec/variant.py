@@ -1,0 +1,247 @@
+"""Semi-structured values. Specification: "Semi-structured Types".
+
+The types are those of version 1 of the Parquet project's Variant encoding. A `VariantValue` keeps the type that
+is stored (an int8 stays an int8), so that a value that is read and written again has the same type. Its Python
+value is as `spec/types.py` says for the type of that name; an object holds a mapping of values by name, an array a
+tuple of values. `codec/variant.py` turns them into bytes and back.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.frozen_map import FrozenMap
+
+HEADING = "Semi-structured Types"
+
+MAX_VARIANT_DEPTH = 128
+"""How deep objects and arrays may be nested, so that comparing, printing and pickling a value cannot overflow."""
+
+MAX_SCALE = 38
+
+
+class VariantKind(StrEnum):
+    """The stored types, by the names that the format's own types have where there is one."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    DOUBLE = "double"
+    DECIMAL4 = "decimal4"
+    DECIMAL8 = "decimal8"
+    DECIMAL16 = "decimal16"
+    DATE = "date"
+    TIMESTAMPTZ = "timestamptz"
+    TIMESTAMP = "timestamp"
+    FLOAT = "float"
+    BINARY = "binary"
+    STRING = "string"
+    TIME = "time"
+    TIMESTAMPTZ_NS = "timestamptz_ns"
+    TIMESTAMP_NS = "timestamp_ns"
+    UUID = "uuid"
+    OBJECT = "object"
+    ARRAY = "array"
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether values have no parts."""
+        return self is not VariantKind.OBJECT and self is not VariantKind.ARRAY
+
+    @property
+    def equivalence_class(self) -> str:
+        """The name that types share whose equal values expressions must not tell apart."""
+        return _EQUIVALENCE_CLASSES.get(self, self.value)
+
+
+_EQUIVALENCE_CLASSES = {
+    VariantKind.INT8: "exact numeric",
+    VariantKind.INT16: "exact numeric",
+    VariantKind.INT32: "exact numeric",
+    VariantKind.INT64: "exact numeric",
+    VariantKind.DECIMAL4: "exact numeric",
+    VariantKind.DECIMAL8: "exact numeric",
+    VariantKind.DECIMAL16: "exact numeric",
+    VariantKind.TIMESTAMPTZ_NS: "timestamptz",
+    VariantKind.TIMESTAMP_NS: "timestamp",
+}
+
+INTEGER_BITS = {
+    VariantKind.INT8: 8,
+    VariantKind.INT16: 16,
+    VariantKind.INT32: 32,
+    VariantKind.INT64: 64,
+    VariantKind.DATE: 32,
+    VariantKind.TIME: 64,
+    VariantKind.TIMESTAMPTZ: 64,
+    VariantKind.TIMESTAMP: 64,
+    VariantKind.TIMESTAMPTZ_NS: 64,
+    VariantKind.TIMESTAMP_NS: 64,
+}
+"""The width of the types that are stored as integers."""
+
+DECIMAL_DIGITS = {VariantKind.DECIMAL4: 9, VariantKind.DECIMAL8: 18, VariantKind.DECIMAL16: 38}
+"""The most digits of each decimal type."""
+
+_PYTHON_TYPES: dict[VariantKind, type[Any]] = {
+    VariantKind.NULL: type(None),
+    VariantKind.BOOLEAN: bool,
+    VariantKind.FLOAT: float,
+    VariantKind.DOUBLE: float,
+    VariantKind.BINARY: bytes,
+    VariantKind.STRING: str,
+    VariantKind.UUID: uuid.UUID,
+    VariantKind.OBJECT: FrozenMap,
+    VariantKind.ARRAY: tuple,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VariantValue:
+    """A value with its stored type."""
+
+    kind: VariantKind
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind is VariantKind.OBJECT and isinstance(self.value, Mapping):
+            object.__setattr__(self, "value", FrozenMap(self.value))
+        elif self.kind is VariantKind.ARRAY and isinstance(self.value, list):
+            object.__setattr__(self, "value", tuple(self.value))
+        reason = _find_misfit(self.kind, self.value)
+        if reason is not None:
+            raise InvalidRequestError(f"Cannot make a variant {self.kind}: {reason}", heading=HEADING)
+
+    def to_python(self) -> Any:
+        """Return the value without its stored types: objects as dicts, arrays as lists."""
+        if self.kind is VariantKind.OBJECT:
+            return {name: part.to_python() for name, part in self.value.items()}
+        if self.kind is VariantKind.ARRAY:
+            return [part.to_python() for part in self.value]
+        return self.value
+
+
+def variant_of(value: Any) -> VariantValue:
+    """Return a Python value as a variant, numbers in the smallest type that holds them.
+
+    Dates, times and timestamps are integers in frazil and must be given as a `VariantValue` of their kind.
+    """
+    match value:
+        case VariantValue():
+            return value
+        case None:
+            return VARIANT_NULL
+        case bool():
+            return VariantValue(VariantKind.BOOLEAN, value)
+        case int():
+            return _variant_of_int(value)
+        case float():
+            return VariantValue(VariantKind.DOUBLE, value)
+        case Decimal():
+            return _variant_of_decimal(value)
+        case str():
+            return VariantValue(VariantKind.STRING, value)
+        case bytes():
+            return VariantValue(VariantKind.BINARY, value)
+        case uuid.UUID():
+            return VariantValue(VariantKind.UUID, value)
+        case Mapping():
+            return VariantValue(VariantKind.OBJECT, {name: variant_of(part) for name, part in value.items()})
+        case list() | tuple():
+            return VariantValue(VariantKind.ARRAY, tuple(variant_of(part) for part in value))
+        case _:
+            raise InvalidRequestError(
+                f"Cannot make a variant of a {type(value).__name__}: no variant type holds it", heading=HEADING
+            )
+
+
+def decimal_parts(value: Decimal) -> tuple[int, int]:
+    """Return a finite decimal's unscaled value and its scale, which is negative for whole multiples of ten."""
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits)) or "0")
+    return (-unscaled if sign else unscaled), -int(exponent)
+
+
+def _variant_of_int(value: int) -> VariantValue:
+    for kind in (VariantKind.INT8, VariantKind.INT16, VariantKind.INT32, VariantKind.INT64):
+        if _fits(value, INTEGER_BITS[kind]):
+            return VariantValue(kind, value)
+    if abs(value) < 10 ** DECIMAL_DIGITS[VariantKind.DECIMAL16]:
+        return VariantValue(VariantKind.DECIMAL16, Decimal(value))
+    raise InvalidRequestError("Cannot make a variant of an integer of more than 38 digits", heading=HEADING)
+
+
+def _variant_of_decimal(value: Decimal) -> VariantValue:
+    if value.is_finite():
+        _, digits, exponent = value.as_tuple()
+        if int(exponent) > 0 and len(digits) + int(exponent) <= DECIMAL_DIGITS[VariantKind.DECIMAL16]:
+            # A scale cannot be negative: 1E+3 is stored as 1000.
+            value = Decimal(int(value))
+        count = len(value.as_tuple().digits)
+        for kind, most in DECIMAL_DIGITS.items():
+            if count <= most:
+                return VariantValue(kind, value)
+    raise InvalidRequestError(
+        f"Cannot make a variant of the decimal {str(value)[:60]}: it has no finite form of at most 38 digits",
+        heading=HEADING,
+    )
+
+
+def _fits(value: int, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def _find_misfit(kind: VariantKind, value: Any) -> str | None:
+    """Return why a Python value is not one of a stored type, or None where it is."""
+    bits = INTEGER_BITS.get(kind)
+    if bits is not None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return f"{type(value).__name__} values are not integers"
+        return None if _fits(value, bits) else f"the value does not fit {bits} bits"
+    digits = DECIMAL_DIGITS.get(kind)
+    if digits is not None:
+        return _find_decimal_misfit(value, digits)
+    if not isinstance(value, _PYTHON_TYPES[kind]):
+        return f"{type(value).__name__} values are not {_PYTHON_TYPES[kind].__name__}"
+    if kind is VariantKind.FLOAT:
+        return _find_float_misfit(value)
+    if kind is VariantKind.OBJECT:
+        names_fit = all(isinstance(name, str) for name in value)
+        return _find_part_misfit(value.values()) if names_fit else "names must be strings"
+    if kind is VariantKind.ARRAY:
+        return _find_part_misfit(value)
+    return None
+
+
+def _find_decimal_misfit(value: Any, most: int) -> str | None:
+    if not isinstance(value, Decimal) or not value.is_finite():
+        return f"{str(value)[:60]} is not a finite decimal"
+    _, digits, exponent = value.as_tuple()
+    if not 0 <= -int(exponent) <= MAX_SCALE:
+        return f"the scale {-int(exponent)} is not from 0 to {MAX_SCALE}"
+    return None if len(digits) <= most else f"{len(digits)} digits are more than {most}"
+
+
+def _find_float_misfit(value: float) -> str | None:
+    try:
+        struct.pack("<f", value)
+    except OverflowError:
+        return f"{value!r} does not fit 32 bits"
+    return None
+
+
+def _find_part_misfit(parts: Any) -> str | None:
+    return None if all(isinstance(part, VariantValue) for part in parts) else "its parts must be variant values"
+
+
+VARIANT_NULL = VariantValue(VariantKind.NULL)

@@ -56,7 +56,7 @@ from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED, PartitionSp
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import INITIAL_SEQUENCE_NUMBER, with_main_branch
 from frazil.spec.sorting import UNSORTED, UNSORTED_ORDER_ID, SortOrder
-from frazil.spec.table_metadata import INITIAL_ROW_ID, NO_SNAPSHOTS, TableMetadata
+from frazil.spec.table_metadata import INITIAL_ROW_ID, NO_SNAPSHOTS, TableMetadata, without_trailing_slash
 from frazil.spec.versions import LATEST, MIN, TABLE_METADATA_FIELDS
 
 HEADING: Final = "Table Metadata Fields"
@@ -168,7 +168,7 @@ def _decode(parts: Mapping[str, msgspec.Raw], version: int) -> TableMetadata:
     return TableMetadata(
         format_version=version,
         table_uuid=root.string("table-uuid", None) if version == 1 else root.string("table-uuid"),
-        location=_without_trailing_slash(root.string("location")),
+        location=without_trailing_slash(root.string("location")),
         last_sequence_number=INITIAL_SEQUENCE_NUMBER if version == 1 else root.int64("last-sequence-number"),
         last_updated_ms=root.int64("last-updated-ms"),
         last_column_id=root.int32("last-column-id"),
@@ -263,12 +263,6 @@ def _decode_refs(root: JsonObject) -> dict[str, Any]:
 
 def _is_null(text: msgspec.Raw) -> bool:
     return memoryview(text)[:4].tobytes() == b"null"
-
-
-def _without_trailing_slash(location: str) -> str:
-    while location.endswith("/") and not location.endswith("://") and location != "/":
-        location = location[:-1]
-    return location
 
 
 _SNAKE_NAMES = re.compile(

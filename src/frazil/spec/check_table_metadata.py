@@ -45,7 +45,7 @@ def check_table_metadata(metadata: TableMetadata) -> None:
     _check_parents(metadata.snapshots)
     _check_refs(metadata)
     _check_logs(metadata)
-    _check_files_and_keys(metadata)
+    _check_keys(metadata)
 
 
 def check_same_table(known: TableMetadata, refreshed: TableMetadata) -> None:
@@ -249,21 +249,7 @@ def _check_times(what: str, times_ms: list[int], last_updated_ms: int) -> None:
         )
 
 
-def _check_files_and_keys(metadata: TableMetadata) -> None:
-    for file in metadata.statistics:
-        if file.file_size_in_bytes < 0 or not 0 <= file.file_footer_size_in_bytes <= file.file_size_in_bytes:
-            raise _fail(
-                f"statistics has a file of {file.file_size_in_bytes} bytes with a footer of "
-                f"{file.file_footer_size_in_bytes}: {file.statistics_path}",
-                heading="Table Statistics",
-            )
-    for partition_file in metadata.partition_statistics:
-        if partition_file.file_size_in_bytes < 0:
-            raise _fail(
-                f"partition_statistics has a file of {partition_file.file_size_in_bytes} bytes: "
-                f"{partition_file.statistics_path}",
-                heading="Partition Statistics",
-            )
+def _check_keys(metadata: TableMetadata) -> None:
     seen: set[str] = set()
     for key in metadata.encryption_keys:
         if key.key_id in seen:

@@ -221,6 +221,13 @@ class TableMetadata:
         return found
 
 
+def without_trailing_slash(location: str) -> str:
+    """Return a location without slashes at its end, so that paths below it join with one."""
+    while location.endswith("/") and not location.endswith("://"):
+        location = location[:-1]
+    return location
+
+
 def _listed(names: Any) -> str:
     shown = [str(name) for name in list(names)[:20]]
     return ", ".join(shown) + (", ..." if len(names) > 20 else "") if shown else "(none)"

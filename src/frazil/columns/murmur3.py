@@ -37,13 +37,21 @@ _TAIL_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], dtype=np.uint32)
 
 def hash_longs(values: Int64s) -> Int32s:
     """Return the hashes of 64-bit integers."""
-    hashes = np.empty(len(values), dtype=np.uint32)
-    for start in range(0, len(values), BLOCK):
-        words = values[start : start + BLOCK].astype("<i8").view("<u4").reshape(-1, 2)
-        block = np.zeros(len(words), dtype=np.uint32)
-        _add_word(block, words[:, 0].astype(np.uint32))
-        _add_word(block, words[:, 1].astype(np.uint32))
-        _finish(block, np.uint32(8))
+    return hash_fixed(np.ascontiguousarray(values, dtype="<i8").view(np.uint8), len(values), 8)
+
+
+def hash_fixed(data: UInt8s, rows: int, width: int) -> Int32s:
+    """Return the hashes of byte strings of one length that follow each other in a buffer."""
+    if width % 4 != 0 or width > LONG:
+        return hash_slices(data, np.arange(rows, dtype=np.int64) * width, np.full(rows, width, dtype=np.int64))
+    hashes = np.empty(rows, dtype=np.uint32)
+    words = data[: rows * width].view("<u4").reshape(rows, width // 4)
+    for start in range(0, rows, BLOCK):
+        columns = words[start : start + BLOCK]
+        block = np.zeros(len(columns), dtype=np.uint32)
+        for at in range(width // 4):
+            _add_word(block, columns[:, at].astype(np.uint32))
+        _finish(block, np.uint32(width))
         hashes[start : start + BLOCK] = block
     return hashes.view(np.int32)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.columns.murmur3 import BLOCK, Int32s, Int64s, hash_longs, hash_slices
+from frazil.columns.murmur3 import BLOCK, Int32s, Int64s, hash_fixed, hash_longs, hash_slices
 from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from frazil.spec.decimals import decimal_of
 from frazil.spec.iso8601 import MICROS_PER_DAY, NANOS_PER_DAY
@@ -151,9 +151,7 @@ def _hashes(array: Any, source_type: Type) -> Int32s:
         return _decimal_hashes(array)
     if isinstance(source_type, UuidType | FixedType):
         width = array.type.byte_width
-        data = _fixed_bytes(array, width)
-        starts = np.arange(len(array), dtype=np.int64) * width
-        return hash_slices(data, starts, np.full(len(array), width, dtype=np.int64))
+        return hash_fixed(_fixed_bytes(array, width), len(array), width)
     if isinstance(source_type, StringType | BinaryType):
         return hash_slices(*_slices(array))
     values = _integers(array)

@@ -447,7 +447,7 @@ def _format_floating(value: float, kind: Type) -> str:
 
 def shortest_float32(value: float) -> float:
     """Return the number with the fewest digits that rounds to the same 32-bit float."""
-    for digits in range(6, 9):
+    for digits in range(1, 10):  # nine digits tell any two 32-bit floats apart, few do for the smallest
         short = float(f"{value:.{digits}g}")
         try:
             if _FLOAT32.unpack(_FLOAT32.pack(short))[0] == value:

@@ -8,7 +8,7 @@ tuple of values. `codec/variant.py` turns them into bytes and back.
 
 from __future__ import annotations
 
-import struct
+import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +25,9 @@ MAX_VARIANT_DEPTH = 128
 """How deep objects and arrays may be nested, so that comparing, printing and pickling a value cannot overflow."""
 
 MAX_SCALE = 38
+
+_FLOAT_OVERFLOW = 2.0**128 - 2.0**103
+"""The smallest number that rounds to more than the largest 32-bit float."""
 
 
 class VariantKind(StrEnum):
@@ -182,17 +185,20 @@ def _variant_of_int(value: int) -> VariantValue:
 
 
 def _variant_of_decimal(value: Decimal) -> VariantValue:
+    most_digits = DECIMAL_DIGITS[VariantKind.DECIMAL16]
     if value.is_finite():
         _, digits, exponent = value.as_tuple()
-        if int(exponent) > 0 and len(digits) + int(exponent) <= DECIMAL_DIGITS[VariantKind.DECIMAL16]:
+        if int(exponent) > 0 and len(digits) + int(exponent) <= most_digits:
             # A scale cannot be negative: 1E+3 is stored as 1000.
             value = Decimal(int(value))
-        count = len(value.as_tuple().digits)
-        for kind, most in DECIMAL_DIGITS.items():
-            if count <= most:
-                return VariantValue(kind, value)
+        _, digits, exponent = value.as_tuple()
+        if 0 <= -int(exponent) <= MAX_SCALE:
+            for kind, most in DECIMAL_DIGITS.items():
+                if len(digits) <= most:
+                    return VariantValue(kind, value)
     raise InvalidRequestError(
-        f"Cannot make a variant of the decimal {str(value)[:60]}: it has no finite form of at most 38 digits",
+        f"Cannot make a variant of the decimal {str(value)[:60]}: it has no form of at most {most_digits} digits and "
+        f"a scale of at most {MAX_SCALE}",
         heading=HEADING,
     )
 
@@ -233,11 +239,8 @@ def _find_decimal_misfit(value: Any, most: int) -> str | None:
 
 
 def _find_float_misfit(value: float) -> str | None:
-    try:
-        struct.pack("<f", value)
-    except OverflowError:
-        return f"{value!r} does not fit 32 bits"
-    return None
+    overflows = math.isfinite(value) and abs(value) >= _FLOAT_OVERFLOW
+    return f"{value!r} does not fit 32 bits" if overflows else None
 
 
 def _find_part_misfit(parts: Any) -> str | None:

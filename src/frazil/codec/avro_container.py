@@ -12,8 +12,7 @@ the limits of time and memory that `AvroLimits` sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from frazil.codec.avro_codecs import AVRO_CODECS
@@ -222,22 +221,9 @@ def encode_header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def encode_container(
-    metadata: Mapping[str, bytes],
-    sync: bytes,
-    blocks: Iterable[tuple[int, bytes]],
-    compress: Callable[[bytes], bytes],
-    *,
-    threads: int = 1,
-) -> bytes:
-    """Return a container of blocks, each a row count and the rows' bytes."""
+def encode_container(metadata: Mapping[str, bytes], sync: bytes, blocks: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return a container of blocks, each a row count and the compressed bytes of its rows."""
     pieces = [encode_header(metadata, sync)]
-    numbered: Sequence[tuple[int, bytes]] = list(blocks)
-    if threads > 1 and len(numbered) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            contents = list(pool.map(compress, (rows for _, rows in numbered)))
-    else:
-        contents = [compress(rows) for _, rows in numbered]
-    for (count, _), content in zip(numbered, contents, strict=True):
+    for count, content in blocks:
         pieces += (encode_varint(count), encode_varint(len(content)), content, sync)
     return b"".join(pieces)

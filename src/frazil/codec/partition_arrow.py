@@ -165,10 +165,15 @@ def _decimals_from_bytes(array: pa.Array, kind: DecimalType, target: pa.DataType
 
 def to_avro_form(array: pa.Array, kind: Type) -> pa.Array:
     """Return an array of Arrow's type for a type as Avro stores it."""
-    if pa.types.is_temporal(array.type):
-        return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     if isinstance(kind, DecimalType):
         return _decimals_to_bytes(array, decimal_bytes(kind.precision))
+    return to_plain_integers(array)
+
+
+def to_plain_integers(array: pa.Array) -> pa.Array:
+    """Return dates and times as the integers they are stored as, other arrays as they are."""
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
 
 
@@ -184,9 +189,7 @@ def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
     """Return an array of partition values as the values of `spec/types.py`."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in values_of(chunk, kind)]
-    if pa.types.is_temporal(array.type):
-        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    values: list[Any] = array.to_pylist()
+    values: list[Any] = to_plain_integers(array).to_pylist()
     if kind == UUID:
         return [None if value is None else uuid.UUID(bytes=value) for value in values]
     return values

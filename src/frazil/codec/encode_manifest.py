@@ -1,0 +1,311 @@
+"""Entries to a manifest file. Specification: "Manifests", "Manifest Entry Fields", "Data File Fields".
+
+On the write path: a commit hands over entries, as columns or as values, and gets the bytes of a manifest and
+the line that a manifest list will hold for it. The schema, field ids, key-value metadata and defaults are
+those of the format version asked for; what a version does not have is left out, and what it cannot hold
+(delete files in v1, deletion vectors before v3) is refused.
+
+Entries that were added carry no file sequence number and, before they are committed, no data sequence
+number or first row id: readers inherit them, so that a manifest stays valid when a commit is retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.avro_container import AvroOrigin
+from frazil.codec.avro_encode import encode_avro
+from frazil.codec.avro_schema import flatten, parse_schema
+from frazil.codec.avro_types import encode_avro_schema
+from frazil.codec.json_text import encode_json
+from frazil.codec.manifest_fields import (
+    BLOCK_SIZE_IN_BYTES,
+    COLUMNS,
+    PARTITION_ID,
+    manifest_arrow_schema,
+    manifest_entry_type,
+)
+from frazil.codec.partition_arrow import array_of, to_avro_form
+from frazil.codec.partition_spec_json import encode_partition_fields
+from frazil.codec.partition_summary import summarize_partitions
+from frazil.codec.schema_json import encode_schema
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec.data_file import METRIC_MAPS, FileContent, FileFormat
+from frazil.spec.manifest import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.types import StructType
+from frazil.spec.versions import check_version
+
+HEADING = "Manifest Entry Fields"
+_ORIGIN = AvroOrigin("manifest", HEADING)
+_ENTRY_VALUES = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedManifest:
+    """The bytes of a manifest, and its line in a manifest list."""
+
+    data: bytes
+    manifest: ManifestFile
+
+
+def encode_manifest(
+    entries: pa.Table | Sequence[ManifestEntry],
+    *,
+    path: str,
+    spec: PartitionSpec,
+    schema: Schema,
+    format_version: int,
+    snapshot_id: int | None,
+    content: ManifestContent = ManifestContent.DATA,
+    other_schemas: Iterable[Schema] = (),
+    partition_type: StructType | None = None,
+    codec: str = "gzip",
+    level: int | None = None,
+    sync_marker: bytes | None = None,
+    threads: int = 1,
+) -> EncodedManifest:
+    """Encode entries as a manifest that will be written to `path`.
+
+    Entries are values, or columns named and typed as `codec/manifest_fields.py` says; columns that are
+    missing are null. `snapshot_id` is the commit's, None where it is to be inherited. `other_schemas` are
+    asked for the types of source columns the schema has dropped; `partition_type` overrides them all.
+    `codec` and `level` are the values of the properties `write.manifest.compression-codec` and `-level`.
+    """
+    check_version(format_version)
+    if partition_type is None:
+        partition_type = spec.partition_type(schema, other_schemas=other_schemas)
+    table = entries if isinstance(entries, pa.Table) else entries_to_table(entries, partition_type)
+    columns = _prepare(table, partition_type, format_version, content, snapshot_id)
+    avro_schema = encode_avro_schema(manifest_entry_type(partition_type, format_version), "manifest_entry")
+    leaves = flatten(parse_schema(encode_json(avro_schema), _ORIGIN), _ORIGIN)
+    arrays = _leaf_arrays([leaf.path for leaf in leaves], columns, partition_type)
+    metadata = {
+        "schema": encode_json(encode_schema(schema)).decode(),
+        "schema-id": str(schema.schema_id),
+        "partition-spec": encode_json(encode_partition_fields(spec)).decode(),
+        "partition-spec-id": str(spec.spec_id),
+        "format-version": str(format_version),
+    }
+    if format_version > 1:
+        metadata["content"] = content.label
+    data = encode_avro(
+        avro_schema,
+        metadata,
+        [leaf.avro_type for leaf in leaves],
+        arrays,
+        codec=codec,
+        level=level,
+        sync_marker=sync_marker,
+        threads=threads,
+    )
+    return EncodedManifest(data, _summarize(columns, path, len(data), spec, content, snapshot_id, partition_type))
+
+
+def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructType) -> pa.Table:
+    """Return entries as columns."""
+    schema = manifest_arrow_schema(partition_type)
+    columns: list[pa.Array] = []
+    for field in schema:
+        if field.name in _ENTRY_VALUES:
+            values = [getattr(entry, field.name) for entry in entries]
+        else:
+            values = [getattr(entry.data_file, field.name) for entry in entries]
+        if field.name == "partition":
+            columns.append(_partition_array(values, partition_type, field.type))
+            continue
+        if field.name in METRIC_MAPS:
+            values = [None if one is None else [{"key": k, "value": v} for k, v in one.items()] for one in values]
+        try:
+            columns.append(pa.array(values, field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaMismatchError(
+                f"Cannot write field {field.name!r} of a manifest: {str(error)[:120]}", heading=HEADING
+            ) from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _partition_array(values: list[tuple[Any, ...]], partition_type: StructType, target: pa.DataType) -> pa.Array:
+    width = len(partition_type.fields)
+    for one in values:
+        if len(one) != width:
+            raise SchemaMismatchError(
+                f"Cannot write a manifest: a file has {len(one)} partition values, its spec {width} fields",
+                heading=HEADING,
+            )
+    children = [array_of([one[at] for one in values], part.field_type) for at, part in enumerate(partition_type.fields)]
+    return pa.Array.from_buffers(target, len(values), [None], children=children)
+
+
+def _prepare(
+    table: pa.Table,
+    partition_type: StructType,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int | None,
+) -> dict[str, pa.Array]:
+    """Return the columns in full, one chunk each, with what a writer fills in, checked."""
+    columns = {name: _column(table, name, kind) for name, kind in _types(partition_type).items()}
+    columns["content"] = pc.fill_null(columns["content"], FileContent.DATA.value)
+    if format_version == 1 and snapshot_id is not None:
+        columns["snapshot_id"] = pc.fill_null(columns["snapshot_id"], snapshot_id)
+    is_added = pc.equal(columns["status"], EntryStatus.ADDED.value)
+    is_data = pc.equal(columns["content"], FileContent.DATA.value)
+    keeps_row_id = pc.and_(pc.invert(is_added), is_data)
+    columns["first_row_id"] = pc.if_else(keeps_row_id, columns["first_row_id"], pa.scalar(None, pa.int64()))
+    _check(columns, is_added, format_version, content, snapshot_id)
+    # The reference writes upper case, and some readers compare with that.
+    columns["file_format"] = pc.utf8_upper(columns["file_format"])
+    return columns
+
+
+def _types(partition_type: StructType) -> Mapping[str, pa.DataType]:
+    return {field.name: field.type for field in manifest_arrow_schema(partition_type)}
+
+
+def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in table.column_names:
+        if name == "partition":
+            if kind.num_fields:
+                raise SchemaMismatchError("Cannot write a manifest: the column 'partition' is missing", heading=HEADING)
+            return pa.Array.from_buffers(kind, table.num_rows, [None], children=[])
+        return pa.nulls(table.num_rows, kind)
+    column = table.column(name)
+    try:
+        if column.type != kind:
+            column = column.cast(kind)
+        array = column.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks)
+        return array
+    except pa.ArrowException as error:
+        raise SchemaMismatchError(
+            f"Cannot write column {name!r} of a manifest: {column.type} is not {kind}", heading=HEADING
+        ) from error
+
+
+def _check(
+    columns: Mapping[str, pa.Array],
+    is_added: pa.Array,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int | None,
+) -> None:
+    """Refuse entries that a version cannot hold, and new files that are not described in full."""
+
+    def refuse(mask: pa.Array, reason: str) -> None:
+        at = pc.index(pc.fill_null(mask, False), True).as_py()
+        if at >= 0:
+            file = columns["file_path"][at].as_py()
+            raise InvalidRequestError(f"Cannot write file {file!r} to a manifest: {reason}", heading=HEADING)
+
+    status, kinds, formats = columns["status"], columns["content"], columns["file_format"]
+    for name in ("status", "file_path", "file_format", "record_count", "file_size_in_bytes"):
+        refuse(pc.is_null(columns[name]), f"it has no {name}")
+    refuse(pc.or_(pc.less(status, 0), pc.greater(status, 2)), "its status is not one of 0, 1 and 2")
+    refuse(pc.invert(pc.is_in(pc.utf8_lower(formats), pa.array(list(FileFormat)))), "its format is not known")
+    if content is ManifestContent.DATA:
+        refuse(pc.not_equal(kinds, FileContent.DATA.value), "a data manifest holds data files only")
+    elif format_version == 1:
+        raise InvalidRequestError(
+            "Cannot write a delete manifest: tables of format version 1 have none", heading=HEADING
+        )
+    else:
+        refuse(
+            pc.or_(pc.less(kinds, FileContent.POSITION_DELETES.value), pc.greater(kinds, 2)),
+            "a delete manifest holds delete files only",
+        )
+    is_vector = pc.equal(pc.utf8_lower(formats), FileFormat.PUFFIN.value)
+    if format_version < 3:
+        refuse(is_vector, f"tables of format version {format_version} have no deletion vectors")
+    for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
+        refuse(pc.and_(is_vector, pc.is_null(columns[name])), f"a deletion vector needs {name}")
+    for name in ("record_count", "file_size_in_bytes"):
+        refuse(pc.and_(is_added, pc.less(columns[name], 0)), f"its {name} is negative")
+    is_equality = pc.equal(kinds, FileContent.EQUALITY_DELETES.value)
+    refuse(pc.and_(is_equality, pc.is_null(columns["equality_ids"])), "equality deletes need equality_ids")
+    if format_version == 1:
+        refuse(pc.is_null(columns["snapshot_id"]), "it has no snapshot_id")
+    else:
+        _check_inheritance(columns, is_added, snapshot_id, refuse)
+
+
+def _check_inheritance(
+    columns: Mapping[str, pa.Array], is_added: pa.Array, snapshot_id: int | None, refuse: Any
+) -> None:
+    """Refuse entries that would inherit a sequence number that is not theirs."""
+    unassigned = pc.is_null(columns["sequence_number"])
+    refuse(pc.and_(unassigned, pc.invert(is_added)), "only an added file may be without a sequence number")
+    ids = columns["snapshot_id"]
+    is_foreign = pc.is_valid(ids) if snapshot_id is None else pc.not_equal(ids, snapshot_id)
+    refuse(pc.and_(unassigned, is_foreign), "it has no sequence number, and another snapshot added it")
+
+
+def _leaf_arrays(
+    paths: list[tuple[int | None, ...]], columns: Mapping[str, pa.Array], partition_type: StructType
+) -> list[pa.Array]:
+    """Return the array of each leaf of the schema, in the form Avro stores."""
+    by_id = {part.field_id: name for name, part in COLUMNS.items()}
+    partition = columns["partition"]
+    positions = {part.field_id: at for at, part in enumerate(partition_type.fields)}
+    rows = len(columns["status"])
+    arrays: list[pa.Array] = []
+    for path in paths:
+        field_id = path[-1]
+        if len(path) == 3 and path[1] == PARTITION_ID and field_id is not None:
+            at = positions[field_id]
+            arrays.append(to_avro_form(partition.field(at), partition_type.fields[at].field_type))
+        elif field_id == PARTITION_ID:
+            arrays.append(pa.nulls(rows))
+        elif field_id in by_id:
+            arrays.append(columns[by_id[field_id]])
+        else:
+            arrays.append(pa.array(np.full(rows, BLOCK_SIZE_IN_BYTES)))
+    return arrays
+
+
+def _summarize(
+    columns: Mapping[str, pa.Array],
+    path: str,
+    length: int,
+    spec: PartitionSpec,
+    content: ManifestContent,
+    snapshot_id: int | None,
+    partition_type: StructType,
+) -> ManifestFile:
+    status = columns["status"].to_numpy()
+    rows = np.maximum(columns["record_count"].to_numpy(), 0)
+    is_live = status != EntryStatus.DELETED.value
+    live_numbers = columns["sequence_number"].filter(pa.array(is_live))
+    lowest = pc.min(live_numbers).as_py()
+    files: dict[EntryStatus, int] = {one: int(np.count_nonzero(status == one.value)) for one in EntryStatus}
+    row_counts: dict[EntryStatus, int] = {one: int(rows[status == one.value].sum()) for one in EntryStatus}
+    return ManifestFile(
+        path,
+        length,
+        spec.spec_id,
+        snapshot_id,
+        content,
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER,
+        min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if lowest is None else lowest,
+        added_files_count=files[EntryStatus.ADDED],
+        existing_files_count=files[EntryStatus.EXISTING],
+        deleted_files_count=files[EntryStatus.DELETED],
+        added_rows_count=row_counts[EntryStatus.ADDED],
+        existing_rows_count=row_counts[EntryStatus.EXISTING],
+        deleted_rows_count=row_counts[EntryStatus.DELETED],
+        partitions=summarize_partitions(columns["partition"], partition_type),
+    )

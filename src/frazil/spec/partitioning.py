@@ -291,9 +291,11 @@ def unified_partition_type(
     """Return the union of all specs' fields, sorted by field id ("Partition Statistics File").
 
     Each field has the name of the newest spec that has it, and the type of its transform where a newer
-    spec has it as void. Fields of unknown transforms are left out: the type of their values is not known.
+    spec has it as void. An older field whose name a newer one has taken becomes `name_<field id>`. Fields of
+    unknown transforms are left out: the type of their values is not known.
     """
     names: dict[int, str] = {}
+    taken: set[str] = set()
     chosen: dict[int, PartitionField] = {}
     others = tuple(other_schemas)
     for spec in sorted(specs, key=lambda one: one.spec_id, reverse=True):
@@ -302,7 +304,11 @@ def unified_partition_type(
                 continue
             known = chosen.get(one.field_id)
             if known is None:
-                names[one.field_id] = one.name
+                name = one.name
+                while name in taken:
+                    name = f"{name}_{one.field_id}"
+                taken.add(name)
+                names[one.field_id] = name
                 chosen[one.field_id] = one
                 continue
             is_same = known.transform == one.transform or known.transform.is_void or one.transform.is_void

@@ -109,6 +109,11 @@ class SortOrder:
         """Whether there are sort fields."""
         return bool(self.fields)
 
+    @property
+    def order_preserving_source_ids(self) -> tuple[int, ...]:
+        """The columns whose own values the order follows; their file bounds are worth keeping."""
+        return tuple(one.source_id for one in self.fields if one.transform.preserves_order)
+
     def satisfies(self, other: SortOrder, schema: Schema | None = None) -> bool:
         """Return whether rows in this order are in the other order too.
 

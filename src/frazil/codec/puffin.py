@@ -85,7 +85,8 @@ def read_puffin_footer(
     largest = file_size - len(MAGIC)
     if footer_size is not None and not _SMALLEST_FOOTER <= footer_size <= largest:
         raise _corrupt(f"a footer of {footer_size} bytes does not fit a file of {file_size}", "Footer structure")
-    tail_length = min(file_size, _FIRST_READ_BYTES if footer_size is None else min(footer_size, max_footer_bytes))
+    wanted = _FIRST_READ_BYTES if footer_size is None else min(footer_size, max_footer_bytes)
+    tail_length = min(file_size, max(wanted, _TAIL.size))
     tail = _read(read_range, file_size - tail_length, tail_length)
     payload_size, flags = _decode_tail(tail)
     actual_size = _SMALLEST_FOOTER + payload_size
@@ -106,6 +107,13 @@ def read_puffin_footer(
     footer = tail[len(tail) - actual_size :]
     if footer[: len(MAGIC)] != MAGIC:
         raise _corrupt(f"the footer starts with {footer[:4].hex()} where the magic belongs", "Footer structure")
+    # Only now is it certain that the flags are flags, and not a part of a file that was cut off.
+    if flags & ~_FOOTER_PAYLOAD_COMPRESSED:
+        raise UnsupportedError(
+            f"Cannot read the Puffin file: the footer flags {flags:#010x} are not known",
+            hint="A newer version of the format may have written the file.",
+            heading="Footer structure",
+        )
     payload = footer[len(MAGIC) : len(MAGIC) + payload_size]
     if flags & _FOOTER_PAYLOAD_COMPRESSED:
         payload = decode_lz4_frame(payload, max_bytes=max_footer_bytes)
@@ -260,12 +268,6 @@ def _decode_tail(tail: bytes) -> tuple[int, int]:
     payload_size, flags, magic = _TAIL.unpack_from(tail, len(tail) - _TAIL.size)
     if magic != MAGIC:
         raise _corrupt(f"it ends with {magic.hex()} where the magic belongs", "Footer structure")
-    if flags & ~_FOOTER_PAYLOAD_COMPRESSED:
-        raise UnsupportedError(
-            f"Cannot read the Puffin file: the footer flags {flags:#010x} are not known",
-            hint="A newer version of the format may have written the file.",
-            heading="Footer structure",
-        )
     return payload_size, flags
 
 

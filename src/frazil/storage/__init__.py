@@ -1,0 +1,1 @@
+"""Bytes at rest: reading, creating, listing and deleting files, wherever they are kept."""

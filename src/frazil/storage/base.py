@@ -1,0 +1,112 @@
+"""What a storage promises: whole files, read and written by location. Everything that touches files goes through it.
+
+A file is created once and never changed. The promises every storage keeps, and
+`tests/contract/test_storage_contract.py` checks:
+
+- A name never shows part of a file: readers find all of it or nothing.
+- When a write returns, the file survives a crash of this process and of the machine.
+- `create_exclusive` succeeds for one caller at most, whoever races for the name. This is what commits rest on.
+- A write that fails with `WriteOutcomeUnknownError` may have happened; with any other error it has not.
+- Locations are taken literally: `%20` is three characters. `storage/locations.py` compares them.
+
+Storages are safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from frazil.errors import InvalidRequestError, StorageError
+
+MAX_READ_BYTES = 1 << 31
+"""The most that `read` returns unless the caller says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a listing shows it. The time is the storage's, in milliseconds from 1970."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+class Storage(ABC):
+    """A place where files are kept."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Return a whole file; refuse one that is larger than `max_bytes`."""
+
+    @abstractmethod
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset`; a file that ends before is an error."""
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file; an error where that cannot be told."""
+
+    @abstractmethod
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file under a name that no other writer uses; refuse a name that is seen to be taken."""
+
+    @abstractmethod
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+
+    @abstractmethod
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+
+    @abstractmethod
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files below a folder at any depth, in no promised order; of a folder that is not there, none.
+
+        Paths start with the folder as it was given. Files that come or go meanwhile may be missed or shown.
+        """
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
+
+    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+        """Delete files, all that can be; return why the others could not, by path."""
+        failed: dict[str, StorageError] = {}
+        for path in paths:
+            try:
+                self.delete(path)
+            except StorageError as error:
+                failed[path] = error
+        return failed
+
+    def resolve_folder(self, folder: str) -> str:
+        """Return where a folder really is, its links followed; the same folder where there are no links."""
+        return folder
+
+
+def check_range(path: str, offset: int, length: int) -> None:
+    """Refuse a range that no file can have."""
+    if offset < 0 or length < 0:
+        raise InvalidRequestError(f"Cannot read {length} bytes from {offset} of {path}: neither number may be negative")
+
+
+def too_large(path: str, size: int, max_bytes: int) -> StorageError:
+    """Return the error for a file that is larger than its reader allows."""
+    return StorageError(f"Cannot read {path}: its {size} bytes are more than the {max_bytes} allowed", path=path)
+
+
+def too_short(path: str, size: int, offset: int, length: int) -> StorageError:
+    """Return the error for a file that ends before the range that was asked for."""
+    return StorageError(
+        f"Cannot read {length} bytes from {offset} of {path}: the file has {size} bytes",
+        hint="The file was cut short, or what names it is wrong about its size.",
+        path=path,
+    )

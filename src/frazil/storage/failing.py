@@ -1,0 +1,165 @@
+"""A storage that fails on purpose: the n-th call meets a fault, and every call is logged.
+
+It wraps another storage. A test counts the calls of an operation once, then runs the operation again with each
+kind of fault at each call, and looks at what is left. Nothing here is random: one plan gives one run.
+
+A crash is raised as `SimulatedCrash`, which no `except Exception` catches, and the storage is dead from then on,
+so that code meant to clean up after an error cannot act, as it could not in a process that has died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from frazil.errors import FrazilError, InvalidRequestError, StorageError, WriteOutcomeUnknownError
+from frazil.storage.base import MAX_READ_BYTES, Storage, StoredFile
+
+T = TypeVar("T")
+
+READS = frozenset({"read", "read_range", "size", "exists", "list"})
+WRITES = frozenset({"create", "create_exclusive", "replace", "delete"})
+
+
+class FaultKind(Enum):
+    """What happens at a call."""
+
+    CRASH_BEFORE = "the process dies before the call"
+    CRASH_AFTER = "the process dies after the call"
+    TORN = "the process dies while bytes are written"
+    IO_ERROR = "the call fails, and nothing is done"
+    NO_SPACE = "the disk is full, and nothing is done"
+    APPLIED_BUT_ERROR = "the call is carried out, and its answer is lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault at the n-th call, from 1; where verbs are given, only calls of those are counted."""
+
+    call: int
+    kind: FaultKind
+    verbs: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.call < 1:
+            raise InvalidRequestError(f"Cannot plan a fault at call {self.call}: calls are counted from 1")
+        unknown = (self.verbs or frozenset()) - READS - WRITES
+        if unknown:
+            raise InvalidRequestError(f"Cannot plan a fault at {min(unknown)!r}: storages have no such verb")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as it was made, with the fault it met."""
+
+    number: int
+    verb: str
+    path: str
+    fault: FaultKind | None = None
+
+
+class SimulatedCrash(BaseException):
+    """The process is dead; not an Exception, so that nothing handles it by accident."""
+
+
+class FailingStorage(Storage):
+    """Another storage, with faults.
+
+    A torn `create` leaves part of the file under its name, as a store without atomic writes would. A torn
+    `create_exclusive` or `replace`, which are atomic everywhere, leaves part of it under a temporary name.
+    """
+
+    __slots__ = ("_counts", "_lock", "calls", "faults", "has_crashed", "inner")
+
+    def __init__(self, inner: Storage, *faults: Fault) -> None:
+        self.inner = inner
+        self.faults = faults
+        self.calls: list[Call] = []
+        self.has_crashed = False
+        self._counts = [0] * len(faults)
+        self._lock = threading.Lock()
+
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Return a whole file, or fail as planned."""
+        return self._run("read", path, lambda: self.inner.read(path, max_bytes=max_bytes))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return part of a file, or fail as planned."""
+        return self._run("read_range", path, lambda: self.inner.read_range(path, offset, length))
+
+    def size(self, path: str) -> int:
+        """Return a file's size, or fail as planned."""
+        return self._run("size", path, lambda: self.inner.size(path))
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file, or fail as planned."""
+        return self._run("exists", path, lambda: self.inner.exists(path))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file, or fail as planned."""
+        self._run("create", path, lambda: self.inner.create(path, data), data)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Write a new file under a name of its own, or fail as planned."""
+        self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data), data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over another, or fail as planned."""
+        self._run("replace", path, lambda: self.inner.replace(path, data), data)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files below a folder, or fail as planned, at once."""
+        return iter(self._run("list", folder, lambda: tuple(self.inner.list(folder))))
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or fail as planned."""
+        self._run("delete", path, lambda: self.inner.delete(path))
+
+    def resolve_folder(self, folder: str) -> str:
+        """Return where a folder really is; never fails, and is not logged."""
+        return self.inner.resolve_folder(folder)
+
+    def _run(self, verb: str, path: str, act: Callable[[], T], data: bytes | None = None) -> T:
+        kind = self._next(verb, path)
+        if kind is None:
+            return act()
+        if kind is FaultKind.TORN and data is not None:
+            self._tear(verb, path, data)
+        if kind in (FaultKind.CRASH_BEFORE, FaultKind.TORN):
+            raise self._crash(kind, verb, path)
+        if kind is FaultKind.CRASH_AFTER:
+            with contextlib.suppress(FrazilError):
+                act()
+            raise self._crash(kind, verb, path)
+        if kind is FaultKind.APPLIED_BUT_ERROR and verb in WRITES:
+            # Whatever the answer was, a refusal included, nobody hears it.
+            with contextlib.suppress(FrazilError):
+                act()
+            raise WriteOutcomeUnknownError(f"Cannot tell whether {verb} of {path} happened: {kind.value}", path=path)
+        raise StorageError(f"Cannot {verb} {path}: {kind.value}", path=path)
+
+    def _next(self, verb: str, path: str) -> FaultKind | None:
+        with self._lock:
+            if self.has_crashed:
+                raise SimulatedCrash(f"{verb} {path} after the crash")
+            kind: FaultKind | None = None
+            for at, fault in enumerate(self.faults):
+                if fault.verbs is None or verb in fault.verbs:
+                    self._counts[at] += 1
+                    if self._counts[at] == fault.call:
+                        kind = fault.kind
+            self.calls.append(Call(len(self.calls) + 1, verb, path, kind))
+            return kind
+
+    def _tear(self, verb: str, path: str, data: bytes) -> None:
+        name = path if verb == "create" else f"{path}.torn.tmp"
+        self.inner.create(name, data[: len(data) // 2])
+
+    def _crash(self, kind: FaultKind, verb: str, path: str) -> SimulatedCrash:
+        with self._lock:
+            self.has_crashed = True
+        return SimulatedCrash(f"{verb} {path}: {kind.value}")

@@ -1,0 +1,379 @@
+"""Files of this machine, by `file:` URI or absolute path. Specification: "File System Operations".
+
+How a file is written:
+
+1. Its bytes go to a temporary name in the same folder, and are synced.
+2. Folders that had to be made are synced into their parents, so that the way to the file lasts too.
+3. `link` gives the file its name. The kernel refuses a name that is taken, so of several writers one wins.
+   (`rename` would replace silently, and asking first leaves a gap: that is how commits are lost.)
+4. The folder is synced, and the temporary name goes. Only then does the call return.
+
+A crash leaves at worst a temporary file, `.<name>.<id>.tmp`, which nothing refers to. Until step 3 nothing has
+happened; if step 3 or 4 fails, the file may be there, and the error says so. On a file system that has no hard
+links (FAT, some network and container mounts) writing is refused rather than made unsafe.
+
+A location is taken literally, as the reference does: `file:/a%20b` is the file named `a%20b`. `file:/x`,
+`file:///x`, `file://localhost/x` and `/x` are the same file. A path without a leading slash is read against the
+working folder and never written. Only regular files are read: a device or a pipe could feed a reader forever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from frazil.errors import (
+    FileAlreadyExistsError,
+    FrazilError,
+    InvalidRequestError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+    WriteOutcomeUnknownError,
+)
+from frazil.storage.base import MAX_READ_BYTES, Storage, StoredFile, check_range, too_large, too_short
+from frazil.storage.locations import scheme_of
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_REFUSED = (
+    errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EISDIR, errno.ENOTDIR, errno.ENOENT,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV, errno.ENOTEMPTY,
+)  # fmt: skip
+"""Answers that say that nothing was done; after any other, a name may have been given."""
+_NO_SYNC = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, *_ABSENT)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class LocalStorage(Storage):
+    """The file system. `durable=False` skips every sync: faster, and a power loss may undo what was written."""
+
+    __slots__ = ("_durable", "_new_id", "_synced")
+
+    def __init__(self, *, durable: bool = True, new_id: Callable[[], str] = _new_id) -> None:
+        self._durable = durable
+        self._new_id = new_id
+        # Folders whose way from the root is known to be on disk, with what they were then: a folder that was
+        # removed and made anew has to be synced again.
+        self._synced: dict[str, tuple[int, int]] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self._durable, self._new_id)
+
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        with _errors("read", path), _opened(path) as (descriptor, size):
+            if size > max_bytes:
+                raise too_large(path, size, max_bytes)
+            data = _read_at(descriptor, 0, max_bytes + 1)
+        if len(data) > max_bytes:
+            raise too_large(path, len(data), max_bytes)
+        return data
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        check_range(path, offset, length)
+        with _errors("read", path), _opened(path) as (descriptor, size):
+            if offset + length > size:
+                raise too_short(path, size, offset, length)
+            data = _read_at(descriptor, offset, length)
+        if len(data) < length:
+            raise too_short(path, offset + len(data), offset, length)
+        return data
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes."""
+        with _errors("read", path):
+            found = Path(local_path(path)).stat()
+        _check_regular(path, found)
+        return found.st_size
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file; an error where that cannot be told, as without permission to look."""
+        try:
+            with _errors("look for", path):
+                return stat.S_ISREG(Path(local_path(path)).stat().st_mode)
+        except MissingFileError:
+            return False
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file; refuse a name that is taken."""
+        self.create_exclusive(path, data)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        target = _writable_path(path)
+        with self._temporary(path, target, data) as temporary:
+            try:
+                os.link(temporary, target)
+            except OSError as error:
+                # A network file system may lose the answer and find its own link on the second try.
+                if not _same_file(temporary, target):
+                    raise _link_error(path, error) from error
+            self._sync_published(path, target)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+        target = _writable_path(path)
+        with self._temporary(path, target, data) as temporary:
+            try:
+                Path(temporary).replace(target)
+            except OSError as error:
+                raise _publish_error(path, error) from error
+            self._sync_published(path, target)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files below a folder at any depth, in no promised order; links to folders are not followed."""
+        root = local_path(folder).rstrip("/")
+        shown = folder.rstrip("/")
+        stack = [""]
+        while stack:
+            below = stack.pop()
+            for name, found in _entries(folder, f"{root}{below}/"):
+                if stat.S_ISDIR(found.st_mode):
+                    stack.append(f"{below}/{name}")
+                elif stat.S_ISREG(found.st_mode):
+                    modified_ms = found.st_mtime_ns // 1_000_000
+                    yield StoredFile(f"{shown}{below}/{name}", found.st_size, modified_ms)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a link to one; one that is not there is no error. Folders are refused."""
+        target = _writable_path(path)
+        with contextlib.suppress(MissingFileError), _errors("delete", path):
+            Path(target).unlink()
+
+    def resolve_folder(self, folder: str) -> str:
+        """Return where a folder really is, its links followed, as a `file:` URI."""
+        with _errors("look for", folder):
+            return f"file://{os.path.realpath(local_path(folder))}"
+
+    @contextlib.contextmanager
+    def _temporary(self, path: str, target: str, data: bytes) -> Iterator[str]:
+        """Write the bytes under a temporary name beside the target, synced; remove the name at the end."""
+        folder, _, name = target.rpartition("/")
+        folder = folder or "/"
+        # A name may have 255 bytes, and the temporary one must not be the one that is too long.
+        temporary = str(Path(folder, f".{name[:50]}.{self._new_id()}.tmp"))
+        try:
+            with _errors("write", path):
+                self._make_folders(folder)
+                _write_file(temporary, data, durable=self._durable)
+            yield temporary
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                Path(temporary).unlink()
+
+    def _make_folders(self, folder: str) -> None:
+        missing: list[str] = []
+        while not Path(folder).is_dir():
+            missing.append(folder)
+            folder = str(Path(folder).parent)
+        for one in reversed(missing):
+            Path(one).mkdir(exist_ok=True)
+            folder = one
+        if self._durable:
+            self._sync_way_to(folder)
+
+    def _sync_way_to(self, folder: str) -> None:
+        """Sync every folder above this one up to the root of its file system.
+
+        Those that were there already too: another process may have made one a moment ago and not synced it yet.
+        A folder that may not be read was not made by the likes of us.
+        """
+        current = folder
+        passed: dict[str, tuple[int, int]] = {}
+        while True:
+            found = Path(current).stat()
+            mark = (found.st_dev, found.st_ino)
+            if self._synced.get(current) == mark:
+                break
+            passed[current] = mark
+            above = str(Path(current).parent)
+            if above == current or Path(above).stat().st_dev != found.st_dev:
+                break
+            try:
+                _sync_folder(above)
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    raise
+                break
+            current = above
+        self._synced.update(passed)
+
+    def _sync_published(self, path: str, target: str) -> None:
+        if not self._durable:
+            return
+        try:
+            _sync_folder(str(Path(target).parent))
+        except OSError as error:
+            raise _outcome_unknown(path, error) from error
+
+
+def local_path(location: str) -> str:
+    """Return the path of a `file:` URI or of a path; the text is taken literally, without decoding."""
+    if "\0" in location:
+        raise InvalidRequestError(f"Cannot use the location {location!r}: it holds a NUL character")
+    scheme = scheme_of(location)
+    if scheme is None:
+        if location == "":
+            raise InvalidRequestError("Cannot use the location '': it is empty")
+        return location if location.startswith("/") else str(Path(location).absolute())
+    if scheme != "file":
+        raise InvalidRequestError(
+            f"Cannot use the location {location!r}: this storage has files of this machine only, not of {scheme}:"
+        )
+    rest = location[len("file:") :]
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        if authority.lower() not in ("", "localhost"):
+            raise InvalidRequestError(f"Cannot use the location {location!r}: it names the host {authority!r}")
+        rest = slash + path
+    if not rest.startswith("/"):
+        raise InvalidRequestError(f"Cannot use the location {location!r}: a file: URI holds an absolute path")
+    return rest
+
+
+def _rebuild(durable: bool, new_id: Callable[[], str]) -> LocalStorage:
+    return LocalStorage(durable=durable, new_id=new_id)
+
+
+def _writable_path(location: str) -> str:
+    """Return the path of a file to write or delete: absolute, and with a name at its end."""
+    if scheme_of(location) is None and not location.startswith("/"):
+        raise InvalidRequestError(
+            f"Cannot write or delete {location!r}: the path is relative",
+            hint="Use an absolute path or a file: URI.",
+        )
+    path = local_path(location)
+    if path.rpartition("/")[2] in ("", ".", ".."):
+        raise InvalidRequestError(f"Cannot write or delete {location!r}: it names a folder")
+    return path
+
+
+@contextlib.contextmanager
+def _errors(verb: str, path: str) -> Iterator[None]:
+    """Turn what the system raises into this package's errors."""
+    try:
+        yield
+    except FrazilError:
+        raise
+    except OSError as error:
+        if error.errno in _ABSENT:
+            raise MissingFileError(f"Cannot {verb} {path}: there is no such file", path=path) from error
+        raise StorageError(f"Cannot {verb} {path}: {error.strerror or error}", path=path) from error
+    except ValueError as error:
+        # Characters that the file system's encoding cannot express.
+        raise InvalidRequestError(f"Cannot {verb} {path!r}: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[tuple[int, int]]:
+    """Open a regular file; yield its descriptor and its size."""
+    # Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
+    descriptor = os.open(local_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        found = os.fstat(descriptor)
+        _check_regular(path, found)
+        yield descriptor, found.st_size
+    finally:
+        os.close(descriptor)
+
+
+def _check_regular(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise StorageError(f"Cannot read {path}: it is {kind}", path=path)
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+    pieces: list[bytes] = []
+    while length > 0:
+        piece = os.pread(descriptor, min(length, 1 << 30), offset)
+        if piece == b"":
+            break
+        pieces.append(piece)
+        offset += len(piece)
+        length -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _write_file(path: str, data: bytes, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(data)
+        while len(view) > 0:
+            view = view[os.write(descriptor, view) :]
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
+
+
+def _link_error(path: str, error: OSError) -> FrazilError:
+    if error.errno == errno.EEXIST:
+        return FileAlreadyExistsError(f"Cannot create {path}: it exists", path=path)
+    if error.errno in _NO_LINKS:
+        return UnsupportedError(
+            f"Cannot create {path}: its file system has no hard links ({error.strerror}), "
+            "and without them two writers could both win",
+            hint="Keep the warehouse on another file system, or use a SQL catalog with an object store.",
+            path=path,
+        )
+    return _publish_error(path, error)
+
+
+def _publish_error(path: str, error: OSError) -> StorageError:
+    if error.errno in _REFUSED:
+        return StorageError(f"Cannot write {path}: {error.strerror}", path=path)
+    return _outcome_unknown(path, error)
+
+
+def _outcome_unknown(path: str, error: OSError) -> WriteOutcomeUnknownError:
+    return WriteOutcomeUnknownError(
+        f"Cannot tell whether {path} was written: {error.strerror or error}",
+        hint="Read the file back to find out; do not delete what was written for it.",
+        path=path,
+    )
+
+
+def _entries(folder: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what a folder holds with what each is; links to files as the files, links to folders not at all."""
+    try:
+        with _errors("list", folder), os.scandir(path) as entries:
+            found = list(entries)
+    except MissingFileError:
+        return
+    for entry in found:
+        try:
+            with _errors("list", folder):
+                described = entry.stat(follow_symlinks=False)
+                if stat.S_ISLNK(described.st_mode):
+                    described = entry.stat()
+                    if stat.S_ISDIR(described.st_mode):
+                        continue
+        except MissingFileError:
+            continue
+        yield entry.name, described

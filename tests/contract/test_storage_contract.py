@@ -1,0 +1,242 @@
+"""What every storage promises; see `frazil/storage/base.py`. A new storage is added to `STORAGES` and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from frazil.errors import (
+    AlreadyExistsError,
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    MissingFileError,
+    NotFoundError,
+    StorageError,
+)
+from frazil.storage.base import Storage
+from frazil.storage.failing import FailingStorage
+from frazil.storage.local import LocalStorage
+from frazil.storage.memory import MemoryStorage
+
+
+class Case(NamedTuple):
+    storage: Storage
+    root: str
+    """A folder that the test has to itself."""
+
+    def at(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+
+STORAGES: dict[str, Callable[[Path], Case]] = {
+    "local": lambda folder: Case(LocalStorage(), f"file://{folder}"),
+    "local-path": lambda folder: Case(LocalStorage(durable=False), str(folder)),
+    "memory": lambda folder: Case(MemoryStorage(), "memory://bucket/warehouse"),
+    "failing-never": lambda folder: Case(FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+}
+
+
+@pytest.fixture(params=list(STORAGES))
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    name: str = request.param
+    return STORAGES[name](tmp_path)
+
+
+CONTENTS = [b"", b"\0", b"text", bytes(range(256)) * 1000]
+AWKWARD_NAMES = [
+    "plain", "a b", "a%20b", "a+b", "k=v", "ü/ß", "日本", "a#b", "a?b=c&d", "a:b", "a;b", "~", "a'b\"c", "a\nb",
+    "%2e%2e", "..a", "a..", "x" * 200, "a/b/c/d/e/f/g",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", CONTENTS, ids=len)
+@pytest.mark.parametrize("verb", ["create", "create_exclusive", "replace"])
+def test_a_file_reads_back_as_it_was_written(case: Case, verb: str, data: bytes) -> None:
+    path = case.at("deep/er/file")
+    getattr(case.storage, verb)(path, data)
+    assert case.storage.read(path) == data
+    assert case.storage.size(path) == len(data)
+    assert case.storage.exists(path)
+
+
+@pytest.mark.parametrize("name", AWKWARD_NAMES)
+def test_names_are_taken_literally(case: Case, name: str) -> None:
+    case.storage.create(case.at(name), name.encode())
+    assert case.storage.read(case.at(name)) == name.encode()
+    assert [one.path for one in case.storage.list(case.root)] == [case.at(name)]
+    case.storage.delete(case.at(name))
+    assert not case.storage.exists(case.at(name))
+
+
+def test_names_that_differ_in_escaping_are_different_files(case: Case) -> None:
+    for name in ("a b", "a%20b", "a+b", "A b"):
+        case.storage.create(case.at(name), name.encode())
+    assert case.storage.read(case.at("a%20b")) == b"a%20b"
+    assert len(list(case.storage.list(case.root))) == 4
+
+
+def test_ranges_are_exact(case: Case) -> None:
+    path = case.at("f")
+    case.storage.create(path, b"0123456789")
+    assert case.storage.read_range(path, 0, 10) == b"0123456789"
+    assert case.storage.read_range(path, 3, 4) == b"3456"
+    assert case.storage.read_range(path, 10, 0) == b""
+    assert case.storage.read_range(path, 0, 0) == b""
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 11), (10, 1), (11, 0), (2**62, 1), (0, 2**62)])
+def test_a_range_beyond_the_end_is_an_error_and_not_a_short_answer(case: Case, offset: int, length: int) -> None:
+    case.storage.create(case.at("f"), b"0123456789")
+    with pytest.raises(StorageError, match="the file has 10 bytes"):
+        case.storage.read_range(case.at("f"), offset, length)
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-1, 1), (0, -1)])
+def test_a_negative_range_is_refused(case: Case, offset: int, length: int) -> None:
+    with pytest.raises(InvalidRequestError, match="negative"):
+        case.storage.read_range(case.at("f"), offset, length)
+
+
+def test_a_missing_file_is_named(case: Case) -> None:
+    path = case.at("no/such")
+    assert not case.storage.exists(path)
+    for read in (case.storage.read, case.storage.size, lambda one: case.storage.read_range(one, 0, 1)):
+        with pytest.raises(MissingFileError, match="no such file") as caught:
+            read(path)
+        assert caught.value.context["path"] == path
+        assert isinstance(caught.value, StorageError)
+        assert isinstance(caught.value, NotFoundError)
+
+
+def test_a_file_larger_than_allowed_is_not_read(case: Case) -> None:
+    case.storage.create(case.at("f"), b"12345")
+    assert case.storage.read(case.at("f"), max_bytes=5) == b"12345"
+    with pytest.raises(StorageError, match="5 bytes are more than the 4 allowed"):
+        case.storage.read(case.at("f"), max_bytes=4)
+
+
+@pytest.mark.parametrize("verb", ["create", "create_exclusive"])
+def test_a_name_that_is_taken_is_refused_and_the_file_stays(case: Case, verb: str) -> None:
+    path = case.at("f")
+    case.storage.create_exclusive(path, b"first")
+    with pytest.raises(FileAlreadyExistsError, match="it exists") as caught:
+        getattr(case.storage, verb)(path, b"second")
+    assert isinstance(caught.value, AlreadyExistsError)
+    assert case.storage.read(path) == b"first"
+    assert [one.path for one in case.storage.list(case.root)] == [path]
+
+
+def test_replacing_overwrites(case: Case) -> None:
+    path = case.at("hint")
+    for data in (b"1", b"2", b""):
+        case.storage.replace(path, data)
+        assert case.storage.read(path) == data
+    assert len(list(case.storage.list(case.root))) == 1
+
+
+def test_a_name_that_was_deleted_is_free_again(case: Case) -> None:
+    path = case.at("f")
+    case.storage.create_exclusive(path, b"first")
+    case.storage.delete(path)
+    case.storage.create_exclusive(path, b"second")
+    assert case.storage.read(path) == b"second"
+
+
+def test_of_many_who_race_for_a_name_one_wins(case: Case) -> None:
+    racers, rounds = 8, 20
+    barrier = threading.Barrier(racers)
+
+    def race(racer: int) -> list[int]:
+        won = []
+        for at in range(rounds):
+            barrier.wait()
+            try:
+                case.storage.create_exclusive(case.at(f"new{at}/v1"), b"%d" % racer * 1000)
+            except FileAlreadyExistsError:
+                continue
+            won.append(at)
+        return won
+
+    with ThreadPoolExecutor(racers) as pool:
+        wins = list(pool.map(race, range(racers)))
+    assert sorted(at for won in wins for at in won) == list(range(rounds))
+    for racer, won in enumerate(wins):
+        for at in won:
+            assert case.storage.read(case.at(f"new{at}/v1")) == b"%d" % racer * 1000
+
+
+def test_readers_see_all_of_a_file_or_nothing(case: Case) -> None:
+    path = case.at("f")
+    whole = b"x" * 300_000
+    done = threading.Event()
+    seen: set[bytes] = set()
+
+    def watch() -> None:
+        while not done.is_set():
+            try:
+                seen.add(case.storage.read(path))
+            except MissingFileError:
+                continue
+
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(watch)
+        for at in range(30):
+            case.storage.replace(path, whole if at % 2 else whole[::-1] + b"y")
+        for _ in range(10):
+            case.storage.delete(path)
+            case.storage.create_exclusive(path, whole)
+        done.set()
+        watching.result()
+    assert {len(one) for one in seen} <= {len(whole), len(whole) + 1}
+
+
+def test_a_listing_shows_every_file_below_a_folder_at_any_depth(case: Case) -> None:
+    names = ["t/a", "t/b/c", "t/b/d/e", "t2/f", "t.x"]
+    for name in names:
+        case.storage.create(case.at(name), name.encode())
+    found = {one.path: one for one in case.storage.list(case.at("t"))}
+    assert set(found) == {case.at(name) for name in ("t/a", "t/b/c", "t/b/d/e")}
+    assert found[case.at("t/b/c")].size == 5
+    assert all(one.modified_ms > 1_600_000_000_000 for one in found.values())
+    assert {one.path for one in case.storage.list(case.at("t") + "/")} == set(found)
+    assert {one.path for one in case.storage.list(case.root)} == {case.at(name) for name in names}
+
+
+def test_a_listing_of_nothing_is_empty(case: Case) -> None:
+    assert list(case.storage.list(case.at("absent"))) == []
+    case.storage.create(case.at("file"), b"")
+    assert list(case.storage.list(case.at("file"))) == []
+
+
+def test_deleting_what_is_not_there_is_no_error(case: Case) -> None:
+    case.storage.delete(case.at("absent"))
+    case.storage.delete(case.at("no/folder/either"))
+    case.storage.create(case.at("f"), b"")
+    case.storage.delete(case.at("f"))
+    case.storage.delete(case.at("f"))
+    assert not case.storage.exists(case.at("f"))
+
+
+def test_many_files_are_deleted_at_once(case: Case) -> None:
+    names = [case.at(f"f{at}") for at in range(5)]
+    for name in names:
+        case.storage.create(name, b"")
+    assert case.storage.delete_many([*names[:4], case.at("absent")]) == {}
+    assert [one.path for one in case.storage.list(case.root)] == [names[4]]
+
+
+def test_a_folder_without_links_is_where_it_says(case: Case) -> None:
+    case.storage.create(case.at("t/f"), b"")
+    assert case.storage.resolve_folder(case.at("t")).endswith("/t")
+
+
+def test_bytes_that_change_after_a_write_do_not_change_the_file(case: Case) -> None:
+    data = bytearray(b"abc")
+    case.storage.create(case.at("f"), data)  # type: ignore[arg-type]
+    data[0] = 0
+    assert case.storage.read(case.at("f")) == b"abc"

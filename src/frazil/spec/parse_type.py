@@ -143,6 +143,7 @@ class _Parser:
         self._what = what
         self._at = 0
         self._unnumbered = 0
+        self._has_ids = False
         self._skip_space()
 
     # --- the grammar
@@ -150,6 +151,7 @@ class _Parser:
     def field(self, depth: int) -> NestedField:
         match = _FIELD_ID.match(self._text, self._at)
         if match is not None:
+            self._has_ids = True
             field_id, name = self._numbered_name(match)
         else:
             field_id, name = self._no_id(), self.name()
@@ -179,7 +181,7 @@ class _Parser:
             return self._fixed(start)
         if word in ("geometry", "geography"):
             return self._geospatial(word, start)
-        if word in TYPE_NAMES and not self.peek("("):
+        if word in TYPE_NAMES and not self._has_parameters():
             return TYPE_NAMES[word]
         if word in ("struct", "list", "array", "map"):
             self.fail(f"expected '<' after {word}")
@@ -241,7 +243,7 @@ class _Parser:
                 has_default, default = True, self._default(kind)
             elif self._keyword("comment"):
                 doc = self._once(doc, start, self._string())
-            elif self.peek("("):
+            elif self._has_ids and self.peek("("):
                 doc = self._once(doc, start, self._parenthesized())
             else:
                 return required, default, doc
@@ -286,7 +288,7 @@ class _Parser:
         return FixedType(length)
 
     def _geospatial(self, word: str, start: int) -> Type:
-        if not self.peek("("):
+        if not self._has_parameters():
             return GeometryType() if word == "geometry" else GeographyType()
         parameters = [one.strip() for one in self._parenthesized().split(",")]
         if word == "geometry":
@@ -297,6 +299,10 @@ class _Parser:
             self.fail("geography has two parameters, the CRS and the edge algorithm", start)
         algorithm: Any = parameters[1].lower() if len(parameters) == 2 else DEFAULT_EDGE_ALGORITHM
         return self._made(lambda: GeographyType(parameters[0], algorithm), start)
+
+    def _has_parameters(self) -> bool:
+        """Return whether a parenthesis opens parameters; after a space, in the form with ids, it opens a doc."""
+        return self.peek("(") and not (self._has_ids and self._text[self._at - 1].isspace())
 
     def _made(self, make: Callable[[], Type], start: int) -> Type:
         try:

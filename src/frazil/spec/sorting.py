@@ -70,7 +70,12 @@ class SortField:
 
     def same_field(self, other: SortField) -> bool:
         """Return whether both sort alike."""
-        return self.satisfies(other) and other.satisfies(self) and str(self.transform) == str(other.transform)
+        return (
+            self.source_ids == other.source_ids
+            and self.direction is other.direction
+            and self.null_order is other.null_order
+            and str(self.transform) == str(other.transform)
+        )
 
     def satisfies(self, other: SortField, source_type: Type | None = None) -> bool:
         """Return whether rows sorted by this field are sorted by the other too."""

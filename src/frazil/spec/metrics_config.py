@@ -12,13 +12,20 @@ from collections.abc import Mapping
 
 from frazil.errors import InvalidPropertyError
 from frazil.spec import properties as known
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.metrics_mode import FULL, NONE, TRUNCATE_16, MetricsMode, parse_metrics_mode
 from frazil.spec.properties import read_column_properties, read_property
+from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import SortOrder
 from frazil.spec.types import NestedType
 
 __all__ = ["MetricsMode", "parse_metrics_mode"]
+
+POSITION_DELETE_METRICS_MODES: Mapping[int, MetricsMode] = FrozenMap(
+    {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
+)
+"""The modes of a position delete file: always full, since readers find its data files by the bounds."""
 
 
 def metrics_modes(
@@ -38,7 +45,7 @@ def metrics_modes(
     else:
         modes = {field_id: default if at < limit else NONE for at, field_id in enumerate(leaves)}
         rest = NONE
-    for field_id in _sorted_columns(sort_order):
+    for field_id in () if sort_order is None else sort_order.order_preserving_source_ids:
         if field_id in modes:
             modes[field_id] = rest if rest.has_bounds else TRUNCATE_16
     for column, mode in read_column_properties(properties, known.METRICS_MODE_COLUMN).items():
@@ -46,11 +53,6 @@ def metrics_modes(
         if part is not None and mode is not None and part.field_id in modes:
             modes[part.field_id] = mode
     return modes
-
-
-def position_delete_metrics_modes(file_path_id: int, pos_id: int) -> dict[int, MetricsMode]:
-    """Return the modes of a position delete file: always full, since readers find data files by the bounds."""
-    return {file_path_id: FULL, pos_id: FULL}
 
 
 def check_metrics_columns(schema: Schema, properties: Mapping[str, str]) -> None:
@@ -72,10 +74,3 @@ def _leaves(schema: Schema) -> list[int]:
         found += [part.field_id for part in parts if not isinstance(part.field_type, NestedType)]
         stack += [part.field_type for part in reversed(parts) if isinstance(part.field_type, NestedType)]
     return found
-
-
-def _sorted_columns(sort_order: SortOrder | None) -> list[int]:
-    """Return the ids of columns whose bounds a sort narrows."""
-    if sort_order is None:
-        return []
-    return [source_id for one in sort_order.fields if one.transform.preserves_order for source_id in one.source_ids]

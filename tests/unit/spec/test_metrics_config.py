@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError
-from frazil.spec.metrics_config import check_metrics_columns, metrics_modes, position_delete_metrics_modes
+from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES, check_metrics_columns, metrics_modes
 from frazil.spec.metrics_mode import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, parse_metrics_mode
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
@@ -162,4 +162,4 @@ def test_metrics_of_a_column_that_does_not_exist_can_be_refused() -> None:
 
 
 def test_position_delete_files_are_measured_in_full() -> None:
-    assert position_delete_metrics_modes(2147483546, 2147483545) == {2147483546: FULL, 2147483545: FULL}
+    assert POSITION_DELETE_METRICS_MODES == {2147483546: FULL, 2147483545: FULL}

@@ -206,7 +206,7 @@ def test_hostile_values_are_refused(name: str) -> None:
         b"[" * 1_000_000,
         gzip.compress(json.dumps(VIEW).encode())[:-9],
         gzip.compress(json.dumps(VIEW).encode()) + b"tail",
-        gzip.compress(b"[" + b"0," * 40_000_000 + b"0]"),
+        gzip.compress(b"[" + b"0," * 10_000_000 + b"0]"),
         gzip.compress(b"[" + b"[]," * 3_000_000 + b"0]"),
     ],
     ids=lambda data: f"{data[:12]!r}-{len(data)}",

@@ -239,7 +239,7 @@ class _Reader:
             parts = [arrow.field(at) for at in range(arrow.num_fields)]
             return StructType(tuple([self.field(part, f"{path}.{part.name}", depth + 1) for part in parts]))
         if pa.types.is_map(arrow):
-            key = self.field(arrow.key_field.with_nullable(False), f"{path}.key", depth + 1)
+            key = self.field(arrow.key_field, f"{path}.key", depth + 1)
             value = self.field(arrow.item_field, f"{path}.value", depth + 1)
             return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
         if any(is_list(arrow) for is_list in _LIST_CHECKS):

@@ -141,14 +141,16 @@ class PendingSchema:
         """Return whether a field was added in this update."""
         return field_id in self._changed and field_id not in self.base.fields_by_id
 
+    def dropped_at(self, field_id: int) -> int | None:
+        """Return the id of the dropped field that takes a field along, which may be the field itself."""
+        one: int | None = field_id
+        while one is not None and one not in self._dropped:
+            one = self._parents[one]
+        return one
+
     def is_gone(self, field_id: int) -> bool:
         """Return whether a field, or one around it, is dropped."""
-        one: int | None = field_id
-        while one is not None:
-            if one in self._dropped:
-                return True
-            one = self._parents[one]
-        return False
+        return self.dropped_at(field_id) is not None
 
     def is_edited(self, field_id: int) -> bool:
         """Return whether something else than a drop happens to a field or to one inside it."""
@@ -233,10 +235,13 @@ class PendingSchema:
 
 
 def _move(parts: list[NestedField], move: Move) -> None:
-    places = {part.field_id: at for at, part in enumerate(parts)}
-    moved = parts.pop(places[move.field_id])
+    moved = parts.pop(_place_of(parts, move.field_id))
     if move.reference_id is None:
         parts.insert(0, moved)
         return
-    at = next(at for at, part in enumerate(parts) if part.field_id == move.reference_id)
+    at = _place_of(parts, move.reference_id)
     parts.insert(at if move.place == "before" else at + 1, moved)
+
+
+def _place_of(parts: list[NestedField], field_id: int) -> int:
+    return next(at for at, part in enumerate(parts) if part.field_id == field_id)

@@ -335,9 +335,11 @@ class SchemaUpdate:
                 f"{what}: there is no {show_path(parent)} to add it to",
                 hint="A name that has dots itself is given in a tuple: ('a.b',) or ('struct', 'a.b').",
             )
-        if self._pending.is_added(holder.field_id):
+        known = self.schema.find_field(holder.field_id)
+        if known is None or type(known.field_type) is not type(holder.field_type):
+            step = "is added" if known is None else "gets its type"
             raise SchemaChangeError(
-                f"{what}: {show_path(parent)} is added in the same update", hint="Put the field into its type."
+                f"{what}: {show_path(parent)} {step} in the same update", hint="Put the field into that type."
             )
         struct_id = self._pending.struct_id(holder)
         if struct_id is None:
@@ -426,9 +428,12 @@ class SchemaUpdate:
         if self._identifiers is not None:
             return tuple(dict.fromkeys(self._identifier_id(path, schema) for path in self._identifiers))
         for field_id in self.schema.identifier_field_ids:
-            if self._pending.is_gone(field_id):
+            dropped_id = self._pending.dropped_at(field_id)
+            if dropped_id is not None:
+                name = self.schema.name_of(field_id)
+                role = "is an identifier field" if dropped_id == field_id else f"holds the identifier field {name!r}"
                 raise SchemaChangeError(
-                    f"Cannot drop column {self.schema.name_of(field_id)!r}: it is an identifier field",
+                    f"Cannot drop column {self.schema.name_of(dropped_id)!r}: it {role}",
                     hint="Set other identifier fields in the same update, with set_identifier_fields().",
                 )
         return self.schema.identifier_field_ids

@@ -285,6 +285,9 @@ def test_a_column_is_not_added_where_it_cannot_be(path: str | tuple[str, ...], r
 def test_a_field_is_not_added_to_a_column_of_the_same_update() -> None:
     with pytest.raises(SchemaChangeError, match="column 's' is added in the same update"):
         change().add_column("s", "struct<a: int>").add_column("s.b", INT)
+    for kind in ("struct<a: int>", "map<string, struct<a: int>>"):
+        with pytest.raises(SchemaChangeError, match="column 'col' gets its type in the same update"):
+            change(one_column(UNKNOWN), 3).set_type("col", kind).add_column("col.b", INT)
 
 
 def test_types_newer_than_the_table_are_not_added() -> None:

@@ -109,6 +109,8 @@ def to_arrow_field(part: NestedField, *, with_ids: bool = True, has_extensions: 
     if part.doc is not None:
         metadata[DOC_KEY] = part.doc.encode()
     kind = part.field_type
+    if part.required and isinstance(kind, UnknownType):
+        raise InvalidRequestError(f"Cannot convert {part.name!r} to Arrow: fields of type unknown are optional")
     if isinstance(kind, GeometryType | GeographyType | VariantType) or (
         isinstance(kind, UuidType) and not has_extensions
     ):

@@ -190,7 +190,12 @@ def test_a_required_column_of_nulls_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="a column of nulls cannot be required"):
         from_arrow_schema(pa.schema([pa.field("n", pa.dictionary(pa.int32(), pa.null()), nullable=False)]))
     with pytest.raises(SchemaMismatchError, match=r"'m\.key'.*a column of nulls cannot be required"):
-        from_arrow_type(pa.map_(pa.null(), pa.int32()), column="m")
+        from_arrow_type(pa.map_(pa.dictionary(pa.int32(), pa.null()), pa.int32()), column="m")
+
+
+def test_a_required_field_of_type_unknown_has_no_arrow_form() -> None:
+    with pytest.raises(InvalidRequestError, match="fields of type unknown are optional"):
+        to_arrow_field(NestedField(1, "n", UNKNOWN, required=True))
 
 
 def test_a_schema_with_ids_on_some_fields_only_is_refused() -> None:

@@ -96,7 +96,7 @@ def encode_snapshot(snapshot: Snapshot, *, format_version: int) -> dict[str, Any
         encoded,
         {
             "manifest-list": snapshot.manifest_list,
-            "manifests": snapshot.manifests,
+            "manifests": None if snapshot.manifests is None else list(snapshot.manifests),
             "schema-id": snapshot.schema_id,
             "first-row-id": snapshot.first_row_id,
             "added-rows": snapshot.added_rows,

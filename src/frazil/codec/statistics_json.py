@@ -56,7 +56,7 @@ def _encode_blob(blob: BlobMetadata) -> dict[str, Any]:
         "type": blob.type,
         "snapshot-id": blob.snapshot_id,
         "sequence-number": blob.sequence_number,
-        "fields": blob.fields,
+        "fields": list(blob.fields),
     }
     if blob.properties:
         encoded["properties"] = blob.properties

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
 from frazil.spec.check_table_metadata import check_table_metadata
 from frazil.spec.fresh_ids import assign_fresh_ids
 from frazil.spec.frozen_map import FrozenMap
@@ -70,7 +70,10 @@ def new_table_metadata(
         default_sort_order_id=fresh_order.order_id,
         properties=FrozenMap(properties_for_new_table(properties)),
     )
-    check_table_metadata(metadata)
+    try:
+        check_table_metadata(metadata)
+    except InvalidMetadataError as problem:
+        raise InvalidRequestError(problem.message, heading=problem.context.get("heading")) from problem
     return metadata
 
 

@@ -6,10 +6,10 @@ know, to be written back; a mapping without `names` is read as one with none, as
 
 from __future__ import annotations
 
-import json
-from typing import Any, NoReturn
+from typing import Any
 
 from frazil.codec.json_fields import JsonObject
+from frazil.codec.json_text import encode_json, parse_json
 from frazil.errors import InvalidMetadataError, InvalidRequestError
 from frazil.spec.name_mapping import MappedField, NameMapping
 from frazil.spec.schema import MAX_NESTING_DEPTH
@@ -19,14 +19,9 @@ HEADING = "Name Mapping Serialization"
 
 def decode_name_mapping(text: str) -> NameMapping:
     """Read a name mapping from its JSON text."""
-    try:
-        decoded = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_fields)
-    except (ValueError, RecursionError) as error:
-        # Deep nesting and numbers of thousands of digits end here too.
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else f"it is not JSON: {error}"
-        raise InvalidMetadataError(f"Cannot read the name mapping: {reason}", heading=HEADING) from None
-    holder = JsonObject({"name-mapping": decoded}, heading=HEADING)
-    fields = _decode_fields(holder, "name-mapping", 1)
+    # Lone surrogates pass here, to be refused as text that is not UTF-8.
+    decoded = parse_json(text.encode("utf-8", "surrogatepass"), where="the name mapping", heading=HEADING)
+    fields = _decode_fields(JsonObject({"name-mapping": decoded}, heading=HEADING), "name-mapping", 1)
     try:
         return NameMapping(fields)
     except InvalidRequestError as error:
@@ -36,7 +31,7 @@ def decode_name_mapping(text: str) -> NameMapping:
 
 def encode_name_mapping(mapping: NameMapping) -> str:
     """Return a name mapping as JSON text."""
-    return json.dumps([_encode_field(one) for one in mapping.fields], ensure_ascii=False)
+    return encode_json([_encode_field(one) for one in mapping.fields]).decode()
 
 
 def _decode_fields(holder: JsonObject, name: str, depth: int) -> tuple[MappedField, ...]:
@@ -61,14 +56,3 @@ def _encode_field(one: MappedField) -> dict[str, Any]:
         encoded["fields"] = [_encode_field(part) for part in one.fields]
     encoded.update(one.extra)
     return encoded
-
-
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("an object has the same field twice")
-    return values
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")

@@ -55,10 +55,12 @@ def test_a_mapping_without_names_has_none() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "it is not JSON"),
+        ("", "Cannot read the name mapping: it is empty"),
         ("[", "it is not JSON"),
-        ("[NaN]", "NaN is not a JSON number"),
-        ('[{"names": [], "names": []}]', "the same field twice"),
+        ("[NaN]", "it is not JSON"),
+        ("[] []", "it is not JSON"),
+        ('["\ud800"]', "it is not UTF-8"),
+        ('[{"names": [], "names": []}]', "an object has the key 'names' twice"),
         ("{}", "name-mapping: expected a list, found an object"),
         ("[1]", r"name-mapping\[0\]: expected an object, found the number 1"),
         ('[{"names": "a"}]', r"name-mapping\[0\].names: expected a list"),
@@ -72,7 +74,7 @@ def test_a_mapping_without_names_has_none() -> None:
         ('[{"names": ["a"], "field-id": 1}, {"names": ["a"], "field-id": 2}]', "the name 'a' is mapped to"),
         ('[{"names": ["a"], "field-id": 1}, {"names": ["b"], "field-id": 1}]', "the field id 1 is mapped twice"),
         (f'[{{"field-id": {"9" * 10_000}}}]', "Cannot read the name mapping"),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested deeper than"),
     ],
 )
 def test_what_breaks_the_form_is_refused_with_its_place_and_heading(text: str, reason: str) -> None:

@@ -35,6 +35,7 @@ from frazil.spec.versions import check_version
 
 _Place: TypeAlias = Literal["first", "before", "after"]
 _ANOTHER_COLUMN = "Add a column of the new type under another name and write its values."
+_MAX_SHOWN_NAMES = 30
 _INCOMPATIBLE = "Where no file of the table contradicts it, call allow_incompatible_changes() first."
 
 
@@ -292,7 +293,9 @@ class SchemaUpdate:
         for old, new in self._pending.renamed.items():
             if new == last:
                 return f"Within the update that renames it the column is still {old!r}."
-        return f"The columns are: {', '.join(part.name for part in self.schema.fields) or '(none)'}."
+        names = [part.name for part in self.schema.fields]
+        shown = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
+        return f"The columns are: {', '.join(shown) or '(none)'}."
 
     def _note(self, part: NestedField) -> SchemaUpdate:
         self._pending.note_change(part)
@@ -327,7 +330,7 @@ class SchemaUpdate:
             parent, name = path[:-1], path[-1]
         else:
             raise SchemaChangeError("Cannot add a column: the path is empty")
-        if not parent:
+        if parent == () or (isinstance(path, str) and "." not in path):
             return None, name
         holder = self._pending.find(parent)
         if holder is None:

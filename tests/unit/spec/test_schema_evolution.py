@@ -257,6 +257,8 @@ def test_a_dotted_name_without_a_column_to_add_to_is_refused_and_a_tuple_is_lite
     assert "('a.b',)" in str(caught.value)
     with pytest.raises(FieldNotFoundError, match=r"there is no column 'points\.t' to add it to"):
         change().add_column("points.t.t", STRING)
+    with pytest.raises(FieldNotFoundError, match="there is no column '' to add it to"):
+        change().add_column(".new", STRING)
     assert change().add_column(("dot.field",), STRING).apply().schema.field("dot.field").field_id == 24
 
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from frazil.codec.avro_container import (
     encode_varint,
     find_blocks,
 )
+from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
 from frazil.errors import StorageError
 
@@ -66,13 +67,22 @@ def decode_leaves(
     *,
     limits: AvroLimits = DEFAULT_LIMITS,
     threads: int = 1,
+    small_bytes: int | None = None,
 ) -> pa.Table:
     """Return some leaves of all rows as columns `c<position>`, in the types Avro stores them in.
 
     Rows keep their order. Columns have a chunk for each piece of the container that was decoded at once.
+    Containers whose rows take less than `small_bytes` are decoded in Python; without it, where that is faster.
     """
     blocks = find_blocks(data, header, origin)
-    job = _Job(data, header, leaves, tuple(wanted), origin, _Budget(limits.inflated_bytes(len(data)), origin))
+    job = _Job(data, header, leaves, wanted, origin, limits)
+    small_bytes = _small_bytes() if small_bytes is None else small_bytes
+    if sum(block.end - block.start for block in blocks) < small_bytes:
+        contents = [job.inflate(block) for block in blocks]
+        if sum(map(len, contents)) < small_bytes:
+            return job.decode_in_python(blocks, contents)
+        job.budget.forget()
+    job.prepare()
     with _Scratch() as scratch:
         tasks = list(_split(blocks))
         if threads > 1 and len(tasks) > 1:
@@ -84,6 +94,27 @@ def decode_leaves(
     if not batches:
         return _empty(leaves, wanted)
     return pa.Table.from_batches(batches).select(names)
+
+
+class _Patience:
+    """How much is decoded in Python before DataFusion is loaded, which takes as long as half a MiB."""
+
+    def __init__(self) -> None:
+        self.left = 512 << 10
+
+    def spend(self, size: int) -> None:
+        """Count bytes decoded in Python."""
+        self.left -= size
+
+
+_patience = _Patience()
+
+
+def _small_bytes() -> int:
+    """Return below how many bytes rows are decoded in Python: few once DataFusion is there, more before."""
+    if "datafusion" in sys.modules:
+        return 8 << 10
+    return max(8 << 10, min(64 << 10, _patience.left))
 
 
 def _split(blocks: list[AvroBlock]) -> Iterator[list[AvroBlock]]:
@@ -115,6 +146,10 @@ class _Budget:
         """How many more bytes blocks may inflate to."""
         return self.limit - self._inflated
 
+    def forget(self) -> None:
+        """Start counting again, for blocks that are inflated a second time."""
+        self._inflated = 0
+
     def inflate(self, size: int) -> None:
         """Count the bytes of an inflated block."""
         with self._lock:
@@ -139,32 +174,32 @@ class _Budget:
         )
 
 
-@dataclass(frozen=True)
 class _Job:
-    """One container being decoded; shared by threads."""
+    """One container being decoded; shared by threads once it is made."""
 
-    data: bytes
-    header: AvroHeader
-    leaves: list[Leaf]
-    wanted: tuple[int, ...]
-    origin: AvroOrigin
-    budget: _Budget
-    token_at: int = field(init=False)
-    token: Any = field(init=False)
-    sentinel: bytes = field(init=False)
-    file_header: bytes = field(init=False)
-
-    def __post_init__(self) -> None:
-        position, token, sentinel = _make_sentinel(self.leaves, self.origin)
-        schema = json.dumps(plain_schema(self.leaves)).encode()
-        header = encode_header({SCHEMA_KEY: schema, CODEC_KEY: b"null"}, self.header.sync)
-        for name, value in (("token_at", position), ("token", token), ("sentinel", sentinel), ("file_header", header)):
-            object.__setattr__(self, name, value)
-
-    @property
-    def row_bytes(self) -> int:
+    def __init__(
+        self,
+        data: bytes,
+        header: AvroHeader,
+        leaves: list[Leaf],
+        wanted: Sequence[int],
+        origin: AvroOrigin,
+        limits: AvroLimits,
+    ) -> None:
+        self.data = data
+        self.header = header
+        self.leaves = leaves
+        self.wanted = tuple(wanted)
+        self.origin = origin
+        self.budget = _Budget(limits.inflated_bytes(len(data)), origin)
+        self.row_bytes = sum(leaf.avro_type.min_size for leaf in leaves)
         """The fewest bytes a row takes."""
-        return sum(leaf.avro_type.min_size for leaf in self.leaves)
+
+    def prepare(self) -> None:
+        """Make what every file for DataFusion starts and ends with."""
+        self.token_at, self.token, self.sentinel = _make_sentinel(self.leaves, self.origin)
+        schema = json.dumps(plain_schema(self.leaves)).encode()
+        self.file_header = encode_header({SCHEMA_KEY: schema, CODEC_KEY: b"null"}, self.header.sync)
 
     def decode(self, blocks: list[AvroBlock], scratch: _Scratch) -> list[pa.RecordBatch]:
         """Return the rows of some blocks."""
@@ -172,7 +207,7 @@ class _Job:
         pieces: list[bytes] = []
         rows = size = 0
         for block in blocks:
-            content = self._inflate(block)
+            content = self.inflate(block)
             pieces.append(content)
             rows += block.count
             size += len(content)
@@ -183,7 +218,8 @@ class _Job:
             batches.append(self._decode_chunk(pieces, rows, size, scratch))
         return batches
 
-    def _inflate(self, block: AvroBlock) -> bytes:
+    def inflate(self, block: AvroBlock) -> bytes:
+        """Return the rows of a block as bytes, within the budget."""
         try:
             content = decompress_block(self.header.codec, self.data[block.start : block.end], self.budget.left)
         except CodecRefusal as problem:
@@ -194,6 +230,20 @@ class _Job:
                 f"the block at byte {block.start} announces {block.count} rows in {len(content)} bytes"
             )
         return content
+
+    def decode_in_python(self, blocks: list[AvroBlock], contents: list[bytes]) -> pa.Table:
+        """Return the rows of small blocks without DataFusion."""
+        columns: dict[int, list[Any]] = {at: [] for at in self.wanted}
+        for block, content in zip(blocks, contents, strict=True):
+            _patience.spend(len(content))
+            try:
+                values = decode_rows(content, block.count, self.leaves)
+            except RowsRefusal as problem:
+                raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
+            for at, column in columns.items():
+                column += values[at]
+        arrays = {f"c{at}": pa.array(values, arrow_type(self.leaves[at].avro_type)) for at, values in columns.items()}
+        return pa.table(arrays)
 
     def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, scratch: _Scratch) -> pa.RecordBatch:
         chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))

@@ -1,0 +1,77 @@
+"""One table column's metrics for all files of a manifest at once. Specification: "Field-level Metrics and Statistics".
+
+Between `codec/manifest_avro.py`, which keeps a file's metrics as they lie in the manifest (a list of column id
+and value for each file), and pruning, which wants one array per column of the table, aligned with the
+files. Nothing loops over files: all ids of a manifest are one flat array, and a column's entries are where it
+equals the column's id.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.spec.manifest import EntryStatus
+
+BoundName: TypeAlias = Literal["lower_bounds", "upper_bounds"]
+CountName: TypeAlias = Literal["column_sizes", "value_counts", "null_value_counts", "nan_value_counts"]
+
+
+def bounds_of(manifest: ManifestColumns, field_id: int, name: BoundName) -> pa.Array:
+    """Return a column's lower or upper bounds as bytes, one for each file, null where a file has none."""
+    return _metric(manifest, field_id, name)
+
+
+def counts_of(manifest: ManifestColumns, field_id: int, name: CountName) -> pa.Array:
+    """Return a column's counts or sizes, one for each file, null where a file has none."""
+    return _metric(manifest, field_id, name)
+
+
+def live_mask(manifest: ManifestColumns) -> npt.NDArray[np.bool_]:
+    """Return which entries are part of the table: added and existing ones."""
+    mask: npt.NDArray[np.bool_] = manifest.column("status").to_numpy() != EntryStatus.DELETED.value
+    return mask
+
+
+def _metric(manifest: ManifestColumns, field_id: int, name: str) -> pa.Array:
+    column = manifest.column(name)
+    picked = [_pick(chunk, field_id) for chunk in column.chunks]
+    if not picked:
+        return pa.nulls(0, column.type.value_type.field(1).type)
+    return picked[0] if len(picked) == 1 else pa.concat_arrays(picked)
+
+
+def _pick(lists: pa.Array, field_id: int) -> pa.Array:
+    """Return the value beside an id in each list of pairs; where a list has it twice, the last."""
+    rows = len(lists)
+    pairs = lists.values
+    if rows == 0 or len(pairs) == 0:
+        return pa.nulls(rows, pairs.type.field(1).type)
+    offsets = np.frombuffer(lists.buffers()[1], np.int32, rows + 1, lists.offset * 4)
+    keys = pairs.field(0).to_numpy()[offsets[0] : offsets[-1]]
+    hits = np.flatnonzero(keys == field_id) + offsets[0]
+    values = pairs.field(1)
+    owners = _owners(hits, offsets)
+    if len(hits) == rows and np.array_equal(owners, np.arange(rows)):
+        return values.take(pa.array(hits))
+    where = np.zeros(rows, np.int64)
+    missing = np.ones(rows, np.bool_)
+    # Where an index occurs twice, the last assignment stays.
+    where[owners] = hits
+    missing[owners] = False
+    return values.take(pa.array(where, mask=missing))
+
+
+def _owners(hits: npt.NDArray[np.int64], offsets: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Return the list that each of some positions lies in."""
+    width = int(offsets[1] - offsets[0])
+    if width > 0 and int(offsets[-1] - offsets[0]) == width * (len(offsets) - 1):
+        # Most manifests have the same columns in every file; a division is then as good as a search.
+        if np.array_equal(np.diff(offsets), np.full(len(offsets) - 1, width)):
+            return np.asarray((hits - offsets[0]) // width, np.int64)
+    found: npt.NDArray[np.int64] = np.searchsorted(offsets, hits, side="right") - 1
+    return found

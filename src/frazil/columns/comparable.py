@@ -14,6 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_schema import to_arrow_type
 from frazil.spec.decimals import decimal_of, unscaled_value
 from frazil.spec.types import (
     BinaryType,
@@ -70,6 +71,28 @@ def to_comparable(array: Any, kind: Type) -> Any:
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
     return array.cast(target)
+
+
+def from_comparable(array: Any, kind: Type) -> Any:
+    """Return compared values as a column of the type itself; text that is not UTF-8 becomes null."""
+    target = to_arrow_type(kind)
+    if isinstance(kind, StringType):
+        try:
+            return array.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            return pa.array([_text_or_none(one) for one in array.to_pylist()], pa.large_string())
+    if isinstance(kind, (*_INT64_KINDS, DateType)):
+        return array.view(target)
+    if isinstance(kind, BooleanType | IntType | DecimalType):
+        return array.cast(target)
+    return array
+
+
+def _text_or_none(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def literal_scalar(value: Any, kind: Type) -> Any:

@@ -6,14 +6,16 @@ match holds no matching row. *Strict*: where a tuple matches the projection, eve
 Most rules follow from one fact: `truncate`, `year`, `month`, `day` and `hour` never reverse an order, so
 x < c implies f(x) <= f(the value before c), and f(x) < f(c) implies x < c. Buckets keep only equality.
 
-Partition values of times before 1970 may be one too large: old writers rounded toward zero. Projections
-onto negative values allow for that, as the reference's do.
+Partition values of times before 1970 may be one too large, as old writers rounded toward zero, or one too
+small, as the reference's arithmetic is for fractions in the first second of a unit. Projections onto negative
+values allow for both.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from frazil.errors import SchemaMismatchError
 from frazil.expr.bind import bind_leaf
 from frazil.expr.predicates import (
     And,
@@ -75,15 +77,19 @@ def _project_leaf(leaf: Bound, part: PartitionField, target: NestedField, *, is_
     if leaf.op.is_unary:
         return None
     source_type = leaf.term.result_type
-    if isinstance(transform, Truncate) and isinstance(leaf.literals[0], str | bytes):
-        projected = _project_text(leaf, transform, source_type, here, is_strict=is_strict)
-    else:
-        projected = _project_value(leaf, transform, source_type, here, is_strict=is_strict)
+    try:
+        if isinstance(transform, Truncate) and isinstance(leaf.literals[0], str | bytes):
+            projected = _project_text(leaf, transform, source_type, here, is_strict=is_strict)
+        else:
+            projected = _project_value(leaf, transform, source_type, here, is_strict=is_strict)
+    except SchemaMismatchError:
+        # The literal's hour does not fit an int; partitions cannot say anything about it.
+        return None
     if projected is None or not isinstance(transform, _TIMES):
         return projected
     if isinstance(transform, Day) and isinstance(source_type, DateType):
         return projected
-    return _allow_round_up(projected, is_strict=is_strict)
+    return _allow_rounding(projected, is_strict=is_strict)
 
 
 def _project_value(
@@ -151,16 +157,17 @@ def _of_set(op: Op, here: BoundReference, values: list[Any]) -> Predicate:
     return bind_leaf(Op.IN if op in (Op.EQ, Op.IN) else Op.NOT_IN, here, tuple(values))
 
 
-def _allow_round_up(projected: Predicate, *, is_strict: bool) -> Predicate:
-    """Widen (or, strict, narrow) a projection for negative values that were stored one too large."""
+def _allow_rounding(projected: Predicate, *, is_strict: bool) -> Predicate:
+    """Widen (or, strict, narrow) a projection for negative values that were stored one too large or too small."""
     if not isinstance(projected, Bound) or projected.op.is_unary:
         return projected
-    op, values, here = projected.op, projected.literals, projected.term
+    op, values, here = projected.op, projected.literals, projected.term.reference
     if op in (Op.EQ, Op.IN, Op.NOT_EQ, Op.NOT_IN):
-        both = [one for value in values for one in ((value, value + 1) if value < 0 else (value,))]
-        return _of_set(op, projected.term.reference, both)
-    if is_strict and op is Op.GT and values[0] < 0:
-        return Bound(op, here, (values[0] + 1,))
-    if not is_strict and op is Op.LT_EQ and values[0] < 0:
-        return Bound(op, here, (values[0] + 1,))
-    return projected
+        near = [one for value in values for one in ((value - 1, value, value + 1) if value < 0 else (value,))]
+        return _of_set(op, here, near)
+    bound = values[0]
+    if is_strict:
+        moved = bound + 1 if op is Op.GT and bound < 0 else bound - 1 if op is Op.LT and bound <= 0 else bound
+    else:
+        moved = bound + 1 if op is Op.LT_EQ and bound < 0 else bound - 1 if op is Op.GT_EQ and bound < 0 else bound
+    return Bound(op, here, (moved,))

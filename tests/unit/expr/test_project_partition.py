@@ -68,11 +68,12 @@ TABLE = [
     ("ts < '2024-01-01'", "day", "p <= 19722", "p < 19723"),
     ("ts <= '2024-01-01'", "hour", "p <= 473352", "p < 473352"),
     ("ts = '2024-01-01T05:30:00'", "hour", "p = 473357", "false"),
-    # Before 1970 a stored value may be one too large.
-    ("ts = '1969-12-31T12:00:00'", "day", "p in (-1, 0)", "false"),
-    ("ts < '1969-12-31'", "day", "p <= -1", "p < -1"),
-    ("ts > '1969-12-01'", "day", "p >= -31", "p > -30"),
-    ("not ts = '1969-12-31T12:00:00'", "day", "p is not null", "p is not null and p not in (-1, 0)"),
+    # Before 1970 a stored value may be one too large or one too small.
+    ("ts = '1969-12-31T12:00:00'", "day", "p in (-2, -1, 0)", "false"),
+    ("ts < '1969-12-31'", "day", "p <= -1", "p < -2"),
+    ("ts > '1969-12-01'", "day", "p >= -32", "p > -30"),
+    ("not ts = '1969-12-31T12:00:00'", "day", "p is not null", "p is not null and p not in (-2, -1, 0)"),
+    ("ts > '+290000-01-01T00:00:00'", "hour", "true", "false"),
     # A filter on the transform itself.
     ("day(ts) = '2024-01-01'", "day", "p = 19723", "p = 19723"),
     ("day(ts) = '2024-01-01'", "hour", "true", "false"),

@@ -1,0 +1,90 @@
+"""What was appended between two snapshots. The reference's incremental append scan.
+
+The window is the ancestry of the end snapshot back to the start, which must be in it. Only `append`
+snapshots contribute; others are passed over, as their files are not new rows. Files are those that the
+appends added, whether they are still live or not, and deletes are not applied: the rows are as they were
+appended.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.stats_masks import Mask
+from frazil.errors import InvalidRequestError
+from frazil.expr.bind import bind
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import Plan
+from frazil.scan.prune import to_mask
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.snapshot import Operation
+from frazil.spec.snapshot_history import ancestor_ids, ancestor_ids_between
+
+
+def plan_appends(
+    loaded: LoadedTable,
+    predicate: Predicate | str = TRUE,
+    *,
+    from_snapshot_id: int | None = None,
+    to_snapshot_id: int | None = None,
+    case_sensitive: bool = True,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> AppendsPlan:
+    """Plan the files appended after one snapshot, up to and with another.
+
+    Without a start, everything from the oldest ancestor on; without an end, up to the current snapshot.
+    """
+    metadata = loaded.metadata
+    end = metadata.current_snapshot if to_snapshot_id is None else metadata.snapshot(to_snapshot_id)
+    if end is None and from_snapshot_id is not None:
+        raise InvalidRequestError(
+            f"Cannot plan appends after snapshot {from_snapshot_id}: {loaded.name} has no current snapshot"
+        )
+    unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
+    bound = bind(metadata.current_schema, unbound, case_sensitive=case_sensitive)
+    ids: list[int] = []
+    if end is not None and from_snapshot_id is None:
+        ids = list(ancestor_ids(metadata, end.snapshot_id))
+    elif end is not None:
+        between = ancestor_ids_between(metadata, after_snapshot_id=from_snapshot_id, to_snapshot_id=end.snapshot_id)
+        ids = list(between)
+    plan = AppendsPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
+    plan.append_ids = tuple(one for one in reversed(ids) if metadata.snapshot(one).operation == Operation.APPEND)
+    return plan
+
+
+class AppendsPlan(Plan):
+    """The files that some append snapshots added. Make with `plan_appends`."""
+
+    append_ids: tuple[int, ...] = ()
+
+    @cached_property
+    def manifests(self) -> list[ManifestFile]:
+        """The data manifests that the appends wrote, oldest first."""
+        snapshots = [self.loaded.metadata.snapshot(one) for one in self.append_ids]
+        wanted = set(self.append_ids)
+        found: dict[str, ManifestFile] = {}
+        storage = self.loaded.storage
+        for manifests in map_in_order(lambda one: read_manifest_list(storage, one), snapshots, threads=4):
+            for manifest in manifests:
+                is_data = manifest.content is ManifestContent.DATA
+                if is_data and (manifest.added_snapshot_id is None or manifest.added_snapshot_id in wanted):
+                    found.setdefault(manifest.manifest_path, manifest)
+        return list(found.values())
+
+    def _wanted_entries(self, files: ManifestColumns) -> Mask:
+        added = to_mask(pc.equal(files.column("status"), int(EntryStatus.ADDED)))
+        by_append = pc.is_in(files.column("snapshot_id"), value_set=pa.array(self.append_ids, pa.int64()))
+        return added & to_mask(by_append)
+
+    def _file_fields(self) -> set[str]:
+        return super()._file_fields() | {"snapshot_id"}

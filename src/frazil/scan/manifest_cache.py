@@ -1,0 +1,57 @@
+"""Decoded manifests, kept within a memory budget. Manifests never change, so what is here is never stale.
+
+A plan asks for some columns of a manifest; an entry that has at least those serves it. Least recently used
+entries go first. Safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+
+from frazil.codec.manifest_avro import ManifestColumns
+
+DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024
+
+
+class ManifestCache:
+    """A least-recently-used cache of decoded manifests by key, measured in bytes."""
+
+    def __init__(self, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
+        self.budget_bytes = budget_bytes
+        self._entries: OrderedDict[Hashable, tuple[ManifestColumns, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes held."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def find(self, key: Hashable, fields: frozenset[str]) -> ManifestColumns | None:
+        """Return a manifest that was kept with at least these columns, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or not fields <= set(entry[0].table.column_names):
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def keep(self, key: Hashable, manifest: ManifestColumns) -> None:
+        """Keep a manifest, in place of one with fewer columns; one larger than the budget is not kept."""
+        size = int(manifest.table.nbytes)
+        with self._lock:
+            known = self._entries.pop(key, None)
+            if known is not None:
+                self._bytes -= known[1]
+            if size > self.budget_bytes:
+                return
+            self._entries[key] = (manifest, size)
+            self._bytes += size
+            while self._bytes > self.budget_bytes:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._bytes -= dropped

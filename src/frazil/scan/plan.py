@@ -1,0 +1,360 @@
+"""The read path from top to bottom: snapshot, manifest list, manifests, files, deletes, tasks.
+
+    choose      the snapshot (current, by id, by time, by branch or tag) and the schema that goes with it
+    list        the snapshot's manifests; those without live files, or whose partition summaries leave no
+                room for a match, are not read
+    deletes     delete manifests are read first and whole: no task can be made before all deletes are known
+    files       data manifests are read and decoded a few at a time, only the columns that are needed, and
+                judged as columns: by partition tuple, then by metrics (`scan/prune.py`)
+    tasks       each file left gets the deletes that apply to it (`scan/delete_index.py`) and what its
+                partition leaves of the filter (`expr/residual.py`)
+    splits      tasks are cut and packed (`scan/split.py`)
+
+A `Plan` streams: the first files are given out while later manifests are still being read, and what was
+given out is kept as columns, so that a plan can be walked again. Nothing here makes an object for a file
+unless tasks are asked for; bulk users take `to_arrow()`.
+
+What may fail: reading storage, and decoding what it holds. A manifest that cannot be read fails the plan; no
+plan leaves files out because of an error.
+
+A plan is of one snapshot and never changes: writers that commit meanwhile do not affect it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.codec.manifest_fields import COLUMNS
+from frazil.columns.stats_masks import Mask
+from frazil.errors import InvalidManifestError, InvalidRequestError
+from frazil.expr.bind import bind
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
+from frazil.scan.explain import PlanCounts, explain_counts
+from frazil.scan.file_rows import FILE_FIELDS, data_files_of, unify_partitions
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.prune import METRIC_FIELDS, Pruner
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.split import SplitOptions, adaptive_target_bytes, plan_groups
+from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
+from frazil.spec import properties
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.property_kinds import read_property
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot_history import schema_of_ref, schema_of_snapshot, snapshot_as_of
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChoice:
+    """The state of a table to read; at most one of the three is given, none is the current state."""
+
+    snapshot_id: int | None = None
+    as_of_ms: int | None = None
+    ref: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("snapshot_id", "as_of_ms", "ref") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InvalidRequestError(f"Cannot choose a snapshot by {' and '.join(given)} at once", hint="Give one.")
+
+
+CURRENT = SnapshotChoice()
+
+
+def choose_snapshot(metadata: TableMetadata, choice: SnapshotChoice) -> tuple[Snapshot | None, Schema]:
+    """Return the snapshot to read and the schema to read it with.
+
+    By id, time and tag the schema is the one the snapshot was written with; the current state and branches
+    are read with the table's current schema.
+    """
+    if choice.snapshot_id is not None:
+        snapshot = metadata.snapshot(choice.snapshot_id)
+        return snapshot, schema_of_snapshot(metadata, snapshot)
+    if choice.as_of_ms is not None:
+        snapshot = snapshot_as_of(metadata, choice.as_of_ms)
+        return snapshot, schema_of_snapshot(metadata, snapshot)
+    if choice.ref is not None:
+        return metadata.ref_snapshot(choice.ref), schema_of_ref(metadata, choice.ref)
+    return metadata.current_snapshot, metadata.current_schema
+
+
+def partition_types(metadata: TableMetadata) -> dict[int, tuple[PartitionSpec, StructType]]:
+    """Return every partition spec of a table with the type of its tuples, by id."""
+    schema, others = metadata.current_schema, metadata.schemas
+    return {
+        spec.spec_id: (spec, spec.partition_type(schema, other_schemas=others)) for spec in metadata.partition_specs
+    }
+
+
+def plan_scan(
+    loaded: LoadedTable,
+    predicate: Predicate | str = TRUE,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    case_sensitive: bool = True,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+    with_metrics: bool = False,
+) -> Plan:
+    """Plan the files to read for a filter; reads no manifest before the plan is used."""
+    snapshot, schema = choose_snapshot(loaded.metadata, choice)
+    unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
+    bound = bind(schema, unbound, case_sensitive=case_sensitive)
+    return Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """The files left of one manifest, and for each the numbers of the deletes that apply, or None for none."""
+
+    files: ManifestColumns
+    deletes: list[tuple[int, ...]] | None
+
+
+class Plan:
+    """The files of one snapshot that can hold rows of one filter. Make with `plan_scan`."""
+
+    def __init__(
+        self,
+        loaded: LoadedTable,
+        snapshot: Snapshot | None,
+        schema: Schema,
+        predicate: Predicate,
+        cache: ManifestCache | None,
+        threads: int,
+        *,
+        with_metrics: bool = False,
+    ) -> None:
+        self.loaded = loaded
+        self.snapshot = snapshot
+        self.schema = schema
+        self.predicate = predicate
+        self.data_counts = PlanCounts()
+        self.delete_counts = PlanCounts()
+        self._cache = cache
+        self._threads = threads
+        self._with_metrics = with_metrics
+        self._specs = partition_types(loaded.metadata)
+        self._pruner = Pruner(predicate, self._specs)
+        self._done: list[FileBatch] = []
+        self._applied = 0
+        self._source = self._read()
+        self._is_complete = False
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Yield the files left, manifest by manifest, as they are read; what was read is kept."""
+        at = 0
+        while True:
+            while at < len(self._done):
+                yield self._done[at]
+                at += 1
+            batch = next(self._source, None)
+            if batch is None:
+                self._is_complete = True
+                return
+            self._done.append(batch)
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks, one for each data file: iterate to stream them, or use as a sequence."""
+        return Tasks(self)
+
+    def iter_tasks(self) -> Iterator[FileScanTask]:
+        """Yield the tasks as manifests are read."""
+        for batch in self.batches():
+            residuals = self._pruner.for_spec(batch.files.spec_id).residuals
+            for at, (file, sequence_number) in enumerate(data_files_of(batch.files)):
+                applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[at])
+                yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
+
+    @property
+    def delete_files(self) -> Sequence[DeleteTask]:
+        """The delete files and deletion vectors that may apply; `to_arrow()` refers to them by number."""
+        return self._index.tasks
+
+    def splits(self, target_bytes: int | None = None, *, parallelism: int | None = None) -> list[TaskGroup]:
+        """Return the same work cut and packed into groups, by the table's split properties.
+
+        A target size given here counts as it is; the table's is lowered where `parallelism` readers would
+        otherwise have nothing to do.
+        """
+        table = self.loaded.metadata.properties
+        target = target_bytes if target_bytes is not None else read_property(table, properties.SPLIT_SIZE)
+        tasks: Iterator[FileScanTask] | list[FileScanTask] = self.iter_tasks()
+        if (
+            target_bytes is None
+            and parallelism is not None
+            and read_property(table, properties.ADAPTIVE_SPLIT_SIZE_ENABLED)
+        ):
+            tasks = list(tasks)
+            target = adaptive_target_bytes(sum(task.size_bytes for task in tasks), parallelism, target)
+        options = SplitOptions(
+            target,
+            read_property(table, properties.SPLIT_OPEN_FILE_COST),
+            read_property(table, properties.SPLIT_LOOKBACK),
+        )
+        return list(plan_groups(tasks, options))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the files as a table: no object is made for a file.
+
+        `partition` has the fields of all the table's specs; `delete_files` are numbers into `delete_files`.
+        """
+        unified = unify_partitions(self.loaded.metadata)
+        tables = [unified.table_of(batch.files, batch.deletes) for batch in self.batches()]
+        return pa.concat_tables(tables) if tables else unified.empty()
+
+    def explain(self) -> str:
+        """Return what was considered, pruned and kept at each step; reads the plan to its end first."""
+        for _ in self.batches():
+            pass
+        return explain_counts(
+            None if self.snapshot is None else self.snapshot.snapshot_id,
+            self.predicate,
+            self.data_counts,
+            self.delete_counts,
+            self._applied,
+            is_complete=self._is_complete,
+        )
+
+    @cached_property
+    def manifests(self) -> list[ManifestFile]:
+        """The snapshot's manifests, all of them."""
+        return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot)
+
+    def _read(self) -> Iterator[FileBatch]:
+        """Read and prune the data manifests, a few at a time, in their order."""
+        chosen = self._choose(ManifestContent.DATA, self.data_counts)
+        index = self._index
+        fields = self._file_fields()
+        shown = [name for name in COLUMNS if name in fields and (self._with_metrics or name not in METRIC_FIELDS)]
+
+        def plan_one(manifest: ManifestFile) -> tuple[FileBatch, PlanCounts, int]:
+            files, counts = self._files_of(manifest, fields)
+            deletes = None if index.is_empty else index.deletes_for(files)
+            applied = 0 if deletes is None else sum(map(len, deletes))
+            files = replace(files, table=files.table.select(shown))
+            return FileBatch(files, deletes if applied else None), counts, applied
+
+        for batch, counts, applied in map_in_order(plan_one, chosen, threads=self._threads):
+            add_counts(self.data_counts, counts)
+            self._applied += applied
+            if len(batch.files):
+                yield batch
+
+    def _file_fields(self) -> set[str]:
+        """Return the columns of a data manifest that this plan needs."""
+        fields = {*FILE_FIELDS}
+        if self._pruner.needs_metrics or self._with_metrics or self._index.has_equality_deletes:
+            fields |= {*METRIC_FIELDS}
+        if self._with_metrics:
+            fields.add("column_sizes")
+        return fields
+
+    @cached_property
+    def _index(self) -> DeleteIndex:
+        """The deletes of the snapshot that can concern the filter, ready to look up."""
+        chosen = self._choose(ManifestContent.DELETES, self.delete_counts)
+        found = []
+        for files, counts in map_in_order(
+            lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads
+        ):
+            add_counts(self.delete_counts, counts)
+            if len(files):
+                found.append(files)
+        return DeleteIndex(found, self.loaded.metadata)
+
+    def _choose(self, content: ManifestContent, counts: PlanCounts) -> list[ManifestFile]:
+        chosen = []
+        for manifest in self.manifests:
+            if manifest.content is not content:
+                continue
+            counts.manifests += 1
+            if not manifest.has_live_files:
+                counts.manifests_without_live_files += 1
+                continue
+            if manifest.partition_spec_id not in self._specs:
+                raise InvalidManifestError(
+                    f"Cannot plan the scan: the table has no partition spec {manifest.partition_spec_id}",
+                    path=manifest.manifest_path,
+                    heading="Manifest Lists",
+                )
+            if self._pruner.keeps_manifest(manifest):
+                chosen.append(manifest)
+            else:
+                counts.manifests_pruned += 1
+        return chosen
+
+    def _wanted_entries(self, files: ManifestColumns) -> Mask:
+        """Return which entries of a manifest are part of what is read: the live ones."""
+        live: Mask = files.column("status").to_numpy() != int(EntryStatus.DELETED)
+        return live
+
+    def _files_of(self, manifest: ManifestFile, fields: set[str]) -> tuple[ManifestColumns, PlanCounts]:
+        """Return a manifest's live files that can hold a match, and what that took."""
+        kind = self._specs[manifest.partition_spec_id][1]
+        files = read_manifest(self.loaded.storage, manifest, kind, fields, cache=self._cache)
+        live = self._wanted_entries(files)
+        pruned = self._pruner.prune_files(files, live)
+        kept = files if pruned.keep.all() else replace(files, table=files.table.filter(pa.array(pruned.keep)))
+        counts = PlanCounts(
+            manifests_read=1,
+            files_considered=int(live.sum()),
+            pruned_by_partition=pruned.dropped_by_partition,
+            pruned_by_metrics=pruned.dropped_by_metrics,
+            kept=len(kept),
+            kept_rows=_total(kept, "record_count"),
+            kept_bytes=_total(kept, "file_size_in_bytes"),
+        )
+        return kept, counts
+
+
+def _total(files: ManifestColumns, name: str) -> int:
+    values = files.column(name).to_numpy()
+    return int(np.maximum(values, 0).sum())
+
+
+def add_counts(total: PlanCounts, part: PlanCounts) -> None:
+    """Add what one manifest took to the plan's counts."""
+    total.manifests_read += part.manifests_read
+    total.files_considered += part.files_considered
+    total.pruned_by_partition += part.pruned_by_partition
+    total.pruned_by_metrics += part.pruned_by_metrics
+    total.kept += part.kept
+    total.kept_rows += part.kept_rows
+    total.kept_bytes += part.kept_bytes
+
+
+class Tasks(Sequence[FileScanTask]):
+    """A plan's tasks: streamed when iterated, known in number once the plan is complete."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __iter__(self) -> Iterator[FileScanTask]:
+        return self._plan.iter_tasks()
+
+    def __len__(self) -> int:
+        return sum(len(batch.files) for batch in self._plan.batches())
+
+    @overload
+    def __getitem__(self, at: int) -> FileScanTask: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[FileScanTask]: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return list(self)[at]

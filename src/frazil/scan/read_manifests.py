@@ -1,0 +1,104 @@
+"""From a snapshot to its manifests, from a manifest to its columns: the reads of a plan.
+
+`read_manifest_list` also serves v1 snapshots that name their manifests without a list: what the list would
+say is read from each manifest's header.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from os import cpu_count
+from typing import TypeVar
+
+from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
+from frazil.codec.manifest_list_avro import decode_manifest_list
+from frazil.errors import UnsupportedError
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec.manifest import ManifestFile
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.types import StructType
+from frazil.storage.base import Storage
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+HEADER_FIELDS = ("status",)
+
+
+def default_threads() -> int:
+    """Return how many manifests to decode at once."""
+    return min(16, cpu_count() or 1)
+
+
+def read_manifest_list(storage: Storage, snapshot: Snapshot) -> list[ManifestFile]:
+    """Return the manifests of a snapshot."""
+    if snapshot.key_id is not None:
+        raise UnsupportedError(
+            f"Cannot read snapshot {snapshot.snapshot_id}: its manifest list is encrypted with key {snapshot.key_id!r}",
+            hint="Encrypted tables are not supported yet.",
+        )
+    if snapshot.manifest_list is not None:
+        return decode_manifest_list(storage.read(snapshot.manifest_list), path=snapshot.manifest_list)
+    return [_described(storage, path, snapshot) for path in snapshot.manifests or ()]
+
+
+def _described(storage: Storage, path: str, snapshot: Snapshot) -> ManifestFile:
+    data = storage.read(path)
+    columns = decode_manifest(data, fields=HEADER_FIELDS, path=path)
+    return ManifestFile(path, len(data), columns.spec_id, snapshot.snapshot_id, columns.content)
+
+
+def read_manifest(
+    storage: Storage,
+    manifest: ManifestFile,
+    partition_type: StructType,
+    fields: Collection[str],
+    *,
+    cache: ManifestCache | None = None,
+    threads: int = 1,
+) -> ManifestColumns:
+    """Return columns of a manifest, from the cache where it has them."""
+    wanted = frozenset(fields)
+    key = (
+        manifest.manifest_path,
+        manifest.sequence_number,
+        manifest.added_snapshot_id,
+        manifest.first_row_id,
+        partition_type,
+    )
+    if cache is not None:
+        known = cache.find(key, wanted)
+        if known is not None:
+            return known
+    data = storage.read(manifest.manifest_path)
+    columns = decode_manifest(data, manifest=manifest, partition_type=partition_type, fields=wanted, threads=threads)
+    if cache is not None:
+        cache.keep(key, columns)
+    return columns
+
+
+def map_in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, ahead: int | None = None
+) -> Iterator[Result]:
+    """Yield a function's results in the items' order, computing a few of them at a time in threads.
+
+    At most `ahead` results wait unread, so memory does not grow with the number of items.
+    """
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    window = ahead if ahead is not None else threads + 2
+    with ThreadPoolExecutor(threads, thread_name_prefix="frazil-plan") as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= window:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -128,8 +128,6 @@ def _encode_field(part: NestedField) -> dict[str, Any]:
 
 
 def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
-    if depth > MAX_NESTING_DEPTH:
-        raise owner.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels")
     fields = []
     for at, value in enumerate(owner.list("fields")):
         part = _plain_field(value)

@@ -22,7 +22,7 @@ from itertools import count
 from typing import Any, NoReturn
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.spec.defaults import default_problem
+from frazil.spec.defaults import NULL_DEFAULT_TYPES
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
 from frazil.spec.text_place import syntax_error
@@ -343,14 +343,12 @@ class _Parser:
     def _default(self, kind: Type) -> Any:
         start = self._at
         literal = self._literal()
+        if literal is not None and isinstance(kind, NULL_DEFAULT_TYPES):
+            self.fail(f"fields of type {kind} must default to null", start)
         try:
-            value = to_internal(literal, kind)
+            return to_internal(literal, kind)
         except SchemaMismatchError as error:
             self.fail(f"the default does not fit {kind}: {error.message.partition(': ')[2]}", start, error.hint)
-        problem = default_problem(value, kind)
-        if problem is not None:
-            self.fail(problem, start)
-        return value
 
     def _literal(self) -> Any:
         if (match := _HEX.match(self._text, self._at)) is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from frazil.codec.avro_container import AvroOrigin
@@ -23,6 +24,7 @@ from frazil.spec.frozen_map import FrozenMap
 _MAX_DEPTH = 32
 _MAX_NODES = 50_000
 _MAX_FIXED_BYTES = 1 << 20
+_MAX_KNOWN_BYTES = 64 << 10
 _INT_MAX = 2**31 - 1
 
 _MIN_SIZES: Mapping[str, int] = FrozenMap(
@@ -71,28 +73,42 @@ class Leaf:
     avro_type: AvroType
 
 
+class _SchemaRefusal(Exception):
+    """What is wrong with a schema; `parse_schema` names the file."""
+
+
 def parse_schema(text: bytes, origin: AvroOrigin) -> AvroType:
     """Return the record type that a container's `avro.schema` describes."""
     try:
+        return _parse_known(text) if len(text) <= _MAX_KNOWN_BYTES else _parse(text)
+    except _SchemaRefusal as problem:
+        raise origin.fail(str(problem)) from None
+
+
+def _parse(text: bytes) -> AvroType:
+    try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise origin.fail(f"its schema is not JSON ({str(error)[:80]})") from None
-    root = _Parser(origin).parse(document, namespace="", depth=0)
+        raise _SchemaRefusal(f"its schema is not JSON ({str(error)[:80]})") from None
+    root = _Parser().parse(document, namespace="", depth=0)
     if root.kind != "record" or root.is_optional:
-        raise origin.fail(f"its schema is of type {root.kind}, not a record")
+        raise _SchemaRefusal(f"its schema is of type {root.kind}, not a record")
     return root
+
+
+_parse_known = lru_cache(maxsize=32)(_parse)
+"""The manifests of a table share a few schemas; reading one takes longer than decoding a dozen entries."""
 
 
 class _Parser:
     """Turns decoded JSON into types; holds the named types seen so far, None while one is being read."""
 
-    def __init__(self, origin: AvroOrigin) -> None:
-        self.origin = origin
+    def __init__(self) -> None:
         self.named: dict[str, AvroType | None] = {}
         self.nodes = 0
 
     def fail(self, reason: str) -> Exception:
-        return self.origin.fail(f"its schema is not valid: {reason}")
+        return _SchemaRefusal(f"its schema is not valid: {reason}")
 
     def parse(self, value: Any, namespace: str, depth: int) -> AvroType:
         self.nodes += 1

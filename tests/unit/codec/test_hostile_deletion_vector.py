@@ -146,13 +146,13 @@ def test_every_truncation_is_refused_even_with_a_fitting_checksum() -> None:
 
 
 def test_billions_of_positions_in_a_few_bytes_stay_compressed() -> None:
-    everything = DeletionVector(range(1 << 32))
+    everything = DeletionVector(range(1 << 30))
     data = encode_deletion_vector(everything)
     assert len(data) < 1 << 20
     vector = decode_deletion_vector(data)
-    assert vector.cardinality == 1 << 32
+    assert vector.cardinality == 1 << 30
     assert vector.mask(12345, 10).all()
-    with pytest.raises(InvalidPuffinError, match="4294967296 positions where 10 are recorded"):
+    with pytest.raises(InvalidPuffinError, match="1073741824 positions where 10 are recorded"):
         decode_deletion_vector(data, record_count=10)
 
 

@@ -38,9 +38,10 @@ def test_paths_have_one_normalized_form(parts: tuple[str | int, ...], text: str)
     "text",
     [
         "", "a", "$.a", "$['a'", "$['a]", "$[a]", '$["a"]', "$['a'] ", " $", "$['a']x", "$[01]", "$[-1]", "$[*]",
-        "$..a", "$['\\x']", "$['\\u0061']", "$['\\u000a']", "$['\\u000B']", "$['\n']", "$['a'b']", "$['\ud800']", "$['\\']",
-        "$[" + "9" * 100_000 + "]",
+        "$..a", "$['\\x']", "$['\\u0061']", "$['\\u000a']", "$['\\u000B']", "$['\n']", "$['a'b']", "$['\ud800']",
+        "$['\\']", "$[" + "9" * 100_000 + "]",
     ],
+    ids=lambda text: repr(text[:24]),
 )  # fmt: skip
 def test_other_forms_are_refused(text: str) -> None:
     with pytest.raises(TextSyntaxError, match="not a normalized JSON path") as caught:

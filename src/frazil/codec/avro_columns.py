@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.avro_container import SCHEMA_KEY, AvroHeader, AvroLimits, AvroOrigin
 from frazil.codec.avro_decode import decode_leaves
-from frazil.codec.avro_schema import AvroField, AvroType, flatten, has_bytes, parse_schema
+from frazil.codec.avro_schema import AvroField, AvroType, flatten, holds_values, parse_schema
 from frazil.codec.partition_arrow import FormRefusal, from_avro_form
 from frazil.spec.types import ListType, MapType, StructType, Type
 
@@ -55,7 +55,7 @@ class FieldReader:
             if at is None:
                 continue
             if length == len(path):
-                return Source(at, (), self.leaves[at].avro_type) if has_bytes(self.leaves[at]) else None
+                return Source(at, (), self.leaves[at].avro_type) if holds_values(self.leaves[at].avro_type) else None
             return _find_inside(at, self.leaves[at].avro_type, path[length:])
         return None
 
@@ -99,7 +99,7 @@ def _find_inside(leaf: int, record: AvroType, path: tuple[int, ...]) -> Source |
             return None
         inner.append(position)
         found = found.fields[position].avro_type
-    return Source(leaf, tuple(inner), found) if found.min_size > 0 else None
+    return Source(leaf, tuple(inner), found) if holds_values(found) else None
 
 
 def _extract(array: pa.Array, inner: tuple[int, ...]) -> pa.Array:
@@ -173,7 +173,7 @@ def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> 
     parts: list[tuple[int, _Convert] | None] = []
     for part, arrow in zip(kind.fields, target, strict=True):
         at = by_id.get(part.field_id)
-        if at is None or form.fields[at].avro_type.min_size == 0:
+        if at is None or not holds_values(form.fields[at].avro_type):
             if part.required:
                 return None
             parts.append(None)

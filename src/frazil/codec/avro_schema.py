@@ -313,6 +313,11 @@ def has_bytes(leaf: Leaf) -> bool:
     return leaf.avro_type.min_size > 0
 
 
+def holds_values(one: AvroType) -> bool:
+    """Return whether a type has values to read: more than null, or than the choice between null and nothing."""
+    return one.min_size > 0 and not (one.is_optional and _inner_size(one) == 0)
+
+
 def _plain(one: AvroType, names: Iterator[int]) -> Any:
     if one.is_optional:
         inner = AvroType(

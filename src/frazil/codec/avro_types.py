@@ -88,7 +88,7 @@ def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
         return simple
     if kind == UUID:
         return _fixed("uuid_fixed", 16, named, logicalType="uuid")
-    if isinstance(kind, FixedType):
+    if isinstance(kind, FixedType) and kind.length > 0:
         return _fixed(f"fixed_{kind.length}", kind.length, named)
     if isinstance(kind, DecimalType):
         return _fixed(

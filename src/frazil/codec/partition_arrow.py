@@ -20,48 +20,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_schema import to_arrow_type
 from frazil.codec.avro_schema import AvroType
 from frazil.codec.avro_types import decimal_bytes
 from frazil.errors import SchemaMismatchError
+from frazil.spec.decimals import decimal_of, unscaled_value
 from frazil.spec.types import (
     BINARY,
-    BOOLEAN,
-    DATE,
     DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
     TIMESTAMP_NS,
-    TIMESTAMPTZ,
     TIMESTAMPTZ_NS,
     UNKNOWN,
     UUID,
     DecimalType,
     FixedType,
+    PrimitiveType,
     Type,
 )
 
 _MICROS_PER_DAY = 86_400_000_000
-_ARROW_TYPES: dict[Type, pa.DataType] = {
-    BOOLEAN: pa.bool_(),
-    INT: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    DATE: pa.date32(),
-    TIME: pa.time64("us"),
-    TIMESTAMP: pa.timestamp("us"),
-    TIMESTAMPTZ: pa.timestamp("us", "UTC"),
-    TIMESTAMP_NS: pa.timestamp("ns"),
-    TIMESTAMPTZ_NS: pa.timestamp("ns", "UTC"),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    UUID: pa.binary(16),
-    UNKNOWN: pa.null(),
-}
 # How many of a timestamp's units one unit of an Avro logical type is.
 _UNITS_PER: dict[tuple[str | None, bool], int] = {
     ("timestamp-millis", False): 1000,
@@ -76,14 +53,9 @@ class FormRefusal(Exception):
 
 def arrow_type_of(kind: Type) -> pa.DataType:
     """Return the Arrow type of partition values of a type."""
-    if isinstance(kind, DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, FixedType):
-        return pa.binary(kind.length)
-    found = _ARROW_TYPES.get(kind)
-    if found is None:
+    if not isinstance(kind, PrimitiveType):
         raise SchemaMismatchError(f"Cannot use {kind} as the type of partition values")
-    return found
+    return to_arrow_type(kind, has_extensions=False)
 
 
 def from_avro_form(array: pa.Array, form: AvroType, kind: Type) -> pa.Array:
@@ -219,12 +191,10 @@ def _uuid_bytes(value: uuid.UUID) -> bytes:
 
 
 def _exact(kind: DecimalType) -> Callable[[Decimal], Decimal]:
-    unit = Decimal(1).scaleb(-kind.scale)
-
     def convert(value: Decimal) -> Decimal:
-        shown = value.quantize(unit) if value.adjusted() < 40 else value
-        if shown != value:
-            raise ValueError(f"{value} has more decimals than {kind}")
-        return shown
+        unscaled = unscaled_value(value, kind.scale)
+        if unscaled is None:
+            raise ValueError(f"{str(value)[:60]} is not a multiple of 10^-{kind.scale}")
+        return decimal_of(unscaled, kind.scale)
 
     return convert

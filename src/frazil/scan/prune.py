@@ -130,24 +130,26 @@ _LeafMask = Callable[..., Mask]
 
 def metrics_mask(predicate: Predicate, files: ManifestColumns, test: _LeafMask, *, unknown: bool) -> Mask:
     """Return what metrics say of each file of a manifest; `unknown` stands where they can say nothing."""
-    columns: dict[BoundTerm, StatsColumns] = {}
+    return _decide(predicate, files, test, unknown, {})
 
-    def decide(node: Predicate) -> Mask:
-        if isinstance(node, And | Or):
-            combine = np.logical_and if isinstance(node, And) else np.logical_or
-            result = decide(node.children[0])
-            for child in node.children[1:]:
-                result = combine(result, decide(child))
-            return result
-        if isinstance(node, Always):
-            return np.full(len(files), node == TRUE, dtype=bool)
-        if not isinstance(node, Bound):
-            return np.full(len(files), unknown, dtype=bool)
-        if node.term not in columns:
-            columns[node.term] = stats_columns(node.term, files)
-        return test(node.op, node.literals, columns[node.term], node.term.result_type)
 
-    return decide(predicate)
+def _decide(
+    node: Predicate, files: ManifestColumns, test: _LeafMask, unknown: bool, known: dict[BoundTerm, StatsColumns]
+) -> Mask:
+    # No closure calls itself here: it would keep the manifest until the garbage collector runs.
+    if isinstance(node, And | Or):
+        combine = np.logical_and if isinstance(node, And) else np.logical_or
+        result = _decide(node.children[0], files, test, unknown, known)
+        for child in node.children[1:]:
+            result = combine(result, _decide(child, files, test, unknown, known))
+        return result
+    if isinstance(node, Always):
+        return np.full(len(files), node == TRUE, dtype=bool)
+    if not isinstance(node, Bound):
+        return np.full(len(files), unknown, dtype=bool)
+    if node.term not in known:
+        known[node.term] = stats_columns(node.term, files)
+    return test(node.op, node.literals, known[node.term], node.term.result_type)
 
 
 def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:

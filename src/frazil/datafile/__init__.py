@@ -1,0 +1,1 @@
+"""One file at a time, as Arrow: reading data and delete files, on a driver or on an executor."""

@@ -1,0 +1,125 @@
+"""Values as `spec/types.py` holds them, as Arrow arrays and back, nested types included.
+
+Readers make constant columns of it: defaults, partition values, metadata columns. The Arrow types are those of
+`codec/arrow_schema.py`; other layouts of the same type (large, fixed-size) are understood when reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec import partition_arrow
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.errors import SchemaMismatchError
+from frazil.spec.types import (
+    BINARY,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    StructType,
+    Type,
+    UuidType,
+    VariantType,
+)
+
+
+def array_of(values: Sequence[Any], kind: Type, arrow: pa.DataType | None = None) -> pa.Array:
+    """Return values of a type as an array; `arrow` is the Arrow type where its fields' names or metadata matter."""
+    target = to_arrow_type(kind) if arrow is None else arrow
+    if isinstance(kind, StructType):
+        return _structs(values, kind, target)
+    if isinstance(kind, ListType):
+        parts = [[] if one is None else list(one) for one in values]
+        flat = array_of([item for one in parts for item in one], kind.element_type, target.value_type)
+        return _lists(values, parts, flat, target)
+    if isinstance(kind, MapType):
+        pairs = [[] if one is None else list(one.items()) for one in values]
+        keys = array_of([key for one in pairs for key, _ in one], kind.key_type, target.key_type)
+        items = array_of([item for one in pairs for _, item in one], kind.value_type, target.item_type)
+        entries = pa.Array.from_buffers(
+            pa.struct([target.key_field, target.item_field]), len(keys), [None], children=[keys, items]
+        )
+        return _lists(values, pairs, entries, target)
+    if isinstance(kind, VariantType):
+        return pa.array(values, target)
+    plain = BINARY if isinstance(kind, GeometryType | GeographyType) else kind
+    made = partition_arrow.array_of(values, plain)
+    if isinstance(kind, UuidType) and isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, made)
+    return made
+
+
+def _structs(values: Sequence[Any], kind: StructType, target: pa.DataType) -> pa.Array:
+    children = [
+        array_of(
+            [None if one is None else one.get(part.name) for one in values], part.field_type, target.field(at).type
+        )
+        for at, part in enumerate(kind.fields)
+    ]
+    return pa.Array.from_buffers(target, len(values), [_validity(values)], children=children)
+
+
+def _lists(values: Sequence[Any], parts: list[list[Any]], flat: pa.Array, target: pa.DataType) -> pa.Array:
+    ends = 0
+    offsets = [0]
+    for one in parts:
+        ends += len(one)
+        offsets.append(ends)
+    if ends > 2**31 - 1:
+        raise SchemaMismatchError(f"Cannot make an array of {target}: its lists have {ends} items in all")
+    buffers = [_validity(values), pa.array(offsets, pa.int32()).buffers()[1]]
+    return pa.Array.from_buffers(target, len(values), buffers, children=[flat])
+
+
+def _validity(values: Sequence[Any]) -> pa.Buffer | None:
+    if all(one is not None for one in values):
+        return None
+    return pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
+
+
+def repeat_value(value: Any, kind: Type, arrow: pa.DataType, length: int) -> pa.Array:
+    """Return a column that has one value in all rows."""
+    if value is None:
+        return pa.nulls(length, arrow)
+    if length == 0:
+        return array_of([], kind, arrow)
+    one = array_of([value], kind, arrow)
+    if isinstance(kind, StructType | ListType | MapType | VariantType):
+        return one.take(pa.array(np.zeros(length, np.int32)))
+    storage = one.storage if isinstance(one.type, pa.BaseExtensionType) else one
+    repeated = pa.repeat(storage[0], length)
+    return pa.ExtensionArray.from_storage(arrow, repeated) if isinstance(arrow, pa.BaseExtensionType) else repeated
+
+
+def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
+    """Return an array as values of a type; a struct is a dict by the type's own names."""
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in values_of(chunk, kind)]
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if isinstance(kind, StructType):
+        columns = [values_of(array.field(at), part.field_type) for at, part in enumerate(kind.fields)]
+        names = [part.name for part in kind.fields]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [{} for _ in array]
+        return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
+    if isinstance(kind, ListType):
+        return _list_values(array, values_of(array.values, kind.element_type))
+    if isinstance(kind, MapType):
+        keys, items = values_of(array.keys, kind.key_type), values_of(array.items, kind.value_type)
+        found = _list_values(array, list(zip(keys, items, strict=True)))
+        return [None if one is None else dict(one) for one in found]
+    if isinstance(kind, VariantType):
+        return list(array.to_pylist())
+    plain = BINARY if isinstance(kind, GeometryType | GeographyType) else kind
+    return partition_arrow.values_of(array, plain)
+
+
+def _list_values(array: pa.Array, flat: list[Any]) -> list[Any]:
+    offsets = array.offsets.to_pylist()
+    valid = array.is_valid().to_pylist()
+    return [flat[offsets[at] : offsets[at + 1]] if is_valid else None for at, is_valid in enumerate(valid)]

@@ -1,0 +1,1 @@
+"""What a user holds: lakes, tables, views and scans."""

@@ -282,7 +282,10 @@ def describe_deletion_vector(blob: BlobMetadata) -> StoredDeletionVector:
 
 
 def _as_array(positions: Iterable[int] | npt.NDArray[Any]) -> npt.NDArray[Any]:
-    values = positions if isinstance(positions, np.ndarray) else np.asarray(list(positions))
+    try:
+        values = positions if isinstance(positions, np.ndarray) else np.asarray(list(positions))
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError(f"Cannot make a deletion vector: {error}", heading=HEADING) from error
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
     if values.ndim != 1 or values.dtype.kind not in "iu":

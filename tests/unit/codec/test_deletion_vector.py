@@ -125,7 +125,7 @@ def test_vectors_survive_pickling() -> None:
 @pytest.mark.parametrize(
     "positions",
     [
-        [-1], [MAX_POSITION + 1], [1.0], ["1"], [True], [None], [10**30], [[1, 2], [3, 4]],
+        [-1], [MAX_POSITION + 1], [1.0], ["1"], [True], [None], [10**30], [[1, 2], [3, 4]], [[1], 2], 5,
         range(-1, 5), range(MAX_POSITION, MAX_POSITION + 2),
     ],
 )  # fmt: skip

@@ -97,10 +97,8 @@ def test_a_damaged_file_is_refused_under_its_heading(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_refused_through_ranged_reads_too(name: str) -> None:
     data, _ = FILES[name]
-    # The header lies outside the ranges that a footer needs, so a large enough body hides it.
-    if name not in ("other first magic",):
-        with pytest.raises(InvalidPuffinError):
-            read_puffin_footer(range_reader(data), len(data))
+    with pytest.raises(InvalidPuffinError):
+        read_puffin_footer(range_reader(data), len(data))
 
 
 @pytest.mark.parametrize("flags", [2, 0x80, 0x100, 0x01000000, 0x80000000, 3])

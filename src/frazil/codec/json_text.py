@@ -21,7 +21,7 @@ import msgspec
 from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidRequestError
 
 MAX_DEPTH: Final = 640
-"""How deep objects and lists may nest: enough for types 200 levels deep, three JSON levels each."""
+"""How deep objects and lists may nest: enough for the deepest types, at three JSON levels each."""
 
 _UTF8_CHUNK = 1 << 20
 _COUNT_CHUNK = 1 << 18

@@ -85,13 +85,14 @@ def decode_type(
 def encode_type(kind: Type) -> Any:
     """Return a type in its JSON form."""
     if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [_encode_field(part) for part in kind.fields]}
+        return {"type": "struct", "fields": [_encode_field(part) for part in kind.fields], **kind.extra}
     if isinstance(kind, ListType):
         return {
             "type": "list",
             "element-id": kind.element_id,
             "element": encode_type(kind.element_type),
             "element-required": kind.element_required,
+            **kind.extra,
         }
     if isinstance(kind, MapType):
         return {
@@ -101,6 +102,7 @@ def encode_type(kind: Type) -> Any:
             "value-id": kind.value_id,
             "value": encode_type(kind.value_type),
             "value-required": kind.value_required,
+            **kind.extra,
         }
     # The parameters of geospatial types are always written out, as the specification's table shows them.
     if isinstance(kind, GeometryType):
@@ -209,20 +211,22 @@ def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
     if depth >= MAX_NESTING_DEPTH:
         raise obj.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels")
     if form == "struct":
-        return StructType(_decode_fields(obj, depth + 1))
+        fields = _decode_fields(obj, depth + 1)
+        return StructType(fields, obj.extra())
     if form == "list":
         element = _decode_type(obj, "element", depth + 1)
         required = obj.boolean("element-required")
         if required:
             _check_may_be_required(obj, element, "element")
-        return ListType(_decode_field_id(obj, "element-id"), element, required)
+        return ListType(_decode_field_id(obj, "element-id"), element, required, obj.extra())
     if form == "map":
         key, value = _decode_type(obj, "key", depth + 1), _decode_type(obj, "value", depth + 1)
         required = obj.boolean("value-required")
         _check_may_be_required(obj, key, "key")
         if required:
             _check_may_be_required(obj, value, "value")
-        return MapType(_decode_field_id(obj, "key-id"), key, _decode_field_id(obj, "value-id"), value, required)
+        key_id, value_id = _decode_field_id(obj, "key-id"), _decode_field_id(obj, "value-id")
+        return MapType(key_id, key, value_id, value, required, obj.extra())
     raise obj.fail(f"expected struct, list or map, found {form[:80]!r}", field="type")
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from frazil.codec.geo_bounds import decode_geo_bound, encode_geo_bound
+from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError
 from frazil.spec import iso8601
 from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_value
@@ -54,7 +56,6 @@ _INT32 = struct.Struct("<i")
 _INT64 = struct.Struct("<q")
 _FLOAT32 = struct.Struct("<f")
 _FLOAT64 = struct.Struct("<d")
-_RAW_BOUND_TYPES = (GeometryType, GeographyType, VariantType)
 
 
 def encode_value(value: Any, kind: Type) -> bytes:
@@ -68,16 +69,21 @@ def decode_value(data: bytes, kind: Type) -> Any:
 
 
 def encode_bound(value: Any, kind: Type) -> bytes:
-    """Return a lower or upper bound as bytes; bounds of geometry, geography and variant are bytes already."""
-    if isinstance(kind, _RAW_BOUND_TYPES):
-        return _encode_bytes(value, kind)
+    """Return a lower or upper bound as bytes.
+
+    A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
+    """
+    if isinstance(kind, GeometryType | GeographyType):
+        return encode_geo_bound(value)
+    if isinstance(kind, VariantType):
+        return encode_variant_bounds(value)
     return value_encoder(kind)(value)
 
 
 def decode_bound(data: bytes, kind: Type) -> Any:
     """Return the lower or upper bound that bytes stand for; None for a column of type unknown.
 
-    Bounds of geometry, geography and variant are returned as their bytes.
+    A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
     """
     return bound_decoder(kind)(data)
 
@@ -100,8 +106,10 @@ def value_decoder(kind: Type) -> Decoder:
 
 def bound_decoder(kind: Type) -> Decoder:
     """Return the function that turns bytes into bounds of a type."""
-    if isinstance(kind, _RAW_BOUND_TYPES):
-        return bytes
+    if isinstance(kind, GeometryType | GeographyType):
+        return decode_geo_bound
+    if isinstance(kind, VariantType):
+        return decode_variant_bounds
     if isinstance(kind, UnknownType):
         return lambda data: None
     if isinstance(kind, FixedType):

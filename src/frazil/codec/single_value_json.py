@@ -18,7 +18,14 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from frazil.errors import CorruptTableError, InvalidMetadataError, SchemaMismatchError, UnsupportedError
+from frazil.codec.wkt import wkb_to_wkt, wkt_to_wkb
+from frazil.errors import (
+    CorruptTableError,
+    FrazilError,
+    InvalidMetadataError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
 from frazil.spec import iso8601
 from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_value
 from frazil.spec.frozen_map import FrozenMap
@@ -30,6 +37,8 @@ from frazil.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntType,
     ListType,
     LongType,
@@ -103,7 +112,9 @@ def _encode(value: Any, kind: Type) -> Any:
 def _no_form(kind: Type) -> Exception:
     if isinstance(kind, UnknownType):
         return _Refused("a value of type unknown is always null")
-    return UnsupportedError(f"Cannot convert a {kind} value between Python and JSON: only null is supported")
+    return UnsupportedError(
+        f"Cannot convert a {kind} value between Python and JSON: the specification has no form for it"
+    )
 
 
 def _unexpected(expected: str, found: Any) -> _Refused:
@@ -383,6 +394,25 @@ def _check_pair(key: Any, value: Any, kind: MapType) -> None:
         raise _Refused("a null value in a map of required values")
 
 
+# --- geometries
+
+
+def _decode_geometry(json_value: Any, kind: Type) -> bytes:
+    try:
+        return wkt_to_wkb(_text(json_value, kind))
+    except FrazilError as error:
+        raise _Refused(f"expected a geometry as text, such as POINT (30 10): {error.message}") from None
+
+
+def _encode_geometry(value: Any, kind: Type) -> str:
+    if not isinstance(value, bytes):
+        raise _unexpected(f"WKB bytes for {kind}", value)
+    try:
+        return wkb_to_wkt(value)
+    except FrazilError as error:
+        raise _Refused(error.message) from None
+
+
 _DECODERS: dict[type[Type], Callable[[Any, Any], Any]] = {
     BooleanType: _decode_boolean,
     IntType: _decode_integer,
@@ -400,6 +430,8 @@ _DECODERS: dict[type[Type], Callable[[Any, Any], Any]] = {
     UuidType: _decode_uuid,
     FixedType: _decode_bytes,
     BinaryType: _decode_bytes,
+    GeometryType: _decode_geometry,
+    GeographyType: _decode_geometry,
     StructType: _decode_struct,
     ListType: _decode_list,
     MapType: _decode_map,
@@ -419,6 +451,8 @@ _ENCODERS: dict[type[Type], Callable[[Any, Any], Any]] = {
     UuidType: _encode_uuid,
     FixedType: _encode_bytes,
     BinaryType: _encode_bytes,
+    GeometryType: _encode_geometry,
+    GeographyType: _encode_geometry,
     StructType: _encode_struct,
     ListType: _encode_list,
     MapType: _encode_map,

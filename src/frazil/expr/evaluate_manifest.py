@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from frazil.codec.single_value import decode_value
+from frazil.codec.single_value import decode_bound
+from frazil.errors import CorruptTableError
 from frazil.expr.column_stats import ColumnStats, may_match
 from frazil.expr.predicates import Always, And, Bound, Or, Predicate
 from frazil.spec.manifest import FieldSummary, ManifestFile
@@ -41,7 +42,7 @@ def _may(predicate: Predicate, summaries: tuple[FieldSummary, ...], positions: d
 def summary_stats(summary: FieldSummary, kind: Type) -> ColumnStats:
     """Return what a summary says of a partition field: without bounds, all values are null or NaN."""
     has_nan = summary.contains_nan if isinstance(kind, FloatType | DoubleType) else False
-    has_no_value = summary.lower_bound is None or summary.upper_bound is None
+    has_no_value = summary.lower_bound is None and summary.upper_bound is None
     return ColumnStats(
         _decode(summary.lower_bound, kind),
         _decode(summary.upper_bound, kind),
@@ -53,4 +54,8 @@ def summary_stats(summary: FieldSummary, kind: Type) -> ColumnStats:
 
 
 def _decode(data: bytes | None, kind: Type) -> Any:
-    return None if data is None else decode_value(data, kind)
+    """Return a bound, or None where there is none, or none that can be read."""
+    try:
+        return None if data is None else decode_bound(data, kind)
+    except CorruptTableError:
+        return None

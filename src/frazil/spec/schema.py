@@ -27,7 +27,8 @@ from frazil.spec.types import (
 )
 
 INITIAL_SCHEMA_ID = 0
-MAX_NESTING_DEPTH = 200
+MAX_NESTING_DEPTH = 64
+"""How deep types may nest. Comparing and pickling nest with them, and Python's stack ends near 1,000 calls."""
 
 
 @dataclass(frozen=True)
@@ -227,17 +228,19 @@ def _project_type(kind: Type, wanted: set[int]) -> Type | None:
     """Return the part of a type that holds wanted fields, or None where it holds none."""
     if isinstance(kind, StructType):
         kept = tuple(part for part in (_project_field(one, wanted) for one in kind.fields) if part is not None)
-        return StructType(kept) if kept else None
+        return StructType(kept, kind.extra) if kept else None
     if isinstance(kind, ListType):
         element = _project_field(kind.element_field, wanted)
-        return None if element is None else ListType(kind.element_id, element.field_type, kind.element_required)
+        if element is None:
+            return None
+        return ListType(kind.element_id, element.field_type, kind.element_required, kind.extra)
     if isinstance(kind, MapType):
         if kind.key_id in wanted or _project_type(kind.key_type, wanted) is not None:
             return kind
         value = _project_field(kind.value_field, wanted)
         if value is None:
             return None
-        return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, kind.value_required)
+        return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, kind.value_required, kind.extra)
     return None
 
 

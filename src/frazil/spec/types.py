@@ -280,7 +280,10 @@ class VariantType(Type):
 
 
 class NestedType(Type):
-    """A type with parts: struct, list or map."""
+    """A type with parts: struct, list or map.
+
+    `extra` holds JSON fields this version does not know; they are written back unchanged.
+    """
 
     __slots__ = ()
 
@@ -325,6 +328,7 @@ class StructType(NestedType):
     """A tuple of named fields."""
 
     struct_fields: tuple[NestedField, ...] = ()
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.struct_fields, tuple):
@@ -361,6 +365,7 @@ class ListType(NestedType):
     element_id: int
     element_type: Type
     element_required: bool = False
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     @property
     def element_field(self) -> NestedField:
@@ -385,6 +390,7 @@ class MapType(NestedType):
     value_id: int
     value_type: Type
     value_required: bool = False
+    extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     @property
     def key_field(self) -> NestedField:

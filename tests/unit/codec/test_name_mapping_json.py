@@ -85,5 +85,5 @@ def test_what_breaks_the_form_is_refused_with_its_place_and_heading(text: str, r
 
 def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
     text = '[{"names":["a"],"fields":' * 250 + "[]" + "}]" * 250
-    with pytest.raises(InvalidMetadataError, match="nested deeper than 200 levels"):
+    with pytest.raises(InvalidMetadataError, match="nested deeper than 64 levels"):
         decode_name_mapping(text)

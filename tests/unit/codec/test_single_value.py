@@ -16,6 +16,8 @@ from frazil.codec.single_value import (
     encode_value,
 )
 from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError
+from frazil.spec.bounding_box import GeoPoint
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import (
     BINARY,
     BOOLEAN,
@@ -42,6 +44,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
+from frazil.spec.variant import VariantKind, VariantValue
 
 
 @pytest.mark.parametrize(
@@ -151,13 +154,20 @@ def test_bounds_of_fixed_columns_may_have_been_shortened() -> None:
         decode_bound(b"abc", FixedType(2))
 
 
-@pytest.mark.parametrize("kind", [GeometryType(), GeographyType(), VARIANT])
-def test_geospatial_and_variant_bounds_pass_as_bytes(kind: Type) -> None:
-    data = bytes(range(16))
-    assert decode_bound(data, kind) == data
-    assert encode_bound(data, kind) == data
-    with pytest.raises(SchemaMismatchError):
-        encode_bound("text", kind)
+@pytest.mark.parametrize("kind", [GeometryType(), GeographyType()])
+def test_geospatial_bounds_are_points(kind: Type) -> None:
+    point = GeoPoint(30.0, 10.0)
+    assert encode_bound(point, kind) == bytes.fromhex("0000000000003e400000000000002440")
+    assert decode_bound(encode_bound(point, kind), kind) == point
+    with pytest.raises(InvalidManifestError):
+        decode_bound(b"short", kind)
+
+
+def test_variant_bounds_go_by_json_path() -> None:
+    bounds = FrozenMap({"$['a']": VariantValue(VariantKind.INT8, 5)})
+    assert decode_bound(encode_bound(bounds, VARIANT), VARIANT) == bounds
+    with pytest.raises(InvalidManifestError):
+        decode_bound(b"\x01", VARIANT)
 
 
 def test_a_column_of_type_unknown_has_no_bound() -> None:

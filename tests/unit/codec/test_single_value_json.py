@@ -109,13 +109,23 @@ def test_json_that_is_no_value_of_the_type_is_refused(json_value: Any, kind: Typ
     assert len(caught.value.message) < 400
 
 
-@pytest.mark.parametrize("kind", [GeometryType(), GeographyType(), VARIANT])
-def test_values_without_a_json_form_are_unsupported_and_null_is_not(kind: Type) -> None:
-    assert decode_json_value(None, kind) is None
-    assert encode_json_value(None, kind) is None
+def test_a_variant_has_no_json_form_but_null() -> None:
+    assert decode_json_value(None, VARIANT) is None
+    assert encode_json_value(None, VARIANT) is None
     with pytest.raises(UnsupportedError):
-        decode_json_value("POINT (30 10)", kind)
+        decode_json_value("x", VARIANT)
     with pytest.raises(UnsupportedError):
+        encode_json_value(b"x", VARIANT)
+
+
+@pytest.mark.parametrize("kind", [GeometryType(), GeographyType()])
+def test_geometries_are_text_in_json_and_wkb_inside(kind: Type) -> None:
+    data = decode_json_value("POINT (30 10)", kind)
+    assert data == bytes.fromhex("01010000000000000000003e400000000000002440")
+    assert encode_json_value(data, kind) == "POINT (30 10)"
+    with pytest.raises(InvalidMetadataError, match="POINT"):
+        decode_json_value("BLOB (30 10)", kind)
+    with pytest.raises(SchemaMismatchError):
         encode_json_value(b"wkb", kind)
 
 

@@ -130,7 +130,7 @@ def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
     one = mapped(None, "leaf")
     for _ in range(5000):
         one = mapped(None, "a", fields=(one,))
-    with pytest.raises(InvalidRequestError, match="nested deeper than 200 levels"):
+    with pytest.raises(InvalidRequestError, match="nested deeper than 64 levels"):
         NameMapping((one,))
 
 

@@ -86,9 +86,4 @@ def _unpack_member(data: memoryview, start: int, text: io.BytesIO, limit: int) -
             if text.tell() > limit:
                 return start
             pending = unpacker.unconsumed_tail
-        # Output that zlib still holds back comes without input.
-        while not unpacker.eof and (held := unpacker.decompress(b"", _CHUNK)):
-            text.write(held)
-            if text.tell() > limit:
-                return start
     return start - len(unpacker.unused_data)

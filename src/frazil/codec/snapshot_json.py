@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import count_plain_strings, parse_json
 from frazil.errors import InvalidRequestError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import (
     INITIAL_SEQUENCE_NUMBER,
     MetadataLogEntry,
@@ -140,8 +140,24 @@ class _StoredText(msgspec.Struct, frozen=True, gc=False):
 
     def read(self) -> Snapshot:
         """Return the whole snapshot."""
-        where = f"snapshot {self.snapshot_id}"
-        return decode_snapshot(JsonObject(msgspec.json.decode(self.text), where=where, heading=HEADING))
+        try:
+            common = _decode_common(self.text)
+        except msgspec.DecodeError:
+            where = f"snapshot {self.snapshot_id}"
+            return decode_snapshot(JsonObject(msgspec.json.decode(self.text), where=where, heading=HEADING))
+        return Snapshot(
+            self.snapshot_id,
+            self.timestamp_ms,
+            common.manifest_list,
+            FrozenMap(common.summary) if isinstance(common.summary, dict) else None,
+            self.parent_snapshot_id,
+            self.sequence_number,
+            None if common.schema_id is UNSET else common.schema_id,
+            None,
+            self.first_row_id,
+            self.added_rows,
+            None if common.key_id is UNSET else common.key_id,
+        )
 
 
 class _Unusual(Exception):
@@ -295,7 +311,7 @@ def decode_snapshot_log(text: msgspec.Raw, *, where: str) -> tuple[SnapshotLogEn
     except (msgspec.DecodeError, RecursionError):
         entries = None
     if entries is not None and count_plain_strings(text) == 2 * len(entries):
-        return tuple([SnapshotLogEntry(one.timestamp_ms, one.snapshot_id, NO_EXTRA) for one in entries])
+        return tuple(map(SnapshotLogEntry, [one.timestamp_ms for one in entries], [one.snapshot_id for one in entries]))
     root = JsonObject({where: parse_json(bytes(text), where=where, heading=LOG_HEADING)}, heading=LOG_HEADING)
     return tuple(_decode_snapshot_log_entry(one) for one in root.objects(where, ()))
 

@@ -93,6 +93,7 @@ def decode_table_metadata(data: bytes, *, path: str | None = None, max_bytes: in
 
 def encode_table_metadata(metadata: TableMetadata, *, compression: Compression = "none") -> bytes:
     """Return the bytes of a metadata file. Metadata that breaks the specification is never written."""
+    _check_compression(compression)
     check_table_metadata(metadata)
     text = encode_json(_encode(metadata))
     return gzip_text(text) if compression == "gzip" else text
@@ -100,9 +101,15 @@ def encode_table_metadata(metadata: TableMetadata, *, compression: Compression =
 
 def metadata_file_name(version: int, uuid: str, compression: Compression = "none") -> str:
     """Return the name of a catalog table's metadata file ("Metastore Tables")."""
+    _check_compression(compression)
     if version < 0:
         raise InvalidRequestError(f"Cannot name a metadata file of version {version}: versions start at 0")
     return f"{version:05d}-{uuid}{'.gz' if compression == 'gzip' else ''}.metadata.json"
+
+
+def _check_compression(compression: str) -> None:
+    if compression not in ("none", "gzip"):
+        raise InvalidRequestError(f"Cannot compress table metadata with {compression!r}: use none or gzip")
 
 
 _FILE_VERSION = re.compile(r"(\d{1,10})-[^/]*", re.ASCII)

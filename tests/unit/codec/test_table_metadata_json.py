@@ -313,6 +313,13 @@ def test_gzip_is_written_the_same_each_time() -> None:
     assert gzip.decompress(packed) == encode_table_metadata(table)
 
 
+def test_an_unknown_compression_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="'zstd': use none or gzip"):
+        encode_table_metadata(chain(1), compression="zstd")  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequestError, match="'zstd': use none or gzip"):
+        metadata_file_name(1, UUID, "zstd")  # type: ignore[arg-type]
+
+
 def test_a_text_over_the_limit_is_refused_compressed_or_not() -> None:
     text = text_of(document(2))
     for data in (text, gzip.compress(text)):

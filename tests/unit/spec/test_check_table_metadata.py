@@ -126,6 +126,11 @@ def test_metadata_that_breaks_an_invariant_is_refused(fields: dict[str, Any], re
     assert caught.value.context["heading"]
 
 
+def test_a_current_snapshot_without_the_branch_main_is_refused() -> None:
+    with pytest.raises(InvalidMetadataError, match="current_snapshot_id is 2, and refs has no branch main"):
+        check_table_metadata(replace(chain(2), refs=FrozenMap()))
+
+
 def test_a_newer_version_is_not_supported_rather_than_corrupt() -> None:
     with pytest.raises(UnsupportedError, match="format_version 4"):
         check_table_metadata(metadata(format_version=4))

@@ -111,6 +111,7 @@ def test_adding_and_removing_snapshots_reads_none() -> None:
 def test_lists_are_equal_whether_read_or_not() -> None:
     read = chain(3).snapshots
     unread = SnapshotList(Unread(one) for one in read)
+    assert read == read[:] and read == read
     assert read == unread and hash(read) == hash(unread)
     assert read != SnapshotList(reversed(read))
     assert read != SnapshotList([*read[:2], snapshot(3, 2, key_id="other")])

@@ -97,7 +97,8 @@ def test_sequence_numbers_stay_zero_in_version_1() -> None:
 
 
 def test_metadata_is_a_value() -> None:
-    table = chain(3, properties={"a": "b"}, schemas=[builders.schema()])
+    table = chain(3, properties={"a": "b"}, schemas=[builders.schema()], snapshots=list(chain(3).snapshots))
+    assert table.snapshots == chain(3).snapshots
     assert isinstance(table.properties, FrozenMap)
     assert isinstance(table.schemas, tuple)
     assert table.schemas_by_id and table.specs_by_id  # fill the caches, which are not part of the value

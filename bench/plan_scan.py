@@ -1,0 +1,122 @@
+"""Planning a filtered scan: frazil against PyIceberg on the same metadata, each plan in a fresh process.
+
+    python bench/plan_scan.py [--sizes 100000,1000000] [--rounds 3]
+
+A table of ten columns with bounds is described (no data files are needed to plan), 25 manifests for 100,000
+files, 125 for 1,000,000. Cold is the first plan of a process: reading the table's metadata, the manifest
+list and every manifest that the filter does not rule out, up to the list of tasks. Contenders alternate;
+times are medians, memory is the largest resident size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.planning_table import FILES_PER_DAY, FIRST_DAY, ROWS, make_planning_table
+
+MANIFESTS = {10_000: 3, 100_000: 25, 1_000_000: 125}
+MICROS_PER_DAY = 86_400_000_000
+
+
+def plan_with_frazil(metadata: str, text: str) -> int:
+    """Return how many files frazil plans."""
+    from frazil.codec.table_metadata_json import decode_table_metadata
+    from frazil.loaded import LoadedTable
+    from frazil.scan.plan import plan_scan
+    from frazil.storage.local import LocalStorage
+
+    storage = LocalStorage()
+    loaded = LoadedTable(("bench",), decode_table_metadata(storage.read(metadata)), metadata, storage)
+    return sum(1 for _ in plan_scan(loaded, text).tasks)
+
+
+def plan_with_pyiceberg(metadata: str, text: str) -> int:
+    """Return how many files PyIceberg plans."""
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(metadata.removeprefix("file://"))
+    return sum(1 for _ in table.scan(row_filter=text).plan_files())
+
+
+CONTENDERS = {"frazil": plan_with_frazil, "PyIceberg": plan_with_pyiceberg}
+
+
+def run_one(contender: str, metadata: str, text: str) -> None:
+    """Plan once, and print what it took; runs in a process of its own."""
+    start = time.perf_counter()
+    files = CONTENDERS[contender](metadata, text)
+    seconds = time.perf_counter() - start
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(json.dumps({"files": files, "seconds": seconds, "megabytes": size}))
+
+
+def measure(contender: str, metadata: str, text: str) -> dict[str, float]:
+    """Plan once in a fresh process."""
+    command = [sys.executable, "-m", "bench.plan_scan", "--one", contender, metadata, text]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def filters(size: int) -> dict[str, str]:
+    """Return the filters to plan: on a column without partitions, and on the partition's column."""
+    first = size // 2 * ROWS
+    day = (FIRST_DAY + size // FILES_PER_DAY // 2) * MICROS_PER_DAY
+    start, end = (_iso(one) for one in (day, day + MICROS_PER_DAY))
+    return {
+        "one column": f"c3 >= {first} and c3 < {first + 5 * ROWS}",
+        "partition": f"ts >= '{start}' and ts < '{end}'",
+    }
+
+
+def _iso(micros: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(micros // 1_000_000))
+
+
+def main() -> None:
+    """Make the tables, run the contenders in turn, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="100000,1000000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        run_one(*arguments.one)
+        return
+    print("| files | filter | kept | frazil s | PyIceberg s | ratio | frazil MB | PyIceberg MB |")
+    print("|---:|---|---:|---:|---:|---:|---:|---:|")
+    for size in map(int, arguments.sizes.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            loaded = make_planning_table(Path(folder), size, MANIFESTS.get(size, max(1, size // 8_000)))
+            for name, text in filters(size).items():
+                rounds = 1 if size >= 1_000_000 else arguments.rounds
+                results: dict[str, list[dict[str, float]]] = {one: [] for one in CONTENDERS}
+                for _ in range(rounds):
+                    for contender in CONTENDERS:
+                        results[contender].append(measure(contender, str(loaded.metadata_location), text))
+                print(_row(size, name, results), flush=True)
+
+
+def _row(size: int, name: str, results: dict[str, list[dict[str, float]]]) -> str:
+    kept = {one["files"] for runs in results.values() for one in runs}
+    if len(kept) != 1:
+        raise SystemExit(f"the contenders disagree on {name} over {size} files: {kept}")
+    seconds = {one: statistics.median(run["seconds"] for run in runs) for one, runs in results.items()}
+    memory = {one: max(run["megabytes"] for run in runs) for one, runs in results.items()}
+    ratio = seconds["PyIceberg"] / seconds["frazil"]
+    return (
+        f"| {size:,} | {name} | {kept.pop():.0f} | {seconds['frazil']:.2f} | {seconds['PyIceberg']:.2f} "
+        f"| {ratio:.0f} × | {memory['frazil']:.0f} | {memory['PyIceberg']:.0f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,8 @@
 
 `codec/avro_decode.py` has DataFusion decode large containers. Loading that takes a quarter of a second, and each
 call some two milliseconds; the manifest list of a table with a dozen manifests decodes faster than that right
-here. Both give the same columns for the same bytes, and refuse the same ones.
+here. Both give the same columns for the same bytes. Both refuse the same bytes, but for the number of a union's
+branch: where it is neither 0 nor 1, DataFusion takes it for the branch that is not null.
 """
 
 from __future__ import annotations

@@ -1,0 +1,82 @@
+"""Compression of Avro blocks: every codec both ways, and never more than was allowed."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import pytest
+import zstandard
+
+from frazil.codec.avro_codecs import AVRO_CODECS, CodecRefusal, compressor, decompress_block
+from frazil.errors import InvalidPropertyError
+from tests.avro_builders import compress
+
+CONTENT = os.urandom(3000) + b"metadata" * 4000
+
+
+@pytest.mark.parametrize("codec", AVRO_CODECS)
+def test_what_others_compress_is_inflated(codec: str) -> None:
+    for content in (b"", b"x", CONTENT):
+        assert decompress_block(codec, compress(codec, content), len(CONTENT)) == content
+
+
+@pytest.mark.parametrize("codec", AVRO_CODECS)
+def test_a_block_may_inflate_to_the_limit_and_no_further(codec: str) -> None:
+    assert decompress_block(codec, compress(codec, CONTENT), len(CONTENT)) == CONTENT
+    with pytest.raises(CodecRefusal, match=f"more than {len(CONTENT) - 1} bytes"):
+        decompress_block(codec, compress(codec, CONTENT), len(CONTENT) - 1)
+
+
+@pytest.mark.parametrize("codec", [one for one in AVRO_CODECS if one != "null"])
+@pytest.mark.parametrize("cut", [1, 4, 50, 2000])
+def test_a_block_cut_short_is_refused(codec: str, cut: int) -> None:
+    with pytest.raises(CodecRefusal):
+        decompress_block(codec, compress(codec, CONTENT)[:-cut], 1 << 20)
+
+
+@pytest.mark.parametrize("codec", [one for one in AVRO_CODECS if one != "null"])
+def test_bytes_that_are_not_compressed_are_refused(codec: str) -> None:
+    for data in (b"", b"\x00", CONTENT[:100]):
+        with pytest.raises(CodecRefusal):
+            decompress_block(codec, data, 1 << 20)
+
+
+def test_zstandard_frames_may_follow_each_other() -> None:
+    frames = [zstandard.ZstdCompressor(write_content_size=False).compress(one) for one in (CONTENT, b"", b"tail")]
+    assert decompress_block("zstandard", b"".join(frames), 1 << 20) == CONTENT + b"tail"
+
+
+def test_zstandard_frames_with_sizes_have_nothing_after_them() -> None:
+    with pytest.raises(CodecRefusal):
+        decompress_block("zstandard", zstandard.compress(CONTENT) + b"tail", 1 << 20)
+
+
+def test_the_rest_of_a_zlib_checksum_is_ignored() -> None:
+    # Some writers cut two bytes and one from zlib's output instead of writing raw deflate.
+    assert decompress_block("deflate", zlib.compress(CONTENT)[2:-1], 1 << 20) == CONTENT
+
+
+@pytest.mark.parametrize(
+    "codec, name",
+    [("gzip", "deflate"), ("GZIP", "deflate"), ("zstd", "zstandard"), ("snappy", "snappy"), ("none", "null")],
+)
+def test_the_codecs_of_the_table_property_are_written(codec: str, name: str) -> None:
+    avro_name, function = compressor(codec)
+    assert avro_name == name
+    assert decompress_block(avro_name, function(CONTENT), len(CONTENT)) == CONTENT
+
+
+@pytest.mark.parametrize("codec, levels", [("gzip", (0, 9)), ("zstd", (1, 22))])
+def test_levels_are_checked(codec: str, levels: tuple[int, int]) -> None:
+    for level in levels:
+        name, function = compressor(codec, level)
+        assert decompress_block(name, function(CONTENT), len(CONTENT)) == CONTENT
+    for level in (levels[0] - 1, levels[1] + 1):
+        with pytest.raises(InvalidPropertyError, match=f"level {level}"):
+            compressor(codec, level)
+
+
+def test_an_unknown_codec_is_refused() -> None:
+    with pytest.raises(InvalidPropertyError, match="'lzo'"):
+        compressor("lzo")

@@ -129,7 +129,7 @@ def _join(pieces: list[pa.Array]) -> pa.Array:
 
 def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
     """Return the columns of bytes that, joined, are the values of an array."""
-    if form.kind == "null":
+    if form.min_size == 0:
         return []
     valid: _Bools | None = None
     pieces: list[pa.Array] = []

@@ -213,6 +213,56 @@ def test_a_listing_of_nothing_is_empty(case: Case) -> None:
     assert list(case.storage.list(case.at("file"))) == []
 
 
+def test_children_are_the_names_directly_inside_a_folder(case: Case) -> None:
+    for name in ("t/a", "t/b/c", "t/b/d/e", "t2/f", "t.x"):
+        case.storage.create(case.at(name), b"")
+    case.storage.create_folder(case.at("t/empty"))
+    assert case.storage.list_children(case.at("t")) == (("a",), ("b", "empty"))
+    assert case.storage.list_children(case.at("t") + "/") == (("a",), ("b", "empty"))
+    assert case.storage.list_children(case.root) == (("t.x",), ("t", "t2"))
+    assert case.storage.list_children(case.at("t/empty")) == ((), ())
+    assert case.storage.list_children(case.at("absent")) == ((), ())
+
+
+def test_a_folder_is_made_once(case: Case) -> None:
+    case.storage.create_folder(case.at("a/b"))
+    for again in ("a/b", "a/b/", "a"):
+        with pytest.raises(FileAlreadyExistsError, match="it exists"):
+            case.storage.create_folder(case.at(again))
+    case.storage.create(case.at("f"), b"")
+    with pytest.raises(FileAlreadyExistsError):
+        case.storage.create_folder(case.at("f"))
+
+
+def test_an_empty_folder_is_removed_and_another_is_not(case: Case) -> None:
+    case.storage.create_folder(case.at("a/b"))
+    with pytest.raises(StorageError, match="not empty"):
+        case.storage.delete_folder(case.at("a"))
+    case.storage.delete_folder(case.at("a/b"))
+    case.storage.delete_folder(case.at("a/b"))
+    assert case.storage.list_children(case.at("a")) == ((), ())
+    case.storage.create_folder(case.at("a/b"))
+    case.storage.create(case.at("a/b/f"), b"")
+    with pytest.raises(StorageError, match="not empty"):
+        case.storage.delete_folder(case.at("a/b"))
+    assert case.storage.exists(case.at("a/b/f"))
+
+
+def test_of_many_who_race_for_a_folder_one_wins(case: Case) -> None:
+    barrier = threading.Barrier(8)
+
+    def race(_: int) -> bool:
+        barrier.wait()
+        try:
+            case.storage.create_folder(case.at("new"))
+        except FileAlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(race, range(8))) == 1
+
+
 def test_deleting_what_is_not_there_is_no_error(case: Case) -> None:
     case.storage.delete(case.at("absent"))
     case.storage.delete(case.at("no/folder/either"))

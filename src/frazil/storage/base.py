@@ -17,6 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from frazil.errors import InvalidRequestError, StorageError
 
@@ -31,6 +32,13 @@ class StoredFile:
     path: str
     size: int
     modified_ms: int
+
+
+class Children(NamedTuple):
+    """The names directly inside a folder, each kind in order."""
+
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class Storage(ABC):
@@ -74,6 +82,22 @@ class Storage(ABC):
         """
 
     @abstractmethod
+    def list_children(self, folder: str) -> Children:
+        """Return the names of the files and folders directly inside a folder; of one that is not there, none.
+
+        A folder is one that was created, or that has a file below it. All names that were there before the call
+        and stay are shown.
+        """
+
+    @abstractmethod
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+
+    @abstractmethod
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+
+    @abstractmethod
     def delete(self, path: str) -> None:
         """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
 
@@ -96,6 +120,11 @@ def check_range(path: str, offset: int, length: int) -> None:
     """Refuse a range that no file can have."""
     if offset < 0 or length < 0:
         raise InvalidRequestError(f"Cannot read {length} bytes from {offset} of {path}: neither number may be negative")
+
+
+def not_empty(folder: str) -> StorageError:
+    """Return the error for a folder that cannot be removed because something is in it."""
+    return StorageError(f"Cannot remove the folder {folder}: it is not empty", path=folder)
 
 
 def too_large(path: str, size: int, max_bytes: int) -> StorageError:

@@ -17,12 +17,12 @@ from enum import Enum
 from typing import TypeVar
 
 from frazil.errors import FrazilError, InvalidRequestError, StorageError, WriteOutcomeUnknownError
-from frazil.storage.base import MAX_READ_BYTES, Storage, StoredFile
+from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
 
 T = TypeVar("T")
 
-READS = frozenset({"read", "read_range", "size", "exists", "list"})
-WRITES = frozenset({"create", "create_exclusive", "replace", "delete"})
+READS = frozenset({"read", "read_range", "size", "exists", "list", "list_children"})
+WRITES = frozenset({"create", "create_exclusive", "replace", "delete", "create_folder", "delete_folder"})
 
 
 class FaultKind(Enum):
@@ -114,6 +114,18 @@ class FailingStorage(Storage):
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Yield the files below a folder, or fail as planned, at once."""
         return iter(self._run("list", folder, lambda: tuple(self.inner.list(folder))))
+
+    def list_children(self, folder: str) -> Children:
+        """Return the names inside a folder, or fail as planned."""
+        return self._run("list_children", folder, lambda: self.inner.list_children(folder))
+
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or fail as planned."""
+        self._run("create_folder", folder, lambda: self.inner.create_folder(folder))
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder, or fail as planned."""
+        self._run("delete_folder", folder, lambda: self.inner.delete_folder(folder))
 
     def delete(self, path: str) -> None:
         """Delete a file, or fail as planned."""

@@ -36,7 +36,16 @@ from frazil.errors import (
     UnsupportedError,
     WriteOutcomeUnknownError,
 )
-from frazil.storage.base import MAX_READ_BYTES, Storage, StoredFile, check_range, too_large, too_short
+from frazil.storage.base import (
+    MAX_READ_BYTES,
+    Children,
+    Storage,
+    StoredFile,
+    check_range,
+    not_empty,
+    too_large,
+    too_short,
+)
 from frazil.storage.locations import scheme_of
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -143,6 +152,43 @@ class LocalStorage(Storage):
                 elif stat.S_ISREG(found.st_mode):
                     modified_ms = found.st_mtime_ns // 1_000_000
                     yield StoredFile(f"{shown}{below}/{name}", found.st_size, modified_ms)
+
+    def list_children(self, folder: str) -> Children:
+        """Return the names of the files and folders directly inside a folder; links to folders are not shown."""
+        files: list[str] = []
+        folders: list[str] = []
+        try:
+            with _errors("list", folder), os.scandir(local_path(folder)) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.name)
+                    elif entry.is_file():
+                        files.append(entry.name)
+        except MissingFileError:
+            return Children()
+        return Children(tuple(sorted(files)), tuple(sorted(folders)))
+
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        target = _writable_path(folder.rstrip("/"))
+        with _errors("create", folder):
+            self._make_folders(str(Path(target).parent))
+            try:
+                Path(target).mkdir()
+            except FileExistsError as error:
+                raise FileAlreadyExistsError(f"Cannot create {folder}: it exists", path=folder) from error
+        self._sync_published(folder, target)
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+        target = _writable_path(folder.rstrip("/"))
+        with contextlib.suppress(MissingFileError), _errors("remove the folder", folder):
+            try:
+                Path(target).rmdir()
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                raise not_empty(folder) from error
 
     def delete(self, path: str) -> None:
         """Delete a file, or a link to one; one that is not there is no error. Folders are refused."""

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from frazil.errors import FileAlreadyExistsError, MissingFileError
-from frazil.storage.base import MAX_READ_BYTES, Storage, StoredFile, check_range, too_large, too_short
+from frazil.storage.base import (
+    MAX_READ_BYTES,
+    Children,
+    Storage,
+    StoredFile,
+    check_range,
+    not_empty,
+    too_large,
+    too_short,
+)
 
 
 class _Kept(NamedTuple):
@@ -26,10 +35,11 @@ def _system_ms() -> int:
 class MemoryStorage(Storage):
     """Files in a dict; every call is atomic."""
 
-    __slots__ = ("_files", "_lock", "_now_ms")
+    __slots__ = ("_files", "_folders", "_lock", "_now_ms")
 
     def __init__(self, *, now_ms: Callable[[], int] = _system_ms) -> None:
         self._files: dict[str, _Kept] = {}
+        self._folders: set[str] = set()
         self._lock = threading.Lock()
         self._now_ms = now_ms
 
@@ -81,10 +91,41 @@ class MemoryStorage(Storage):
         for path, kept in found:
             yield StoredFile(path, len(kept.data), kept.modified_ms)
 
+    def list_children(self, folder: str) -> Children:
+        """Return the names of the files and folders directly inside a folder."""
+        prefix = folder.rstrip("/") + "/"
+        files: set[str] = set()
+        folders: set[str] = set()
+        with self._lock:
+            for path in self._below(prefix):
+                name, slash, _ = path[len(prefix) :].partition("/")
+                (folders if slash or path in self._folders else files).add(name)
+        return Children(tuple(sorted(files)), tuple(sorted(folders)))
+
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or raise FileAlreadyExistsError."""
+        folder = folder.rstrip("/")
+        with self._lock:
+            if folder in self._folders or folder in self._files or self._below(f"{folder}/"):
+                raise FileAlreadyExistsError(f"Cannot create {folder}: it exists", path=folder)
+            self._folders.add(folder)
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder; one that is not there is no error."""
+        folder = folder.rstrip("/")
+        with self._lock:
+            if self._below(f"{folder}/"):
+                raise not_empty(folder)
+            self._folders.discard(folder)
+
     def delete(self, path: str) -> None:
         """Delete a file; one that is not there is no error."""
         with self._lock:
             self._files.pop(path, None)
+
+    def _below(self, prefix: str) -> tuple[str, ...]:
+        known = (*self._files, *self._folders)
+        return tuple(path for path in known if path.startswith(prefix))
 
     def _find(self, path: str) -> _Kept:
         with self._lock:

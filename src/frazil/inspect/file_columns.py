@@ -1,0 +1,148 @@
+"""The columns that the files and entries tables share: a file as the metadata tables show it.
+
+Made manifest by manifest from its columns, as arrays; nothing loops over files. Names, order and types are the
+reference's. Two things differ from what a manifest stores: `file_format` is in upper case, and maps are Arrow
+maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_field
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.codec.manifest_fields import DATA_FILE, ENTRY_FIELDS
+from frazil.inspect.readable_metrics import (
+    READABLE_METRICS,
+    metric_sources,
+    readable_metrics,
+    readable_metrics_field,
+)
+from frazil.inspect.unify_partitions import (
+    as_type,
+    metadata_partition_type,
+    partition_array,
+    partition_fields,
+    single_chunk,
+    unified_children,
+)
+from frazil.spec.data_file import METRIC_MAPS
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import INT, NestedField, StructType
+
+DATA_FILE_COLUMN = "data_file"
+
+_REQUIRED = {"status", "file_path", "file_format", "record_count", "file_size_in_bytes"}
+_SPEC_ID = NestedField(141, "spec_id", INT)
+_LEFT_OUT = {"partition", "block_size_in_bytes"}
+
+
+def files_schema(metadata: TableMetadata) -> pa.Schema:
+    """Return the columns of the files tables."""
+    fields = _file_fields(metadata_partition_type(metadata))
+    return pa.schema([*fields, readable_metrics_field(metadata.current_schema)])
+
+
+def entries_schema(metadata: TableMetadata) -> pa.Schema:
+    """Return the columns of the entries tables."""
+    file = pa.struct(_file_fields(metadata_partition_type(metadata)))
+    fields = [_arrow_field(part) for part in ENTRY_FIELDS]
+    data_file = pa.field(DATA_FILE_COLUMN, file, nullable=False)
+    return pa.schema([*fields, data_file, readable_metrics_field(metadata.current_schema)])
+
+
+def _file_fields(partition_type: StructType) -> list[pa.Field]:
+    fields: list[pa.Field] = []
+    for part in DATA_FILE:
+        if part.name == "partition":
+            fields += [_arrow_field(_SPEC_ID), *partition_fields(partition_type)]
+        elif part.name not in _LEFT_OUT:
+            fields.append(_arrow_field(part))
+    return fields
+
+
+def _arrow_field(part: NestedField) -> pa.Field:
+    return to_arrow_field(replace(part, required=part.name in _REQUIRED, doc=None), with_ids=False)
+
+
+def manifest_fields_of(schema: Iterable[pa.Field]) -> set[str]:
+    """Return the columns of a manifest that columns of a metadata table are made of."""
+    needed: set[str] = set()
+    for part in schema:
+        if part.name == READABLE_METRICS:
+            needed |= metric_sources(part.type)
+        elif part.name == DATA_FILE_COLUMN:
+            needed |= manifest_fields_of(part.type)
+        elif part.name != _SPEC_ID.name:
+            needed.add(part.name)
+    return needed
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """Makes columns of the files and entries tables from manifests of one table."""
+
+    metadata: TableMetadata
+
+    @cached_property
+    def partition_type(self) -> StructType:
+        """The type of the `partition` column."""
+        return metadata_partition_type(self.metadata)
+
+    def table_of(self, files: ManifestColumns, schema: pa.Schema) -> pa.Table:
+        """Return the rows of a manifest in the columns of a schema."""
+        return pa.Table.from_arrays([self._array(files, part) for part in schema], schema=schema)
+
+    def _array(self, files: ManifestColumns, target: pa.Field) -> pa.Array:
+        name, kind, count = target.name, target.type, len(files)
+        if name == _SPEC_ID.name:
+            return pa.array(np.full(count, files.spec_id, np.int32))
+        if name == "partition":
+            return partition_array(unified_children(files, self.partition_type), kind, self.partition_type)
+        if name == READABLE_METRICS:
+            return readable_metrics(files, self.metadata.current_schema, kind)
+        if name == DATA_FILE_COLUMN:
+            children = [self._array(files, part) for part in kind]
+            return pa.Array.from_buffers(kind, count, [None], children=children)
+        column = single_chunk(files.column(name))
+        if name == "file_format":
+            return pc.utf8_upper(column)
+        if name in METRIC_MAPS:
+            return map_array(column, kind)
+        return as_type(column, kind) if not pa.types.is_list(kind) else _list_array(column, kind)
+
+
+def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return lists under another type of the same layout: the elements' name and nullability differ."""
+    validity, offsets = lists.buffers()[:2]
+    return pa.Array.from_buffers(target, len(lists), [validity, offsets], offset=lists.offset, children=[lists.values])
+
+
+def map_array(pairs: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return lists of key and value pairs as maps, sharing their memory; pairs without a value are left out."""
+    if pairs.values.flatten()[1].null_count:
+        pairs = _with_values(pairs)
+    validity, offsets = pairs.buffers()[:2]
+    inner = pa.struct([target.key_field, target.item_field])
+    children = [as_type(child, part.type) for child, part in zip(pairs.values.flatten(), inner, strict=True)]
+    flat = pa.Array.from_buffers(inner, len(pairs.values), [None], children=children)
+    return pa.Array.from_buffers(target, len(pairs), [validity, offsets], offset=pairs.offset, children=[flat])
+
+
+def _with_values(pairs: pa.Array) -> pa.Array:
+    entries = pairs.values
+    keep = entries.flatten()[1].is_valid()
+    kept_before = np.concatenate([[0], np.cumsum(keep.to_numpy(zero_copy_only=False))]).astype(np.int32)
+    offsets = np.frombuffer(pairs.buffers()[1], np.int32, len(pairs) + 1, pairs.offset * 4)
+    validity = None if pairs.null_count == 0 else pairs.is_valid().buffers()[1]
+    return pa.Array.from_buffers(
+        pairs.type,
+        len(pairs),
+        [validity, pa.py_buffer(kept_before[offsets].tobytes())],
+        children=[entries.filter(keep)],
+    )

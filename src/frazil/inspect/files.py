@@ -1,0 +1,113 @@
+"""The tables of files: `files`, `data_files`, `delete_files`, and their `all_` kin over every snapshot.
+
+A row is a live file of a manifest. The `all_` tables read each manifest once, however many snapshots have it;
+a file that several manifests hold is there several times, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from frazil.inspect.file_columns import FileColumns, files_schema, manifest_fields_of
+from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests, read_rows, with_content
+from frazil.inspect.select_columns import select_columns
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import CURRENT, SnapshotChoice
+from frazil.spec.manifest import ManifestContent, ManifestFile
+
+
+def files(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the data and delete files of a snapshot."""
+    return _rows_of(loaded, read_chosen_manifests(loaded, choice), columns, cache, threads)
+
+
+def data_files(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the data files of a snapshot."""
+    chosen = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
+    return _rows_of(loaded, chosen, columns, cache, threads)
+
+
+def delete_files(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the delete files and deletion vectors of a snapshot."""
+    chosen = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DELETES)
+    return _rows_of(loaded, chosen, columns, cache, threads)
+
+
+def all_files(
+    loaded: LoadedTable,
+    *,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the data and delete files of all snapshots."""
+    return _rows_of(loaded, read_reachable_manifests(loaded, threads=threads), columns, cache, threads)
+
+
+def all_data_files(
+    loaded: LoadedTable,
+    *,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the data files of all snapshots."""
+    chosen = with_content(read_reachable_manifests(loaded, threads=threads), ManifestContent.DATA)
+    return _rows_of(loaded, chosen, columns, cache, threads)
+
+
+def all_delete_files(
+    loaded: LoadedTable,
+    *,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the delete files and deletion vectors of all snapshots."""
+    chosen = with_content(read_reachable_manifests(loaded, threads=threads), ManifestContent.DELETES)
+    return _rows_of(loaded, chosen, columns, cache, threads)
+
+
+def _rows_of(
+    loaded: LoadedTable,
+    manifests: Iterable[ManifestFile],
+    columns: Sequence[str] | None,
+    cache: ManifestCache | None,
+    threads: int | None,
+) -> pa.Table:
+    schema = select_columns(files_schema(loaded.metadata), columns)
+    maker = FileColumns(loaded.metadata)
+    tables = read_rows(
+        loaded,
+        manifests,
+        manifest_fields_of(schema),
+        lambda rows: maker.table_of(rows, schema),
+        only_live=True,
+        cache=cache,
+        threads=threads,
+    )
+    return pa.concat_tables(tables) if tables else schema.empty_table()

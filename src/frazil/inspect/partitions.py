@@ -1,0 +1,141 @@
+"""The table `partitions`: what a snapshot has in each partition, aggregated over its live files.
+
+Partitions of all specs are shown under the unified type. Two specs that give files the same tuple of it share a
+row, unless they have a different number of its fields: `a = 1` of an older spec is not `a = 1, b = null` of a
+newer one. That is the reference's rule.
+
+`last_updated_at` is the commit time of the newest snapshot that added one of the partition's live files, null where
+all of those have expired; `spec_id` is that of the file it added, or the highest of the partition's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.inspect.reachable import read_chosen_manifests, read_rows
+from frazil.inspect.select_columns import project_table, select_columns
+from frazil.inspect.snapshots import TIMESTAMPTZ_TYPE, to_micros
+from frazil.inspect.unify_partitions import (
+    metadata_partition_type,
+    partition_array,
+    partition_fields,
+    single_chunk,
+    unified_children,
+)
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import CURRENT, SnapshotChoice
+from frazil.spec.data_file import FileContent
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import StructType
+
+_FIELDS = ("content", "partition", "record_count", "file_size_in_bytes", "snapshot_id")
+_SUMS: dict[str, tuple[FileContent, str | None]] = {
+    "record_count": (FileContent.DATA, "record_count"),
+    "file_count": (FileContent.DATA, None),
+    "total_data_file_size_in_bytes": (FileContent.DATA, "file_size_in_bytes"),
+    "position_delete_record_count": (FileContent.POSITION_DELETES, "record_count"),
+    "position_delete_file_count": (FileContent.POSITION_DELETES, None),
+    "equality_delete_record_count": (FileContent.EQUALITY_DELETES, "record_count"),
+    "equality_delete_file_count": (FileContent.EQUALITY_DELETES, None),
+}
+"""What is added up for a partition: over files of one content a number of theirs, or 1 for each."""
+
+
+def partitions_schema(metadata: TableMetadata) -> pa.Schema:
+    """Return the columns of the table; one without partitions has neither `partition` nor `spec_id`."""
+    partition = partition_fields(metadata_partition_type(metadata))
+    spec_id = [pa.field("spec_id", pa.int32(), nullable=False)] if partition else []
+    sums = [
+        pa.field(name, pa.int32() if source is None else pa.int64(), nullable=False)
+        for name, (_, source) in _SUMS.items()
+    ]
+    updated = [pa.field("last_updated_at", TIMESTAMPTZ_TYPE), pa.field("last_updated_snapshot_id", pa.int64())]
+    return pa.schema([*partition, *spec_id, *sums, *updated])
+
+
+def partitions(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the partitions of a snapshot, in the order in which its manifests first have them."""
+    metadata = loaded.metadata
+    schema = partitions_schema(metadata)
+    chosen = select_columns(schema, columns)
+    kind = metadata_partition_type(metadata)
+    updates = _Updates(metadata)
+    tables = read_rows(
+        loaded,
+        read_chosen_manifests(loaded, choice),
+        _FIELDS,
+        lambda files: _rows(files, kind, updates),
+        only_live=True,
+        cache=cache,
+        threads=threads,
+    )
+    tables = [one for one in tables if one.num_rows]
+    if not tables:
+        return chosen.empty_table()
+    rows = pa.concat_tables(tables)
+    keys = [name for name in rows.column_names if name.startswith("key_")]
+    sums = [(name, "sum") for name in _SUMS]
+    groups = rows.group_by(keys, use_threads=False).aggregate([*sums, ("update", "max")])
+    spec_ids, snapshot_ids, times = updates.decode(single_chunk(groups.column("update_max")))
+    made = {name: single_chunk(groups.column(f"{name}_sum")) for name in _SUMS}
+    made |= {"spec_id": spec_ids, "last_updated_snapshot_id": snapshot_ids, "last_updated_at": times}
+    if len(kind):
+        children = [single_chunk(groups.column(f"key_{at}")) for at in range(len(kind))]
+        made["partition"] = partition_array(children, schema.field("partition").type, kind)
+    arrays = [made[part.name] if part.name == "partition" else made[part.name].cast(part.type) for part in schema]
+    return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)
+
+
+def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Table:
+    """Return for each file its partition as keys, its place in the order of updates, and what it adds to sums."""
+    count = len(files)
+    own = {part.field_id for part in files.partition_type.fields}
+    shared = sum(part.field_id in own for part in kind.fields)
+    columns = {f"key_{at}": child for at, child in enumerate(unified_children(files, kind))}
+    columns["key_fields"] = pa.array(np.full(count, shared, np.int32))
+    columns["update"] = updates.encode(single_chunk(files.column("snapshot_id")), files.spec_id)
+    content = files.column("content").to_numpy()
+    for name, (wanted, source) in _SUMS.items():
+        # A file whose writer did not know a number says -1.
+        values = np.ones(count, np.int64) if source is None else np.maximum(files.column(source).to_numpy(), 0)
+        columns[name] = pa.array(np.where(content == int(wanted), values, 0))
+    return pa.table(columns)
+
+
+class _Updates:
+    """The order of a table's snapshots and specs as one number, so that the newest update is the greatest.
+
+    Snapshots go by commit time and then by sequence number; one that has expired comes before all others.
+    """
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        heads = sorted(metadata.snapshots.heads, key=lambda one: (one.timestamp_ms, one.sequence_number))
+        self._snapshot_ids = pa.array([None, *(one.snapshot_id for one in heads)], pa.int64())
+        self._times = to_micros([None, *(one.timestamp_ms for one in heads)])
+        self._spec_ids = pa.array(sorted(one.spec_id for one in metadata.partition_specs), pa.int32())
+
+    def encode(self, snapshot_ids: pa.Array, spec_id: int) -> pa.Array:
+        """Return the number of each file's update."""
+        place = pc.index_in(snapshot_ids, value_set=self._snapshot_ids, skip_nulls=True)
+        known = pc.fill_null(place, 0).cast(pa.int64())
+        at = pc.index_in(pa.scalar(spec_id, pa.int32()), value_set=self._spec_ids).as_py()
+        return pc.add(pc.multiply(known, len(self._spec_ids)), at)
+
+    def decode(self, numbers: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return the spec id, the snapshot id and the time of updates."""
+        values = numbers.to_numpy()
+        snapshots, specs = np.divmod(values, len(self._spec_ids))
+        return self._spec_ids.take(specs), self._snapshot_ids.take(snapshots), self._times.take(snapshots)

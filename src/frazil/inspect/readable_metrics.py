@@ -1,0 +1,137 @@
+"""The `readable_metrics` column: the metrics of each primitive column, under its name and in its type.
+
+A struct with a field for each primitive column of the table's current schema, nested ones under their full
+names, sorted by name as the reference does; each is a struct of six metrics. Bounds are decoded for all files
+of a manifest at once. A bound that cannot be used (NaN, a length no writer produces, text that is not UTF-8) is
+null. A shortened bound of a fixed column is filled up with zeros, which keeps it a bound; bounds of geospatial
+columns are points.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.bounds import decode_bounds
+from frazil.columns.comparable import from_comparable
+from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of
+from frazil.inspect.unify_partitions import as_type
+from frazil.spec.decimals import decimal_of
+from frazil.spec.schema import Schema
+from frazil.spec.types import (
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    PrimitiveType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+
+READABLE_METRICS = "readable_metrics"
+
+_COUNTS: dict[str, CountName] = {
+    "column_size": "column_sizes",
+    "value_count": "value_counts",
+    "null_value_count": "null_value_counts",
+    "nan_value_count": "nan_value_counts",
+}
+_BOUNDS: dict[str, BoundName] = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
+METRIC_SOURCES: dict[str, str] = {**_COUNTS, **_BOUNDS}
+"""The manifest column that each metric is read from."""
+
+_WKB_POINT, _WKB_POINT_Z, _WKB_POINT_M, _WKB_POINT_ZM = (struct.pack("<bi", 1, kind) for kind in (1, 1001, 2001, 3001))
+
+
+def readable_metrics_field(schema: Schema) -> pa.Field:
+    """Return the column for the primitive columns of a schema."""
+    named = [(schema.name_of(part.field_id), part.field_type) for part in _primitive_fields(schema)]
+    # The reference sorts names as Java does, by UTF-16 units.
+    named.sort(key=lambda one: one[0].encode("utf-16-be", "surrogatepass"))
+    return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(kind)) for name, kind in named]))
+
+
+def metric_sources(target: pa.DataType) -> set[str]:
+    """Return the manifest columns needed for `readable_metrics` of a type, which may be a part of the whole."""
+    return {METRIC_SOURCES[metric.name] for column in target for metric in column.type}
+
+
+def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType) -> pa.Array:
+    """Return the column for the files of a manifest; `target` may have a part of the columns and metrics only."""
+    by_name = {schema.name_of(part.field_id): part for part in _primitive_fields(schema)}
+    count = len(files)
+    columns = []
+    for column in target:
+        part = by_name[column.name]
+        metrics = [_metric(files, part.field_id, part.field_type, one) for one in column.type]
+        columns.append(pa.Array.from_buffers(column.type, count, [None], children=metrics))
+    return pa.Array.from_buffers(target, count, [None], children=columns)
+
+
+def _primitive_fields(schema: Schema) -> list[Any]:
+    return [part for part in schema.fields_by_id.values() if isinstance(part.field_type, PrimitiveType)]
+
+
+def _metrics_type(kind: Type) -> pa.DataType:
+    bound = to_arrow_type(kind)
+    return pa.struct([(name, pa.int64()) for name in _COUNTS] + [(name, bound) for name in _BOUNDS])
+
+
+def _metric(files: ManifestColumns, field_id: int, kind: Type, target: pa.Field) -> pa.Array:
+    count = _COUNTS.get(target.name)
+    if count is not None:
+        return counts_of(files, field_id, count)
+    return bound_values(bounds_of(files, field_id, _BOUNDS[target.name]), kind, target.type)
+
+
+def bound_values(data: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
+    """Return bounds of a column of a type, as bytes, as values of the Arrow type `target`."""
+    if isinstance(kind, UnknownType) or data.null_count == len(data):
+        return pa.nulls(len(data), target)
+    if isinstance(kind, GeometryType | GeographyType):
+        return pa.array([_wkb_point(one) for one in data.to_pylist()], target)
+    if isinstance(kind, UuidType):
+        return as_type(_fixed_width(data, 16, may_be_short=False), target)
+    if isinstance(kind, FixedType):
+        return _fixed_width(data, kind.length, may_be_short=True)
+    decoded = decode_bounds(data, kind)
+    if isinstance(kind, DecimalType):
+        # More digits than the precision break the specification, and fit no array of the type.
+        largest = pa.scalar(decimal_of(10**kind.precision - 1, kind.scale), decoded.type)
+        decoded = pc.if_else(pc.less_equal(pc.abs(decoded), largest), decoded, pa.scalar(None, decoded.type))
+    return as_type(from_comparable(decoded, kind), target)
+
+
+def _fixed_width(data: pa.Array, width: int, *, may_be_short: bool) -> pa.Array:
+    target = pa.binary(width)
+    lengths = pc.unique(pc.binary_length(data)).drop_null().to_pylist()
+    if lengths == [width]:
+        return data.cast(target)
+    shortest = 0 if may_be_short else width
+    return pa.array(
+        [
+            None if one is None or not shortest <= len(one) <= width else one.ljust(width, b"\0")
+            for one in data.to_pylist()
+        ],
+        target,
+    )
+
+
+def _wkb_point(bound: bytes | None) -> bytes | None:
+    """Return a geospatial bound, which is coordinates alone, as a point in WKB."""
+    if bound is None:
+        return None
+    if len(bound) == 16:
+        return _WKB_POINT + bound
+    if len(bound) == 24:
+        return _WKB_POINT_Z + bound
+    if len(bound) != 32:
+        return None
+    (z,) = struct.unpack_from("<d", bound, 16)
+    return _WKB_POINT_M + bound[:16] + bound[24:] if z != z else _WKB_POINT_ZM + bound

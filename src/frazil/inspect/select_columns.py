@@ -1,0 +1,75 @@
+"""Which columns of a metadata table to make: the schema cut down to what was asked for.
+
+Readers of metadata tables start from the schema this returns and make nothing else, so that asking for paths
+alone decodes paths alone. A name may lead into structs: `data_file.file_path`, `readable_metrics.id.lower_bound`,
+`partition.ts_day`. Names of nested columns hold dots themselves (`readable_metrics.point.x`), so the longest
+name that fits is taken first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+
+_Picks = dict[str, Any]
+"""What is picked of a struct: for each field, None for all of it or the picks within it."""
+
+
+def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Return the part of a schema that names ask for, in the order of the names; all of it for None."""
+    if columns is None:
+        return schema
+    if isinstance(columns, str):
+        raise InvalidRequestError(f"Cannot select columns by the text {columns!r}", hint="Give a list of names.")
+    if len(columns) == 0:
+        raise InvalidRequestError("Cannot select columns: no names are given", hint="Leave them out to get all.")
+    by_name = {part.name: part for part in schema}
+    picks: _Picks = {}
+    for name in columns:
+        _pick(picks, by_name, name, name, schema.names)
+    return pa.schema([_cut(by_name[name], within) for name, within in picks.items()])
+
+
+def project_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table cut down to a schema that `select_columns` made of the table's own."""
+    return pa.Table.from_arrays([_project(table.column(part.name), part.type) for part in schema], schema=schema)
+
+
+def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, known: Sequence[str]) -> None:
+    fitting = [name for name in fields if rest == name or rest.startswith(f"{name}.")]
+    for name in sorted(fitting, key=len, reverse=True):
+        if rest == name:
+            picks[name] = None
+            return
+        kind = fields[name].type
+        if pa.types.is_struct(kind):
+            if picks.get(name, {}) is not None:
+                within = picks.setdefault(name, {})
+                _pick(within, {part.name: part for part in kind}, rest[len(name) + 1 :], asked, known)
+            return
+    raise FieldNotFoundError(
+        f"Cannot select column {asked!r}: the metadata table has no such column",
+        hint=f"Its columns are: {', '.join(known)}.",
+    )
+
+
+def _cut(part: pa.Field, within: _Picks | None) -> pa.Field:
+    if within is None:
+        return part
+    return part.with_type(pa.struct([_cut(inner, within[inner.name]) for inner in part.type if inner.name in within]))
+
+
+def _project(column: Any, kind: pa.DataType) -> Any:
+    if column.type == kind or not pa.types.is_struct(kind):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_project(chunk, kind) for chunk in column.chunks], kind)
+    positions = {part.name: at for at, part in enumerate(column.type)}
+    flat = column.flatten()
+    children = [_project(flat[positions[part.name]], part.type) for part in kind]
+    validity = None if column.null_count == 0 else column.is_valid().buffers()[1]
+    return pa.Array.from_buffers(kind, len(column), [validity], children=children)

@@ -1,0 +1,168 @@
+"""The tables made of table metadata alone: `snapshots`, `history`, `refs` and `metadata_log_entries`.
+
+Nothing is read from storage. They are of the table, not of a snapshot, and do not travel in time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import InvalidMetadataError
+from frazil.inspect.select_columns import project_table, select_columns
+from frazil.loaded import LoadedTable
+from frazil.spec.snapshot import MetadataLogEntry, Snapshot, SnapshotLogEntry, Summary
+from frazil.spec.snapshot_history import ancestor_ids
+
+TIMESTAMPTZ_TYPE = pa.timestamp("us", "UTC")
+_LARGEST_MS = (2**63 - 1) // 1000
+
+SNAPSHOTS_SCHEMA = pa.schema(
+    [
+        pa.field("committed_at", TIMESTAMPTZ_TYPE, nullable=False),
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+        pa.field("parent_id", pa.int64()),
+        pa.field("operation", pa.string()),
+        pa.field("manifest_list", pa.string()),
+        pa.field("summary", pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))),
+    ]
+)
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        pa.field("made_current_at", TIMESTAMPTZ_TYPE, nullable=False),
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+        pa.field("parent_id", pa.int64()),
+        pa.field("is_current_ancestor", pa.bool_(), nullable=False),
+    ]
+)
+
+REFS_SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+        pa.field("max_reference_age_in_ms", pa.int64()),
+        pa.field("min_snapshots_to_keep", pa.int32()),
+        pa.field("max_snapshot_age_in_ms", pa.int64()),
+    ]
+)
+
+METADATA_LOG_ENTRIES_SCHEMA = pa.schema(
+    [
+        pa.field("timestamp", TIMESTAMPTZ_TYPE, nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("latest_snapshot_id", pa.int64()),
+        pa.field("latest_schema_id", pa.int32()),
+        pa.field("latest_sequence_number", pa.int64()),
+    ]
+)
+
+
+def snapshots(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the snapshots that have not expired, in the order of the metadata."""
+    found = list(loaded.metadata.snapshots)
+    return _table(
+        SNAPSHOTS_SCHEMA,
+        columns,
+        to_micros(one.timestamp_ms for one in found),
+        [one.snapshot_id for one in found],
+        [one.parent_snapshot_id for one in found],
+        [one.operation for one in found],
+        [one.manifest_list for one in found],
+        [_summary(one) for one in found],
+    )
+
+
+def _summary(snapshot: Snapshot) -> list[tuple[str, str]] | None:
+    """Return a summary without its operation, which has a column of its own."""
+    if not snapshot.summary:
+        return None
+    return [(key, value) for key, value in snapshot.summary.items() if key != Summary.OPERATION]
+
+
+def history(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return which snapshot was current from when, by the snapshot log."""
+    metadata = loaded.metadata
+    current = metadata.current_snapshot_id
+    ancestors = frozenset(() if current is None else ancestor_ids(metadata, current))
+    heads = [metadata.snapshots.find_head(one.snapshot_id) for one in metadata.snapshot_log]
+    return _table(
+        HISTORY_SCHEMA,
+        columns,
+        to_micros(one.timestamp_ms for one in metadata.snapshot_log),
+        [one.snapshot_id for one in metadata.snapshot_log],
+        [None if head is None else head.parent_snapshot_id for head in heads],
+        [one.snapshot_id in ancestors for one in metadata.snapshot_log],
+    )
+
+
+def refs(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the branches and tags."""
+    found = loaded.metadata.refs
+    return _table(
+        REFS_SCHEMA,
+        columns,
+        list(found),
+        [one.type.upper() for one in found.values()],
+        [one.snapshot_id for one in found.values()],
+        [one.max_ref_age_ms for one in found.values()],
+        [one.min_snapshots_to_keep for one in found.values()],
+        [one.max_snapshot_age_ms for one in found.values()],
+    )
+
+
+def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the metadata files, the current one last, each with the snapshot that was current at its time.
+
+    What is known of that snapshot is null where it has expired, all of it where there was none yet.
+    """
+    metadata = loaded.metadata
+    log = list(metadata.metadata_log)
+    if loaded.metadata_location is not None:
+        log.append(MetadataLogEntry(metadata.last_updated_ms, loaded.metadata_location))
+    ids = _current_at([one.timestamp_ms for one in log], metadata.snapshot_log)
+    latest = [None if one is None else metadata.find_snapshot(one) for one in ids]
+    return _table(
+        METADATA_LOG_ENTRIES_SCHEMA,
+        columns,
+        to_micros(one.timestamp_ms for one in log),
+        [one.metadata_file for one in log],
+        ids,
+        [None if one is None else one.schema_id for one in latest],
+        [None if one is None else one.sequence_number for one in latest],
+    )
+
+
+def _current_at(times_ms: Sequence[int], log: Sequence[SnapshotLogEntry]) -> list[int | None]:
+    """Return for each time the snapshot of the last log entry that is not later, or None."""
+    # Clocks go back, so the log need not be sorted; the least time from each entry on is.
+    least: list[int] = []
+    for entry in reversed(log):
+        least.append(min(entry.timestamp_ms, least[-1]) if least else entry.timestamp_ms)
+    least.reverse()
+    found = [bisect_right(least, one) - 1 for one in times_ms]
+    return [None if at < 0 else log[at].snapshot_id for at in found]
+
+
+def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
+    """Return times in milliseconds as timestamps in microseconds."""
+    values = []
+    for one in times_ms:
+        if one is not None and abs(one) > _LARGEST_MS:
+            raise InvalidMetadataError(
+                f"Cannot show the time {one} ms: it is beyond what a timestamp can hold", heading="Snapshots"
+            )
+        values.append(None if one is None else one * 1000)
+    return pa.array(values, pa.int64()).view(TIMESTAMPTZ_TYPE)
+
+
+def _table(schema: pa.Schema, columns: Sequence[str] | None, *values: Any) -> pa.Table:
+    chosen = select_columns(schema, columns)
+    arrays = [
+        one if isinstance(one, pa.Array) else pa.array(one, part.type) for one, part in zip(values, schema, strict=True)
+    ]
+    return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)

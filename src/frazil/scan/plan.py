@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
+from frazil.columns.manifest_columns import live_mask
 from frazil.columns.stats_masks import Mask
 from frazil.errors import InvalidManifestError, InvalidRequestError
 from frazil.expr.bind import bind
@@ -47,7 +48,7 @@ from frazil.scan.read_manifests import default_threads, map_in_order, read_manif
 from frazil.scan.split import SplitOptions, adaptive_target_bytes, plan_groups
 from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec import properties
-from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
@@ -300,8 +301,7 @@ class Plan:
 
     def _wanted_entries(self, files: ManifestColumns) -> Mask:
         """Return which entries of a manifest are part of what is read: the live ones."""
-        live: Mask = files.column("status").to_numpy() != int(EntryStatus.DELETED)
-        return live
+        return live_mask(files)
 
     def _files_of(self, manifest: ManifestFile, fields: set[str]) -> tuple[ManifestColumns, PlanCounts]:
         """Return a manifest's live files that can hold a match, and what that took."""

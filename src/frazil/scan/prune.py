@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.bounds import decode_bounds
 from frazil.columns.comparable import from_comparable, to_comparable
-from frazil.columns.manifest_columns import bounds_of, counts_of
+from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of
 from frazil.columns.masks import row_mask
 from frazil.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask
 from frazil.columns.transforms import transform_column
@@ -176,13 +176,13 @@ def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
     )
 
 
-def _counts(files: ManifestColumns, field_id: int, name: str) -> tuple[npt.NDArray[np.int64], Mask]:
+def _counts(files: ManifestColumns, field_id: int, name: CountName) -> tuple[npt.NDArray[np.int64], Mask]:
     column = counts_of(files, field_id, name)
     valid = to_mask(pc.is_valid(column))
     return pc.fill_null(column, 0).to_numpy(zero_copy_only=False), valid
 
 
-def _bounds(term: BoundTerm, files: ManifestColumns, name: str) -> pa.Array:
+def _bounds(term: BoundTerm, files: ManifestColumns, name: BoundName) -> pa.Array:
     kind = term.reference.result_type
     usable = isinstance(kind, PrimitiveType) and not isinstance(kind, GeometryType | GeographyType)
     data = bounds_of(files, term.field_id, name) if usable else pa.nulls(len(files), pa.binary())

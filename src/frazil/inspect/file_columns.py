@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from frazil.errors import InvalidRequestError, StorageError
+from frazil.storage.new_file import BufferedNewFile, NewFile
 
 MAX_READ_BYTES = 1 << 31
 """The most that `read` returns unless the caller says otherwise."""
@@ -65,6 +66,13 @@ class Storage(ABC):
     @abstractmethod
     def create(self, path: str, data: bytes) -> None:
         """Write a new file under a name that no other writer uses; refuse a name that is seen to be taken."""
+
+    def open_new(self, path: str) -> NewFile:
+        """Begin a new file that is written piece by piece and has its name only once it is published, as by `create`.
+
+        Storages that take whole files only keep it in memory until then.
+        """
+        return BufferedNewFile(path, self.create)
 
     @abstractmethod
     def create_exclusive(self, path: str, data: bytes) -> None:

@@ -26,6 +26,7 @@ import stat
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from frazil.errors import (
     FileAlreadyExistsError,
@@ -47,6 +48,7 @@ from frazil.storage.base import (
     too_short,
 )
 from frazil.storage.locations import scheme_of
+from frazil.storage.new_file import NewFile, closed
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -121,13 +123,16 @@ class LocalStorage(Storage):
         """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
         target = _writable_path(path)
         with self._temporary(path, target, data) as temporary:
-            try:
-                os.link(temporary, target)
-            except OSError as error:
-                # A network file system may lose the answer and find its own link on the second try.
-                if not _same_file(temporary, target):
-                    raise _link_error(path, error) from error
-            self._sync_published(path, target)
+            self._publish(path, temporary, target)
+
+    def open_new(self, path: str) -> NewFile:
+        """Begin a new file; its bytes go to a temporary name beside it."""
+        target = _writable_path(path)
+        temporary = self._temporary_name(target)
+        with _errors("write", path):
+            self._make_folders(str(Path(target).parent))
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return _LocalNewFile(path, descriptor, temporary, durable=self._durable, publish=self._publish)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
@@ -204,18 +209,29 @@ class LocalStorage(Storage):
     @contextlib.contextmanager
     def _temporary(self, path: str, target: str, data: bytes) -> Iterator[str]:
         """Write the bytes under a temporary name beside the target, synced; remove the name at the end."""
-        folder, _, name = target.rpartition("/")
-        folder = folder or "/"
-        # A name may have 255 bytes, and the temporary one must not be the one that is too long.
-        temporary = str(Path(folder, f".{name[:50]}.{self._new_id()}.tmp"))
+        temporary = self._temporary_name(target)
         try:
             with _errors("write", path):
-                self._make_folders(folder)
+                self._make_folders(str(Path(target).parent))
                 _write_file(temporary, data, durable=self._durable)
             yield temporary
         finally:
             with contextlib.suppress(OSError, ValueError):
                 Path(temporary).unlink()
+
+    def _temporary_name(self, target: str) -> str:
+        folder, _, name = target.rpartition("/")
+        # A name may have 255 bytes, and the temporary one must not be the one that is too long.
+        return str(Path(folder or "/", f".{name[:50]}.{self._new_id()}.tmp"))
+
+    def _publish(self, path: str, temporary: str, target: str) -> None:
+        try:
+            os.link(temporary, target)
+        except OSError as error:
+            # A network file system may lose the answer and find its own link on the second try.
+            if not _same_file(temporary, target):
+                raise _link_error(path, error) from error
+        self._sync_published(path, target)
 
     def _make_folders(self, folder: str) -> None:
         missing: list[str] = []
@@ -261,6 +277,55 @@ class LocalStorage(Storage):
             _sync_folder(str(Path(target).parent))
         except OSError as error:
             raise _outcome_unknown(path, error) from error
+
+
+_BUFFER_BYTES = 1 << 20
+
+
+class _LocalNewFile(NewFile):
+    """A file under its temporary name."""
+
+    __slots__ = ("_durable", "_file", "_give_name", "_temporary")
+
+    def __init__(
+        self, path: str, descriptor: int, temporary: str, *, durable: bool, publish: Callable[[str, str, str], None]
+    ) -> None:
+        super().__init__(path)
+        self._file: BinaryIO | None = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+        self._temporary = temporary
+        self._durable = durable
+        self._give_name = publish
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self._file is None:
+            raise closed(self.path)
+        with _errors("write", self.path):
+            self._file.write(data)
+
+    def publish(self) -> None:
+        """Sync the bytes, give them their name, and drop the temporary one."""
+        file = self._file
+        if file is None:
+            raise closed(self.path)
+        try:
+            with _errors("write", self.path):
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+            self._give_name(self.path, self._temporary, _writable_path(self.path))
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the temporary name, and with it the bytes if they have no other."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        # Closing writes what is buffered; a disk that is full must not keep the name from being removed.
+        with contextlib.suppress(OSError, ValueError):
+            file.close()
+        with contextlib.suppress(OSError, ValueError):
+            Path(self._temporary).unlink()
 
 
 def local_path(location: str) -> str:

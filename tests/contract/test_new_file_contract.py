@@ -1,0 +1,152 @@
+"""What every storage promises of files written piece by piece; see `frazil/storage/new_file.py`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from frazil.errors import FileAlreadyExistsError, InvalidRequestError, StorageError, WriteOutcomeUnknownError
+from frazil.storage.base import Storage
+from frazil.storage.failing import FailingStorage, Fault, FaultKind
+from frazil.storage.local import LocalStorage
+from frazil.storage.memory import MemoryStorage
+
+STORAGES: dict[str, Callable[[Path], tuple[Storage, str]]] = {
+    "local": lambda folder: (LocalStorage(), f"file://{folder}"),
+    "local-path": lambda folder: (LocalStorage(durable=False), str(folder)),
+    "memory": lambda folder: (MemoryStorage(), "memory://bucket/warehouse"),
+    "failing-never": lambda folder: (FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+}
+
+
+@pytest.fixture(params=list(STORAGES))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
+    name: str = request.param
+    return STORAGES[name](tmp_path)
+
+
+def test_pieces_read_back_as_one_file(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    with storage.open_new(f"{root}/deep/er/file") as file:
+        for piece in (b"one", b"", memoryview(b"two"), b"x" * 3_000_000):
+            assert file.write(piece) == len(piece)
+        assert file.size == 3_000_006
+        file.publish()
+    assert storage.read(f"{root}/deep/er/file") == b"onetwo" + b"x" * 3_000_000
+
+
+def test_an_empty_file_can_be_published(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    storage.open_new(f"{root}/empty").publish()
+    assert storage.read(f"{root}/empty") == b""
+
+
+def test_a_file_has_no_name_before_it_is_published(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    file = storage.open_new(f"{root}/file")
+    file.write(b"x" * 2_000_000)
+    assert not storage.exists(f"{root}/file")
+    file.publish()
+    assert storage.exists(f"{root}/file")
+
+
+def test_a_discarded_file_leaves_nothing(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    with storage.open_new(f"{root}/a/file") as file:
+        file.write(b"x" * 2_000_000)
+    file.discard()
+    assert list(storage.list(root)) == []
+
+
+def test_discarding_after_publishing_keeps_the_file(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    file = storage.open_new(f"{root}/file")
+    file.write(b"kept")
+    file.publish()
+    file.discard()
+    assert storage.read(f"{root}/file") == b"kept"
+    assert [one.path for one in storage.list(root)] == [f"{root}/file"]
+
+
+@pytest.mark.parametrize("end", ["publish", "discard"])
+def test_a_file_that_has_ended_takes_no_more(place: tuple[Storage, str], end: str) -> None:
+    storage, root = place
+    file = storage.open_new(f"{root}/file")
+    getattr(file, end)()
+    with pytest.raises(InvalidRequestError, match="published or discarded already"):
+        file.write(b"more")
+    with pytest.raises(InvalidRequestError, match="published or discarded already"):
+        file.publish()
+
+
+def test_a_name_that_is_taken_is_refused_and_the_file_stays(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    storage.create(f"{root}/file", b"first")
+    file = storage.open_new(f"{root}/file")
+    file.write(b"second")
+    with pytest.raises(FileAlreadyExistsError):
+        file.publish()
+    assert storage.read(f"{root}/file") == b"first"
+    assert [one.path for one in storage.list(root)] == [f"{root}/file"]
+
+
+def test_of_many_who_publish_one_name_one_wins(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    barrier = threading.Barrier(6)
+
+    def race(racer: int) -> bool:
+        file = storage.open_new(f"{root}/file")
+        file.write(b"%d" % racer * 1000)
+        barrier.wait()
+        try:
+            file.publish()
+        except FileAlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        wins = list(pool.map(race, range(6)))
+    assert wins.count(True) == 1
+    assert storage.read(f"{root}/file") == b"%d" % wins.index(True) * 1000
+
+
+def test_bytes_that_change_after_a_write_do_not_change_the_file(place: tuple[Storage, str]) -> None:
+    storage, root = place
+    data = bytearray(b"before")
+    file = storage.open_new(f"{root}/file")
+    file.write(memoryview(data))
+    data[:] = b"after!"
+    file.publish()
+    assert storage.read(f"{root}/file") == b"before"
+
+
+def test_faults_of_a_storage_meet_the_moment_of_publishing() -> None:
+    for kind, error in (
+        (FaultKind.IO_ERROR, StorageError),
+        (FaultKind.APPLIED_BUT_ERROR, WriteOutcomeUnknownError),
+    ):
+        storage = FailingStorage(MemoryStorage(), Fault(1, kind, frozenset({"create"})))
+        file = storage.open_new("memory://a/file")
+        file.write(b"data")
+        with pytest.raises(error):
+            file.publish()
+        assert storage.exists("memory://a/file") == (kind is FaultKind.APPLIED_BUT_ERROR)
+
+
+def test_a_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    storage = LocalStorage()
+    file = storage.open_new(f"{tmp_path}/sub/file")
+    file.write(b"data")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError, match="No space left"):
+        file.publish()
+    monkeypatch.undo()
+    assert list(storage.list(str(tmp_path))) == []

@@ -1,0 +1,143 @@
+"""Metadata and updates to new metadata: the one place where a table's metadata changes. Pure.
+
+The step of the write path between an action's changes and the swap of the pointer. Updates are carried out
+in order on a draft (`changes/table_steps.py`), then `_finish` keeps what holds between the base and the result:
+
+    references   each names a snapshot there is. A snapshot that a reference names cannot be removed, unless the
+                 same change removes the reference; the reference drops such references silently, and a tag made
+                 during an expiry is lost.
+    snapshot log at most one line more, however many snapshots a transaction made; a removed snapshot takes
+                 with it all lines up to its last one, since a log with a hole would tell a wrong history
+    times        never go back, whatever the clock says
+    metadata log one line more, for the base; the oldest go beyond `write.metadata.previous-versions-max`
+    invariants   `spec/check_table_metadata.py`, in full
+
+A change that another writer made impossible is a CommitConflictError: the action may be prepared anew. What
+could never be done is an InvalidRequestError. Updates that change nothing give back the base itself.
+
+Stricter than the reference: a table's UUID never changes, a branch does not become a tag or the reverse, ids of
+partition fields keep their meaning, sequence numbers grow even where a snapshot has no parent, and row ids past
+a gap are not given out twice.
+
+Specification: "Table Metadata Fields", "Snapshots", "Snapshot References", "Sequence Numbers", "Row Lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from frazil.changes.table_steps import Draft, carry_out, empty_metadata
+from frazil.changes.updates import TableUpdate
+from frazil.errors import CommitConflictError, InvalidMetadataError, InvalidRequestError
+from frazil.spec import properties as known
+from frazil.spec.check_table_metadata import check_table_metadata
+from frazil.spec.properties import read_property
+from frazil.spec.snapshot import MetadataLogEntry, SnapshotLogEntry
+from frazil.spec.table_metadata import TableMetadata
+
+
+def apply_updates(
+    base: TableMetadata | None,
+    updates: Iterable[TableUpdate],
+    *,
+    now_ms: int,
+    base_location: str | None = None,
+) -> TableMetadata:
+    """Return the metadata that follows from a base and updates; of a new table where the base is None.
+
+    `base_location` is the metadata file the base was read from, for the metadata log; None where it was never
+    written. The base itself comes back where nothing changes.
+    """
+    steps = tuple(updates)
+    draft = Draft(empty_metadata(steps) if base is None else base)
+    for update in steps:
+        carry_out(draft, update)
+    if draft.metadata is base:
+        return base
+    return _finish(base, draft, now_ms, base_location)
+
+
+def forgotten_metadata_files(base: TableMetadata, changed: TableMetadata) -> tuple[MetadataLogEntry, ...]:
+    """Return the entries of the base's metadata log that its successor no longer has, the oldest first."""
+    kept = {one.metadata_file for one in changed.metadata_log}
+    return tuple(one for one in base.metadata_log if one.metadata_file not in kept)
+
+
+# What holds between the base and the result
+
+
+def _finish(base: TableMetadata | None, draft: Draft, now_ms: int, base_location: str | None) -> TableMetadata:
+    metadata = draft.metadata
+    _check_references(metadata)
+    _check_still_unused(draft)
+    log = _snapshot_log(base, draft, now_ms)
+    added = [head.timestamp_ms for head in metadata.snapshots.heads if head.snapshot_id in draft.added_snapshot_ids]
+    earlier = [] if base is None else [base.last_updated_ms]
+    finished = replace(
+        metadata,
+        snapshot_log=log,
+        metadata_log=_metadata_log(base, metadata, base_location),
+        last_updated_ms=max([now_ms, *earlier, *added, *(one.timestamp_ms for one in log[-1:])]),
+    )
+    try:
+        check_table_metadata(finished)
+    except InvalidMetadataError as problem:
+        raise InvalidRequestError(problem.message, heading=problem.context.get("heading")) from problem
+    return finished
+
+
+def _check_references(metadata: TableMetadata) -> None:
+    for name, ref in metadata.refs.items():
+        if metadata.snapshots.find_head(ref.snapshot_id) is None:
+            raise CommitConflictError(
+                f"Cannot remove snapshot {ref.snapshot_id}: {ref.type} {name!r} is at it",
+                hint="Another writer may have set it meanwhile. Remove it in the same change, or keep the snapshot.",
+            )
+
+
+def _check_still_unused(draft: Draft) -> None:
+    """Refuse to remove a schema or key that a snapshot names, or a key that another key is wrapped with."""
+    schema_ids = draft.removed_schema_ids - draft.metadata.schemas_by_id.keys()
+    if schema_ids or draft.removed_key_ids:
+        for snapshot in draft.metadata.snapshots:
+            if snapshot.schema_id in schema_ids:
+                raise CommitConflictError(
+                    f"Cannot remove schema {snapshot.schema_id}: snapshot {snapshot.snapshot_id} was written with it"
+                )
+            if snapshot.key_id in draft.removed_key_ids:
+                raise CommitConflictError(
+                    f"Cannot remove encryption key {snapshot.key_id!r}: snapshot {snapshot.snapshot_id} needs it"
+                )
+    for key in draft.metadata.encryption_keys:
+        if key.encrypted_by_id in draft.removed_key_ids:
+            raise InvalidRequestError(
+                f"Cannot remove encryption key {key.encrypted_by_id!r}: key {key.key_id!r} is wrapped with it"
+            )
+
+
+def _snapshot_log(base: TableMetadata | None, draft: Draft, now_ms: int) -> tuple[SnapshotLogEntry, ...]:
+    metadata = draft.metadata
+    log = list(metadata.snapshot_log)
+    if draft.removed_snapshot_ids:
+        holes = [at for at, one in enumerate(log) if one.snapshot_id not in metadata.snapshots.ids]
+        del log[: holes[-1] + 1 if holes else 0]
+    current = metadata.current_snapshot_id
+    if current is not None and (base is None or base.current_snapshot_id != current):
+        # A snapshot of this change became current when it was made; one that was there before, now.
+        head = metadata.snapshots.find_head(current)
+        is_new = head is not None and current in draft.added_snapshot_ids
+        time_ms = head.timestamp_ms if head is not None and is_new else now_ms
+        earlier = [one.timestamp_ms for one in log[-1:]] + ([] if base is None or is_new else [base.last_updated_ms])
+        log.append(SnapshotLogEntry(max([time_ms, *earlier]), current))
+    return tuple(log)
+
+
+def _metadata_log(
+    base: TableMetadata | None, metadata: TableMetadata, base_location: str | None
+) -> tuple[MetadataLogEntry, ...]:
+    if base is None or base_location is None:
+        return metadata.metadata_log
+    limit = max(1, read_property(metadata.properties, known.METADATA_PREVIOUS_VERSIONS_MAX))
+    log = (*metadata.metadata_log, MetadataLogEntry(base.last_updated_ms, base_location))
+    return log[-limit:]

@@ -1,0 +1,163 @@
+"""What must still hold of a table or view for a change to be made. The REST protocol's `TableRequirement`.
+
+Whoever prepares a change names what it relied on; `check_requirements` asks the metadata the change is about
+to be applied to. Another writer who changed it makes the commit a conflict, and the change is prepared anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from frazil.errors import CommitConflictError, InvalidRequestError
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCreate:
+    """There is no such table yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableUuid:
+    """The table is the one meant, and not another of its name."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertViewUuid:
+    """The view is the one meant, and not another of its name."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertRefSnapshotId:
+    """A branch or tag is where it was; with None, there is none of the name."""
+
+    ref: str
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedFieldId:
+    """No column id has been assigned since."""
+
+    last_assigned_field_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCurrentSchemaId:
+    """The current schema is the same."""
+
+    current_schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedPartitionId:
+    """No partition field id has been assigned since."""
+
+    last_assigned_partition_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSpecId:
+    """The default partition spec is the same."""
+
+    default_spec_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSortOrderId:
+    """The default sort order is the same."""
+
+    default_sort_order_id: int
+
+
+TableRequirement: TypeAlias = (
+    AssertCreate
+    | AssertTableUuid
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+)
+ViewRequirement: TypeAlias = AssertCreate | AssertViewUuid
+Requirement: TypeAlias = TableRequirement | ViewRequirement
+
+
+def check_requirements(base: TableMetadata | None, requirements: Iterable[TableRequirement]) -> None:
+    """Raise CommitConflictError where a table is not as a change requires; None stands for no table."""
+    for one in requirements:
+        if isinstance(one, AssertCreate):
+            if base is not None:
+                raise _conflict("table", "it exists already")
+        elif base is None:
+            raise _conflict("table", "it does not exist")
+        else:
+            _check(base, one)
+
+
+def check_view_requirements(base: ViewMetadata | None, requirements: Iterable[ViewRequirement]) -> None:
+    """Raise CommitConflictError where a view is not as a change requires; None stands for no view."""
+    for one in requirements:
+        if isinstance(one, AssertCreate):
+            if base is not None:
+                raise _conflict("view", "it exists already")
+        elif not isinstance(one, AssertViewUuid):
+            raise InvalidRequestError(f"Cannot require {type(one).__name__} of a view: it is about tables")
+        elif base is None:
+            raise _conflict("view", "it does not exist")
+        elif base.view_uuid.lower() != one.uuid.lower():
+            raise _conflict("view", f"its UUID is {base.view_uuid}, and should be {one.uuid}")
+
+
+def _check(base: TableMetadata, one: TableRequirement) -> None:
+    if isinstance(one, AssertTableUuid):
+        if base.table_uuid is None or base.table_uuid.lower() != one.uuid.lower():
+            raise _conflict("table", f"its UUID is {base.table_uuid}, and should be {one.uuid}")
+        return
+    if isinstance(one, AssertRefSnapshotId):
+        _check_ref(base, one)
+        return
+    what, found, wanted = _number(base, one)
+    if found != wanted:
+        raise _conflict("table", f"its {what} is {found}, and should be {wanted}")
+
+
+def _check_ref(base: TableMetadata, one: AssertRefSnapshotId) -> None:
+    ref = base.find_ref(one.ref)
+    if ref is None:
+        if one.snapshot_id is not None:
+            raise _conflict("table", f"branch or tag {one.ref!r} is gone, and should be at {one.snapshot_id}")
+    elif one.snapshot_id is None:
+        raise _conflict("table", f"{ref.type} {one.ref!r} was created meanwhile, at {ref.snapshot_id}")
+    elif ref.snapshot_id != one.snapshot_id:
+        raise _conflict("table", f"{ref.type} {one.ref!r} is at {ref.snapshot_id}, and should be at {one.snapshot_id}")
+
+
+def _number(base: TableMetadata, one: TableRequirement) -> tuple[str, int, int]:
+    match one:
+        case AssertLastAssignedFieldId(wanted):
+            return "last column id", base.last_column_id, wanted
+        case AssertCurrentSchemaId(wanted):
+            return "current schema id", base.current_schema_id, wanted
+        case AssertLastAssignedPartitionId(wanted):
+            return "last partition field id", base.last_partition_id, wanted
+        case AssertDefaultSpecId(wanted):
+            return "default spec id", base.default_spec_id, wanted
+        case AssertDefaultSortOrderId(wanted):
+            return "default sort order id", base.default_sort_order_id, wanted
+        case _:
+            raise InvalidRequestError(f"Cannot require {type(one).__name__} of a table")
+
+
+def _conflict(what: str, reason: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"Cannot commit to the {what}: {reason}", hint="Another writer changed it. Refresh and try again."
+    )

@@ -176,10 +176,14 @@ class Plan:
     def iter_tasks(self) -> Iterator[FileScanTask]:
         """Yield the tasks as manifests are read."""
         for batch in self.batches():
-            residuals = self._pruner.for_spec(batch.files.spec_id).residuals
-            for at, (file, sequence_number) in enumerate(data_files_of(batch.files)):
-                applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[at])
-                yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
+            yield from self.tasks_of(batch)
+
+    def tasks_of(self, batch: FileBatch) -> Iterator[FileScanTask]:
+        """Yield the tasks of one batch of this plan's files."""
+        residuals = self._pruner.for_spec(batch.files.spec_id).residuals
+        for at, (file, sequence_number) in enumerate(data_files_of(batch.files)):
+            applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[at])
+            yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
 
     @property
     def delete_files(self) -> Sequence[DeleteTask]:

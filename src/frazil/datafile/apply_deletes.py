@@ -1,0 +1,62 @@
+"""The deletes of one task, ready to be asked which rows are gone. Specification: "Row-level Deletes".
+
+All of a data file's position deletes and its deletion vector are one set of positions; equality deletes are a set
+of keys for each set of columns they compare. A row is deleted where any of them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.equality_deletes import EqualityDeletes, load_equality_deletes
+from frazil.datafile.position_deletes import read_positions
+from frazil.datafile.raw_batch import ReadRules
+from frazil.scan.tasks import DeleteTask, FileScanTask
+from frazil.spec.data_file import FileContent
+from frazil.spec.schema import Schema
+from frazil.storage.base import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDeletes:
+    """What is deleted in one data file: positions, None where there are none, and keys."""
+
+    positions: DeletionVector | None = None
+    equality: tuple[EqualityDeletes, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is deleted."""
+        return self.positions is None and not self.equality
+
+
+NO_DELETES = TaskDeletes()
+
+
+def load_deletes(
+    storage: Storage, task: FileScanTask, schemas: Sequence[Schema], rules: ReadRules, cache: DeleteCache
+) -> TaskDeletes:
+    """Read the deletes that apply to a task's data file."""
+    if not task.delete_files:
+        return NO_DELETES
+    equality = [one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES]
+    positions = load_positions(storage, task, cache)
+    return TaskDeletes(positions, tuple(load_equality_deletes(storage, equality, schemas, rules, cache)))
+
+
+def position_tasks(task: FileScanTask) -> list[DeleteTask]:
+    """Return the deletes of a task that go by position."""
+    return [one for one in task.delete_files if one.data_file.content is FileContent.POSITION_DELETES]
+
+
+def load_positions(storage: Storage, task: FileScanTask, cache: DeleteCache) -> DeletionVector | None:
+    """Return the positions that are deleted in a task's data file, None where there are none."""
+    path = task.data_file.file_path
+    found = [read_positions(storage, one, path, cache) for one in position_tasks(task)]
+    vectors = [vector for vector in found if not vector.is_empty]
+    if not vectors:
+        return None
+    return vectors[0] if len(vectors) == 1 else vectors[0].union(*vectors[1:])

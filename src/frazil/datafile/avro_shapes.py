@@ -1,0 +1,184 @@
+"""What the columns of an Avro file are as Arrow: their types, their parts, and how decoded arrays become that.
+
+`codec/avro_decode.py` gives columns in the plain types Avro stores: dates are integers, decimals bytes, maps with
+keys that are not text are lists of pairs, and a record that cannot be null is no column at all, its fields stand
+in its place. Here they become what the schema says they are; the table's own types come later
+(`datafile/project.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.avro_schema import AvroField, AvroType
+from frazil.codec.avro_types import type_of
+from frazil.codec.partition_arrow import FormRefusal, arrow_type_of, from_avro_form
+from frazil.datafile.file_schema import FileField
+
+Make = Callable[[Any], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An Avro type as Arrow: its type, its named parts, and the conversion of an array as it was decoded."""
+
+    arrow: pa.DataType
+    parts: tuple[tuple[str, int | None, Shape], ...]
+    make: Make
+
+
+def shape_of(one: AvroType) -> Shape:
+    """Return what a type is as Arrow. Schemas bound the depth of the recursion."""
+    if one.kind == "record":
+        return _record(one)
+    if one.kind == "map":
+        assert one.items is not None
+        values = shape_of(one.items)
+        return _map_shape(_TEXT, values, lambda array: (array.keys, array.items), None, None)
+    if one.kind == "array":
+        assert one.items is not None
+        if one.logical == "map" and one.items.kind == "record" and len(one.items.fields) == 2:
+            return _pairs(one.items)
+        return _array(one.items)
+    kind = type_of(one)
+    if kind is None:
+        return Shape(pa.binary(), (), _refuse(one))
+    if one.kind == "null":
+        return Shape(pa.null(), (), lambda array: pa.nulls(len(array)))
+    return Shape(arrow_type_of(kind), (), lambda array: from_avro_form(array, one, kind))
+
+
+def _refuse(one: AvroType) -> Make:
+    def refuse(_: pa.Array) -> pa.Array:
+        raise FormRefusal(f"it is stored as {one.kind} of logical type {one.logical}, which is not understood")
+
+    return refuse
+
+
+def _record(one: AvroType) -> Shape:
+    shapes = [(part, shape_of(part.avro_type)) for part in one.fields]
+    target = pa.struct([pa.field(part.name, shape.arrow) for part, shape in shapes])
+    stored = [(f"c{at}" if part.avro_type.min_size > 0 else None, shape) for at, (part, shape) in enumerate(shapes)]
+    null_branch = one.null_branch
+
+    def make(array: pa.Array) -> pa.Array:
+        if pa.types.is_integer(array.type):
+            # An optional record whose fields take no bytes is stored as the number of its branch alone.
+            valid = pc.not_equal(array, null_branch)
+            children = [pa.nulls(len(array), shape.arrow) for _, shape in stored]
+            return pa.Array.from_buffers(target, len(array), [valid.buffers()[1]], children=children)
+        children = [
+            pa.nulls(len(array), shape.arrow) if name is None else shape.make(array.field(name))
+            for name, shape in stored
+        ]
+        validity = None if array.null_count == 0 else array.is_valid().buffers()[1]
+        return pa.Array.from_buffers(target, len(array), [validity], children=children)
+
+    return Shape(target, tuple((part.name, part.field_id, shape) for part, shape in shapes), make)
+
+
+def _array(items: AvroType) -> Shape:
+    element = shape_of(items)
+    target = pa.list_(pa.field("element", element.arrow))
+
+    def make(array: pa.Array) -> pa.Array:
+        return _with_values(array, element.make(array.values), target)
+
+    return Shape(target, (("element", None, element),), make)
+
+
+_TEXT = Shape(pa.string(), (), lambda array: array)
+
+
+def _pairs(pair: AvroType) -> Shape:
+    """Return the shape of a map that is stored as an array of key and value records."""
+    first, second = pair.fields
+    key, value = (second, first) if first.name == "value" and second.name == "key" else (first, second)
+    at = {id(part): number for number, part in enumerate(pair.fields)}
+
+    def split(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+        pairs = array.values
+        return _pair_part(pairs, key, at[id(key)]), _pair_part(pairs, value, at[id(value)])
+
+    return _map_shape(shape_of(key.avro_type), shape_of(value.avro_type), split, key.field_id, value.field_id)
+
+
+def _pair_part(pairs: pa.Array, part: AvroField, at: int) -> pa.Array:
+    return pa.nulls(len(pairs)) if part.avro_type.min_size == 0 else pairs.field(f"c{at}")
+
+
+def _map_shape(
+    key: Shape,
+    value: Shape,
+    split: Callable[[Any], tuple[pa.Array, pa.Array]],
+    key_id: int | None,
+    value_id: int | None,
+) -> Shape:
+    target = pa.map_(pa.field("key", key.arrow, nullable=False), pa.field("value", value.arrow))
+    entries = pa.struct([target.key_field, target.item_field])
+
+    def make(array: pa.Array) -> pa.Array:
+        keys, items = split(array)
+        made = key.make(keys)
+        if made.null_count:
+            raise FormRefusal("a key of a map is null")
+        pairs = pa.Array.from_buffers(entries, len(made), [None], children=[made, value.make(items)])
+        return _with_values(array, pairs, target)
+
+    return Shape(target, (("key", key_id, key), ("value", value_id, value)), make)
+
+
+def _with_values(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
+
+
+def file_field(name: str, field_id: int | None, shape: Shape, at: int, leaf: int) -> FileField:
+    """Return a column as files of all formats describe theirs; all of it is one stored column, number `leaf`."""
+    parts = tuple(
+        [
+            file_field(part, part_id, inner, position, leaf)
+            for position, (part, part_id, inner) in enumerate(shape.parts)
+        ]
+    )
+    return FileField(name, field_id, shape.arrow, at, parts, leaf, leaf + 1)
+
+
+class Column:
+    """One column of a file: its shape, and the decoded leaves that it is made of."""
+
+    def __init__(self, field: AvroField, first_leaf: int) -> None:
+        self.shape = shape_of(field.avro_type)
+        self._avro_type = field.avro_type
+        self.leaves = range(first_leaf, first_leaf + _leaf_count(field.avro_type))
+
+    def array(self, leaves: dict[int, pa.Array], length: int) -> pa.Array:
+        """Return the column from its decoded leaves."""
+        made, _ = _assemble(self._avro_type, self.shape, leaves, self.leaves.start, length)
+        return made
+
+
+def is_flattened(one: AvroType) -> bool:
+    """Return whether a record has no column of its own because it cannot be null; see `codec/avro_schema.flatten`."""
+    return one.kind == "record" and not one.is_optional and len(one.fields) > 0
+
+
+def _leaf_count(one: AvroType) -> int:
+    return sum(_leaf_count(part.avro_type) for part in one.fields) if is_flattened(one) else 1
+
+
+def _assemble(one: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int, length: int) -> tuple[pa.Array, int]:
+    """Return a field's array and the number of the leaf after its last one."""
+    if not is_flattened(one):
+        found = leaves.get(at)
+        return pa.nulls(length, shape.arrow) if found is None else shape.make(found), at + 1
+    children = []
+    for part, (_, _, inner) in zip(one.fields, shape.parts, strict=True):
+        made, at = _assemble(part.avro_type, inner, leaves, at, length)
+        children.append(made)
+    return pa.Array.from_buffers(shape.arrow, length, [None], children=children), at

@@ -1,0 +1,180 @@
+"""Rows deleted by the values they hold. Specification: "Equality Delete Files".
+
+A row is deleted where some delete row equals it in all delete columns, null equal to null. The planner has decided
+which delete files apply; here those that compare the same columns become one set of keys, which many rows at once
+are looked up in.
+
+With one column the lookup is a hash table. With several, each column's values are replaced by the number they have
+among the deletes, and numbers are joined pairwise; a row drops out at the first column whose value no delete has.
+Nothing loops over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.columns.comparable import to_comparable
+from frazil.columns.masks import term_column
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_file import read_columns
+from frazil.errors import InvalidDataFileError, InvalidRequestError
+from frazil.expr.bind import reference_to
+from frazil.scan.tasks import DeleteTask
+from frazil.spec.delete_schemas import EQUALITY_HEADING, check_equality_field, equality_read_schema
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, StructType
+from frazil.storage.base import Storage
+
+Mask = npt.NDArray[np.bool_]
+_Codes = npt.NDArray[np.int64]
+
+
+class KeySet:
+    """Keys of one or several columns, in the form in which values are compared."""
+
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
+        # The column with the most values first: it leaves the fewest rows to look at.
+        distinct = [pc.unique(column) for column in columns]
+        self._order = sorted(range(len(columns)), key=lambda at: -len(distinct[at]))
+        self._values = [distinct[at] for at in self._order]
+        self._joined: list[_Codes] = []
+        state = self._numbers(columns[self._order[0]], 0) if len(columns) > 1 else None
+        for step, at in enumerate(self._order[1:], 1):
+            assert state is not None
+            joined = state * len(self._values[step]) + self._numbers(columns[at], step)
+            keys, state = np.unique(joined, return_inverse=True)
+            self._joined.append(keys)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes held."""
+        return sum(int(one.nbytes) for one in self._values) + sum(int(one.nbytes) for one in self._joined)
+
+    def _numbers(self, column: pa.Array, step: int) -> _Codes:
+        found = pc.index_in(column, value_set=self._values[step])
+        numbers: _Codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return numbers
+
+    def mask(self, columns: Sequence[pa.Array]) -> Mask:
+        """Return which rows have one of the keys; columns are in the order they were given in."""
+        first = columns[self._order[0]]
+        if not self._joined:
+            found: Mask = pc.is_in(first, value_set=self._values[0]).to_numpy(zero_copy_only=False).astype(bool)
+            return found
+        state = self._numbers(first, 0)
+        rows = np.flatnonzero(state >= 0)
+        state = state[rows]
+        for step, at in enumerate(self._order[1:], 1):
+            if len(rows) == 0:
+                break
+            numbers = self._numbers(columns[at].take(pa.array(rows)), step)
+            joined = state * len(self._values[step]) + numbers
+            keys = self._joined[step - 1]
+            places = np.minimum(np.searchsorted(keys, joined), len(keys) - 1)
+            is_found = (numbers >= 0) & (keys[places] == joined)
+            rows, state = rows[is_found], places[is_found]
+        mask = np.zeros(len(first), dtype=np.bool_)
+        mask[rows] = True
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityDeletes:
+    """The deletes of one set of columns that apply to a data file. `schema` are those columns, as a reader asks for."""
+
+    schema: Schema
+    field_ids: tuple[int, ...]
+    keys: KeySet
+
+    def mask(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows of a batch of `schema` are deleted."""
+        return self.keys.mask(key_columns(rows, self.schema, self.field_ids))
+
+
+def key_columns(rows: pa.RecordBatch, schema: Schema, field_ids: Sequence[int]) -> list[pa.Array]:
+    """Return the columns to compare; below a null struct all are null."""
+    columns = []
+    for field_id in field_ids:
+        reference = reference_to(schema, field_id)
+        columns.append(to_comparable(term_column(reference, rows), reference.result_type))
+    return columns
+
+
+def load_equality_deletes(
+    storage: Storage, tasks: Sequence[DeleteTask], schemas: Sequence[Schema], rules: ReadRules, cache: DeleteCache
+) -> list[EqualityDeletes]:
+    """Read equality delete files, those with the same columns together; `schemas` are the table's, newest first."""
+    groups: dict[tuple[int, ...], list[DeleteTask]] = {}
+    for task in tasks:
+        groups.setdefault(tuple(sorted(set(task.data_file.equality_ids or ()))), []).append(task)
+    made = []
+    for field_ids, members in groups.items():
+        schema = _schema_of(schemas, field_ids, members[0].data_file.file_path)
+        paths = tuple(sorted(task.data_file.file_path for task in members))
+
+        def make(
+            schema: Schema = schema, field_ids: tuple[int, ...] = field_ids, members: list[DeleteTask] = members
+        ) -> tuple[KeySet | None, int]:
+            parts = [_read(storage, task, schema, field_ids, rules, cache) for task in members]
+            columns = [_joined([part[at] for part in parts]) for at in range(len(field_ids))]
+            if len(columns[0]) == 0:
+                return None, 0
+            keys = KeySet(columns)
+            return keys, keys.nbytes
+
+        keys = cache.load(("keys", field_ids, paths, schema.schema_id), make)
+        if keys is not None:
+            made.append(EqualityDeletes(schema, field_ids, keys))
+    return made
+
+
+def _schema_of(schemas: Sequence[Schema], field_ids: tuple[int, ...], path: str) -> Schema:
+    """Return the columns to compare, all optional: a data file that is older than a column has null there."""
+    try:
+        found = equality_read_schema(schemas, field_ids)
+        for field_id in field_ids:
+            check_equality_field(found, field_id)
+    except InvalidRequestError as error:
+        raise InvalidDataFileError(error.message, path=path, heading=EQUALITY_HEADING) from error
+    return Schema(tuple(_as_optional(part) for part in found.fields), found.schema_id)
+
+
+def _as_optional(part: NestedField) -> NestedField:
+    kind = part.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(tuple(_as_optional(one) for one in kind.fields))
+    return replace(part, field_type=kind, required=False)
+
+
+def _read(
+    storage: Storage,
+    task: DeleteTask,
+    schema: Schema,
+    field_ids: tuple[int, ...],
+    rules: ReadRules,
+    cache: DeleteCache,
+) -> list[pa.Array]:
+    """Return the key columns of one delete file, kept for other sets that it is part of."""
+
+    def make() -> tuple[list[pa.Array], int]:
+        found: list[list[pa.Array]] = [[] for _ in field_ids]
+        for batch in read_columns(storage, task.data_file, schema, rules):
+            for at, column in enumerate(key_columns(batch, schema, field_ids)):
+                found[at].append(column)
+        columns = [_joined(parts) for parts in found]
+        return columns, sum(int(column.nbytes) for column in columns)
+
+    return cache.load(("equality", task.data_file.file_path, schema.schema_id), make)
+
+
+def _joined(arrays: list[Any]) -> pa.Array:
+    filled = [one for one in arrays if len(one) > 0]
+    return pa.concat_arrays(filled) if filled else pa.nulls(0)

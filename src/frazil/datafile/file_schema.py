@@ -1,0 +1,189 @@
+"""A file's own columns: their field ids, their parts, which of them are read. Specification: "Column Projection".
+
+Each format's reader describes its file as a tree of `FileField`, in the order of the file. Ids come from the
+file; where it carries none, from the table's name mapping; and where the table has no mapping:
+
+    Parquet     top-level columns are numbered from 1 in their order, as the reference does ("files without ids
+                are read as if columns were only ever added at the end"); their parts go by name
+    ORC, Avro   by the present names of the table's schema
+
+A column whose id is not known is not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from frazil.errors import InvalidDataFileError
+from frazil.spec.name_mapping import NamedColumn, NameMapping, assign_ids_by_name, create_name_mapping
+from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
+
+HEADING = "Column Projection"
+
+
+@dataclass(frozen=True, slots=True)
+class FileField:
+    """A column of a file, or a part of one.
+
+    `at` is its position among its siblings as they are read. The parts of a list are its element, of a map
+    its key and value. `leaves` are the numbers of the stored columns below it, `start` to `end`.
+    """
+
+    name: str
+    field_id: int | None
+    arrow: pa.DataType
+    at: int = 0
+    parts: tuple[FileField, ...] = ()
+    start: int = 0
+    end: int = 0
+
+    def find(self, field_id: int) -> FileField | None:
+        """Return the part of an id."""
+        return next((part for part in self.parts if part.field_id == field_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSchema:
+    """The columns of a file. `is_mapped` says that the ids are not the file's own."""
+
+    fields: tuple[FileField, ...]
+    is_mapped: bool = False
+
+    def find(self, field_id: int) -> FileField | None:
+        """Return the column of an id."""
+        return next((part for part in self.fields if part.field_id == field_id), None)
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids of all columns and their parts."""
+        return frozenset(part.field_id for part in walk(self.fields) if part.field_id is not None)
+
+
+def walk(fields: Collection[FileField]) -> Iterator[FileField]:
+    """Yield fields and all of their parts, parents first."""
+    stack = list(reversed(tuple(fields)))
+    while stack:
+        part = stack.pop()
+        yield part
+        stack += reversed(part.parts)
+
+
+def describe_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileField, ...]:
+    """Return the columns of a file that pyarrow describes, with ids from their metadata."""
+    fields = []
+    leaf = 0
+    for at, one in enumerate(schema):
+        made, leaf = _describe(one, id_key, at, leaf, 1)
+        fields.append(made)
+    return tuple(fields)
+
+
+def _describe(
+    field: pa.Field, id_key: bytes, at: int, leaf: int, depth: int, name: str | None = None
+) -> tuple[FileField, int]:
+    if depth > MAX_NESTING_DEPTH:
+        raise InvalidDataFileError(
+            f"Cannot read the file: its columns are nested deeper than {MAX_NESTING_DEPTH} levels", heading=HEADING
+        )
+    parts = []
+    start = leaf
+    for position, (child, part_name) in enumerate(_children(field.type)):
+        made, leaf = _describe(child, id_key, position, leaf, depth + 1, part_name)
+        parts.append(made)
+    end = leaf if parts else leaf + 1
+    name = field.name if name is None else name
+    return FileField(name, _id_of(field, id_key), field.type, at, tuple(parts), start, end), end
+
+
+def _children(arrow: pa.DataType) -> list[tuple[pa.Field, str | None]]:
+    """Return the parts of a type, those of lists and maps with the names that mappings use."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        arrow = arrow.storage_type
+    if pa.types.is_struct(arrow):
+        return [(arrow.field(at), None) for at in range(arrow.num_fields)]
+    if pa.types.is_map(arrow):
+        return [(arrow.key_field, "key"), (arrow.item_field, "value")]
+    return [(arrow.value_field, "element")] if is_list(arrow) else []
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Return whether an Arrow type is a list of any layout, and not a map."""
+    return bool(
+        pa.types.is_list(arrow)
+        or pa.types.is_large_list(arrow)
+        or pa.types.is_fixed_size_list(arrow)
+        or pa.types.is_list_view(arrow)
+        or pa.types.is_large_list_view(arrow)
+    )
+
+
+def _id_of(field: pa.Field, id_key: bytes) -> int | None:
+    text = None if field.metadata is None else field.metadata.get(id_key)
+    if text is None or not text.isdigit() or len(text) > 10:
+        return None
+    number = int(text)
+    return number if number <= 2**31 - 1 else None
+
+
+def with_ids(
+    fields: tuple[FileField, ...], schema: Schema, name_mapping: NameMapping | None, *, by_position: bool
+) -> FileSchema:
+    """Return a file's columns with the ids that hold for this table; `schema` is the table's."""
+    if any(part.field_id is not None for part in walk(fields)):
+        _check_unique(fields)
+        return FileSchema(fields)
+    if name_mapping is None and by_position:
+        return FileSchema(tuple(_numbered(part, schema) for part in fields), is_mapped=True)
+    mapping = create_name_mapping(schema) if name_mapping is None else name_mapping
+    return FileSchema(_named(fields, mapping), is_mapped=True)
+
+
+def _check_unique(fields: tuple[FileField, ...]) -> None:
+    seen: dict[int, str] = {}
+    for part in walk(fields):
+        if part.field_id is None:
+            continue
+        if part.field_id in seen:
+            raise InvalidDataFileError(
+                f"Cannot read the file: its columns {seen[part.field_id]!r} and {part.name!r} have the same field id "
+                f"{part.field_id}",
+                heading=HEADING,
+            )
+        seen[part.field_id] = part.name
+
+
+def _numbered(part: FileField, schema: Schema) -> FileField:
+    field_id = part.at + 1
+    known = schema.find_field(field_id)
+    if known is None or field_id in schema.parents_by_id:
+        # Either no column of the table, or the number of a part of one, which a column is not.
+        return replace(part, field_id=None if field_id in schema.parents_by_id else field_id)
+    mapped = create_name_mapping(Schema((known,))).fields[0]
+    return replace(_named((replace(part, name=known.name),), NameMapping((mapped,)))[0], name=part.name)
+
+
+def _named(fields: tuple[FileField, ...], mapping: NameMapping) -> tuple[FileField, ...]:
+    ids = assign_ids_by_name([_named_column(part) for part in fields], mapping)
+
+    def apply(part: FileField, path: tuple[str, ...]) -> FileField:
+        here = (*path, part.name)
+        return replace(part, field_id=ids.get(here), parts=tuple([apply(one, here) for one in part.parts]))
+
+    return tuple([apply(part, ()) for part in fields])
+
+
+def _named_column(part: FileField) -> NamedColumn:
+    return NamedColumn(part.name, tuple([_named_column(one) for one in part.parts]))
+
+
+def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileField, ...]:
+    """Return the columns as they are read when only some stored columns are: others vanish, positions close up."""
+    kept: list[FileField] = []
+    for part in fields:
+        if not any(part.start <= leaf < part.end for leaf in leaves):
+            continue
+        kept.append(replace(part, at=len(kept), parts=prune(part.parts, leaves)))
+    return tuple(kept)

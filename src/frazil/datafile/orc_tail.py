@@ -1,0 +1,83 @@
+"""Where the stripes of an ORC file are, and how many rows each has: the part of its footer that pyarrow does not show.
+
+The footer is a Protocol Buffers message; only the fields named here are looked at, by number:
+
+    FileTail           2 footer
+    Footer             3 stripes (repeated), 6 number of rows
+    StripeInformation  1 offset, 5 number of rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FOOTER, _STRIPES, _ROWS = 2, 3, 6
+_STRIPE_OFFSET, _STRIPE_ROWS = 1, 5
+_MAX_STRIPES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """One stripe: where it starts, and how many rows it has."""
+
+    offset: int
+    rows: int
+
+
+def decode_stripes(tail: bytes) -> list[Stripe]:
+    """Return the stripes of a file from its tail, as pyarrow hands it out."""
+    stripes: list[Stripe] = []
+    total = None
+    for number, value in _fields(tail):
+        if number != _FOOTER or not isinstance(value, bytes):
+            continue
+        for inner, part in _fields(value):
+            if inner == _STRIPES and isinstance(part, bytes):
+                stripes.append(_decode_stripe(part))
+                if len(stripes) > _MAX_STRIPES:
+                    raise ValueError(f"it has more than {_MAX_STRIPES} stripes")
+            elif inner == _ROWS and isinstance(part, int):
+                total = part
+    if total is not None and sum(one.rows for one in stripes) != total:
+        raise ValueError(f"its stripes have {sum(one.rows for one in stripes)} rows, its footer says {total}")
+    return stripes
+
+
+def _decode_stripe(data: bytes) -> Stripe:
+    found = {number: value for number, value in _fields(data) if isinstance(value, int)}
+    return Stripe(found.get(_STRIPE_OFFSET, 0), found.get(_STRIPE_ROWS, 0))
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message by number: varints as ints, everything with a length as bytes."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield number, value
+        elif wire == 2:
+            length, at = _varint(data, at)
+            if at + length > end:
+                raise ValueError("its footer is cut short")
+            yield number, data[at : at + length]
+            at += length
+        elif wire in (1, 5):
+            at += 8 if wire == 1 else 4
+        else:
+            raise ValueError(f"its footer has a field of wire type {wire}")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ValueError("its footer is cut short")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7

@@ -1,0 +1,114 @@
+"""The deleted positions of a data file. Specification: "Position Delete Files", "Deletion Vectors".
+
+A deletion vector is one ranged read. A position delete file is read for its paths and positions only, whatever
+else it stores; one that may be about many data files is taken apart once and kept for the tasks that follow,
+unless it is too large for that: then each task reads the part that is about its own file.
+
+Paths are compared as they are written, as in the reference: a delete whose path is spelled otherwise deletes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.deletion_vector import DeletionVector, read_deletion_vector
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_file import read_columns
+from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidManifestError, InvalidRequestError
+from frazil.expr.bind import reference_to
+from frazil.expr.predicates import TRUE, Bound, Op, Predicate
+from frazil.scan.tasks import DeleteTask
+from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA, POSITION_HEADING
+from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.reserved_columns import DELETE_FILE_PATH
+from frazil.storage.base import Storage
+
+_RULES = ReadRules(POSITION_DELETE_SCHEMA, create_name_mapping(POSITION_DELETE_SCHEMA))
+_PATH = reference_to(POSITION_DELETE_SCHEMA, DELETE_FILE_PATH.field_id)
+_BYTES_PER_POSITION = 8
+
+
+def read_positions(storage: Storage, task: DeleteTask, data_path: str, cache: DeleteCache) -> DeletionVector:
+    """Return the positions of one data file that a deletion vector or a position delete file deletes."""
+    file = task.data_file
+    if file.is_deletion_vector:
+        return _read_vector(storage, task, data_path)
+    if file.record_count * _BYTES_PER_POSITION > cache.budget_bytes:
+        return _positions_of(storage, task, data_path)
+    by_path = cache.load(("positions", file.file_path), lambda: _read_all(storage, task))
+    return by_path.get(data_path, DeletionVector())
+
+
+def _read_vector(storage: Storage, task: DeleteTask, data_path: str) -> DeletionVector:
+    file = task.data_file
+    if file.content_offset is None or file.content_size_in_bytes is None:
+        raise InvalidManifestError(
+            f"Cannot read the deletion vector of {data_path}: its entry does not say where it is",
+            path=file.file_path,
+            heading="Deletion Vectors",
+        )
+    if file.referenced_data_file != data_path:
+        raise InvalidManifestError(
+            f"Cannot read the deletion vector of {data_path}: its entry is about {file.referenced_data_file}",
+            path=file.file_path,
+            heading="Deletion Vectors",
+        )
+    try:
+        return read_deletion_vector(
+            lambda offset, length: storage.read_range(file.file_path, offset, length),
+            file.content_offset,
+            file.content_size_in_bytes,
+            record_count=file.record_count,
+        )
+    except CorruptTableError as error:
+        raise error.at_path(file.file_path) from error
+
+
+def _batches(
+    storage: Storage, task: DeleteTask, predicate: Predicate = TRUE
+) -> Iterator[tuple[pa.Array, npt.NDArray[np.int64]]]:
+    """Yield the paths and positions of a position delete file."""
+    for batch in read_columns(storage, task.data_file, POSITION_DELETE_SCHEMA, _RULES, predicate=predicate):
+        yield batch.column(0), batch.column(1).to_numpy()
+
+
+def _positions_of(storage: Storage, task: DeleteTask, data_path: str) -> DeletionVector:
+    """Return the positions of one data file, without keeping those of others."""
+    found = []
+    for paths, positions in _batches(storage, task, Bound(Op.EQ, _PATH, (data_path,))):
+        found.append(positions[pc.equal(paths, data_path).to_numpy(zero_copy_only=False)])
+    return _vector(np.concatenate(found) if found else np.empty(0, np.int64), task)
+
+
+def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVector], int]:
+    """Return the positions of all data files by path, and about how many bytes they take."""
+    parts: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for paths, positions in _batches(storage, task):
+        encoded = paths.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        if len(names) == 1:
+            parts.setdefault(names[0], []).append(positions)
+            continue
+        codes = encoded.indices.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+        for name, group in zip(names, np.split(positions[order], ends[:-1]), strict=True):
+            parts.setdefault(name, []).append(group)
+    vectors = {path: _vector(np.concatenate(found), task) for path, found in parts.items()}
+    size = sum(len(path) + 200 + _BYTES_PER_POSITION * vector.cardinality for path, vector in vectors.items())
+    return vectors, size
+
+
+def _vector(positions: npt.NDArray[np.int64], task: DeleteTask) -> DeletionVector:
+    try:
+        return DeletionVector(positions)
+    except InvalidRequestError as error:
+        raise InvalidDataFileError(
+            f"Cannot read position deletes: {error.message}", path=task.data_file.file_path, heading=POSITION_HEADING
+        ) from error

@@ -1,0 +1,293 @@
+"""A file's columns as the table's. Specification: "Column Projection", "Schema Evolution", "Default values".
+
+`spec/column_projection.py` decides where each wanted field comes from; this module finds the stored columns that
+takes, and turns arrays as the file has them into arrays as the table has them: fields picked and ordered by id,
+types promoted, constants filled in, at every level. It is made once for a file and used for each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.datafile.convert_leaf import Convert, keep, leaf_converter
+from frazil.datafile.file_schema import FileField, is_list, walk
+from frazil.datafile.value_arrays import repeat_value
+from frazil.errors import InvalidDataFileError, UnsupportedError
+from frazil.spec.column_projection import ResolvedColumn
+from frazil.spec.schema import Schema
+from frazil.spec.types import BINARY, ListType, MapType, NestedField, StructType, VariantType
+
+HEADING = "Column Projection"
+
+
+def find_field(column: ResolvedColumn, fields: Sequence[FileField]) -> FileField:
+    """Return the file's field that holds a column, which may be known by the ids of its parts only."""
+    wanted = column.field.field_id
+    for part in fields:
+        if part.field_id == wanted:
+            return part
+    below = _ids_below(column)
+    for part in fields:
+        if any(one.field_id in below for one in walk(part.parts)):
+            return part
+    raise _refused(column.field, "the file has no such column")
+
+
+def _ids_below(column: ResolvedColumn) -> set[int]:
+    ids: set[int] = set()
+    stack = list(column.parts)
+    while stack:
+        one = stack.pop()
+        ids.add(one.field.field_id)
+        stack += one.parts
+    return ids
+
+
+def needed_leaves(columns: Iterable[ResolvedColumn], fields: Sequence[FileField]) -> set[int]:
+    """Return the numbers of the stored columns that these columns are made of."""
+    leaves: set[int] = set()
+    for column in columns:
+        if not column.is_constant:
+            leaves |= _leaves_of(column, find_field(column, fields))
+    return leaves
+
+
+def _leaves_of(column: ResolvedColumn, part: FileField) -> set[int]:
+    kind = column.field.field_type
+    if isinstance(kind, StructType) and part.parts:
+        leaves = needed_leaves(column.parts, part.parts)
+        # Something of a struct must be read to know which of its values are null.
+        return leaves or {_first_plain_leaf(part)}
+    if isinstance(kind, ListType | MapType) and len(part.parts) == len(column.parts):
+        leaves = set()
+        for inner, inner_part in zip(column.parts, part.parts, strict=True):
+            leaves |= {inner_part.start} if inner.is_constant else _leaves_of(inner, inner_part)
+        if isinstance(kind, MapType):
+            # A map without all of its key is read as a list.
+            leaves |= set(range(part.parts[0].start, part.parts[0].end))
+        return leaves
+    return set(range(part.start, part.end))
+
+
+def _first_plain_leaf(part: FileField) -> int:
+    """Return a stored column of a struct that is not inside a list, where there is one."""
+    for one in part.parts:
+        if not one.parts:
+            return one.start
+        if pa.types.is_struct(one.arrow):
+            return _first_plain_leaf(one)
+    return part.start
+
+
+class Projection:
+    """The columns of one schema, made of one file's batches. `fields` are the file's, as they are read."""
+
+    def __init__(self, columns: Sequence[ResolvedColumn], fields: Sequence[FileField]) -> None:
+        self.columns = tuple(column.field for column in columns)
+        self.schema = to_arrow_schema(Schema(self.columns))
+        self._steps: list[tuple[NestedField, int | None, Any]] = []
+        for column, target in zip(columns, self.schema, strict=True):
+            if column.is_constant:
+                self._steps.append((column.field, None, (column, target.type)))
+                continue
+            part = find_field(column, fields)
+            self._steps.append((column.field, part.at, _converter(column, part, target.type)))
+
+    def arrays(self, batch: pa.RecordBatch, length: int) -> list[pa.Array]:
+        """Return the wanted columns of a batch of the file; `length` is how many rows it has."""
+        made = []
+        for field, at, step in self._steps:
+            if at is None:
+                column, target = step
+                made.append(repeat_value(column.value, field.field_type, target, length))
+                continue
+            try:
+                array = step(batch.column(at))
+            except pa.ArrowException as error:
+                raise _refused(field, f"a value does not fit {field.field_type} ({str(error)[:160]})") from error
+            if field.required and array.null_count:
+                raise _refused(field, f"it is required, and {array.null_count} values are null")
+            made.append(array)
+        return made
+
+    def batch(self, batch: pa.RecordBatch, length: int) -> pa.RecordBatch:
+        """Return the wanted columns as a record batch; there must be some."""
+        return pa.RecordBatch.from_arrays(self.arrays(batch, length), schema=self.schema)
+
+
+def _refused(field: NestedField, reason: str) -> InvalidDataFileError:
+    return InvalidDataFileError(
+        f"Cannot read column {field.name!r} (field id {field.field_id}): {reason}", heading=HEADING
+    )
+
+
+def _converter(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+    field = column.field
+    if isinstance(part.arrow, pa.BaseExtensionType) and pa.types.is_nested(part.arrow.storage_type):
+        inner = _converter(column, replace(part, arrow=part.arrow.storage_type), target)
+        return lambda array: inner(array.storage)
+    kind = field.field_type
+    if _is_unchanged(column, part, target):
+        return keep
+    if isinstance(kind, VariantType):
+        return _variant(field, part, target)
+    if isinstance(kind, StructType) and pa.types.is_struct(part.arrow):
+        return _struct(column, part, target)
+    if isinstance(kind, ListType) and is_list(part.arrow):
+        return _list(column, part, target)
+    if isinstance(kind, MapType) and pa.types.is_map(part.arrow):
+        return _map(column, part, target)
+    converter = None if part.parts else leaf_converter(part.arrow, kind, target)
+    if converter is None:
+        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as {kind}")
+    return converter
+
+
+def _is_unchanged(column: ResolvedColumn, part: FileField, target: pa.DataType) -> bool:
+    """Return whether a nested column can be taken as it is: the same fields in the same order, none filled in."""
+    if not column.parts or not part.arrow.equals(target):
+        return False
+    stack = [(column, part)]
+    while stack:
+        one, stored = stack.pop()
+        if one.is_constant or len(one.parts) != len(stored.parts):
+            return False
+        is_struct = isinstance(one.field.field_type, StructType)
+        for inner, inner_part in zip(one.parts, stored.parts, strict=True):
+            if is_struct and inner.field.field_id != inner_part.field_id:
+                return False
+            stack.append((inner, inner_part))
+    return True
+
+
+_Part = Callable[[pa.Array], pa.Array]
+
+
+def _struct(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+    steps: list[tuple[NestedField, _Part]] = []
+    for at, inner in enumerate(column.parts):
+        steps.append((inner.field, _struct_part(inner, part, target.field(at).type)))
+
+    def convert(array: pa.Array) -> pa.Array:
+        children = []
+        for field, step in steps:
+            child = step(array)
+            if field.required and child.null_count:
+                _check_required(field, child, array)
+            children.append(child)
+        return pa.Array.from_buffers(target, len(array), [_validity(array)], children=children)
+
+    return convert
+
+
+def _struct_part(inner: ResolvedColumn, part: FileField, target: pa.DataType) -> _Part:
+    if inner.is_constant:
+        value, kind = inner.value, inner.field.field_type
+        return lambda array: repeat_value(value, kind, target, len(array))
+    stored = find_field(inner, part.parts)
+    convert, at = _converter(inner, stored, target), stored.at
+    return lambda array: convert(array.field(at))
+
+
+def _check_required(field: NestedField, child: pa.Array, parent: pa.Array) -> None:
+    """Refuse nulls of a required field, but for those below a null struct."""
+    missing = child.is_null() if parent.null_count == 0 else pc.and_(child.is_null(), parent.is_valid())
+    if pc.any(missing).as_py():
+        raise _refused(field, f"it is required, and {pc.sum(missing).as_py()} values are null")
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    """Return which values of an array are not null, as a bitmap that starts at its first value."""
+    if array.null_count == 0:
+        return None
+    return array.buffers()[0] if array.offset == 0 else array.is_valid().buffers()[1]
+
+
+def _list(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+    (inner,) = column.parts
+    (stored,) = part.parts
+    convert = _element(inner, stored, target.value_type)
+    is_plain = pa.types.is_list(part.arrow)
+    field = inner.field
+
+    def apply(array: pa.Array) -> pa.Array:
+        if not is_plain:
+            array = array.cast(pa.list_(array.type.value_field))
+        values = convert(array.values)
+        made = _with_offsets(array, values, target)
+        if field.required and values.null_count and made.flatten().null_count:
+            raise _refused(field, "it is required, and some values are null")
+        return made
+
+    return apply
+
+
+def _element(inner: ResolvedColumn, stored: FileField, target: pa.DataType) -> Convert:
+    if inner.is_constant:
+        value, kind = inner.value, inner.field.field_type
+        return lambda array: repeat_value(value, kind, target, len(array))
+    return _converter(inner, stored, target)
+
+
+def _map(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+    key, value = column.parts
+    convert_keys = _element(key, part.parts[0], target.key_type)
+    convert_values = _element(value, part.parts[1], target.item_type)
+    entries = pa.struct([target.key_field, target.item_field])
+
+    def apply(array: pa.Array) -> pa.Array:
+        keys, items = convert_keys(array.keys), convert_values(array.items)
+        if keys.null_count:
+            raise _refused(key.field, "a key of a map is null")
+        pairs = pa.Array.from_buffers(entries, len(keys), [None], children=[keys, items])
+        made = _with_offsets(array, pairs, target)
+        if value.field.required and items.null_count and pc.any(pc.is_null(_used_items(made))).as_py():
+            raise _refused(value.field, "it is required, and some values are null")
+        return made
+
+    return apply
+
+
+def _used_items(array: pa.Array) -> pa.Array:
+    """Return the items that maps refer to."""
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return array.items.slice(first, last - first)
+
+
+def _with_offsets(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return a list or map with other values and the same offsets, nothing copied."""
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
+
+
+def _variant(field: NestedField, part: FileField, target: pa.DataType) -> Convert:
+    """Return how a variant is read: its two parts by name. Specification: "Variant" of Parquet."""
+    by_name = {one.name: one for one in part.parts}
+    if "typed_value" in by_name:
+        raise UnsupportedError(
+            f"Cannot read column {field.name!r}: its variants are shredded",
+            hint="Files of this column must be written with variants in one piece.",
+        )
+    if set(by_name) != {"metadata", "value"}:
+        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as variant")
+    steps = [(by_name[one.name], leaf_converter(by_name[one.name].arrow, BINARY, one.type)) for one in target]
+
+    def convert(array: pa.Array) -> pa.Array:
+        children = []
+        for stored, step in steps:
+            if step is None:
+                raise _refused(field, f"its {stored.name} is stored as {stored.arrow}")
+            child = step(array.field(stored.at))
+            if child.null_count:
+                _check_required(field, child, array)
+                child = pc.fill_null(child, b"")
+            children.append(child)
+        return pa.Array.from_buffers(target, len(array), [_validity(array)], children=children)
+
+    return convert

@@ -1,0 +1,218 @@
+"""Avro data and delete files as batches of their own columns. Specification: "Avro" (Appendix A).
+
+The file is read block by block, a few blocks at a time, each group decoded to columns by `codec/avro_decode.py`.
+Only a group's bytes and columns are in memory. A split takes the blocks that start in it; the heads of the blocks
+before are read too, because only they tell how many rows came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from frazil.codec.avro_container import (
+    SCHEMA_KEY,
+    SYNC_SIZE,
+    AvroHeader,
+    AvroLimits,
+    AvroOrigin,
+    read_header,
+)
+from frazil.codec.avro_decode import decode_leaves
+from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
+from frazil.codec.partition_arrow import FormRefusal
+from frazil.datafile.avro_shapes import Column, file_field
+from frazil.datafile.file_schema import FileSchema, prune, with_ids
+from frazil.datafile.open_file import open_file, reading
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.errors import CorruptTableError, InvalidDataFileError
+from frazil.storage.base import Storage
+
+HEADING = "Avro"
+_FIRST_READ_BYTES = 64 << 10
+_WINDOW_BYTES = 1 << 20
+_GROUP_BYTES = 1 << 20
+_MAX_BLOCK_BYTES = 1 << 30
+_NEVER_SMALL, _ALWAYS_SMALL = None, 1 << 62
+_TOKEN_KINDS = ("int", "long", "bytes", "string")
+
+
+class AvroReader(FileReader):
+    """An open Avro file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        rules: ReadRules,
+        *,
+        size: int | None = None,
+        limits: AvroLimits | None = None,
+    ) -> None:
+        self._path = path
+        self._limits = limits or AvroLimits()
+        self._origin = AvroOrigin("Avro file", HEADING, path, InvalidDataFileError)
+        self._file = open_file(storage, path, size=size)
+        self._window = b""
+        self._window_at = 0
+        with reading("Avro file", path, HEADING):
+            self._size = self._file.size()
+            self._header = self._read_header()
+            text = self._header.metadata.get(SCHEMA_KEY)
+            if text is None:
+                raise self._origin.fail("its header has no schema")
+            root = parse_schema(text, self._origin)
+            self._leaves = flatten(root, self._origin)
+            self._columns: list[Column] = []
+            fields = []
+            leaf = 0
+            for at, part in enumerate(root.fields):
+                column = Column(part, leaf)
+                leaf += len(column.leaves)
+                self._columns.append(column)
+                fields.append(file_field(part.name, part.field_id, column.shape, at, at))
+            self.schema = with_ids(tuple(fields), rules.schema, rules.name_mapping, by_position=False)
+        # The fast decoder marks the end of its input with a value that not every schema can hold.
+        can_mark = any(
+            leaf.avro_type.kind in _TOKEN_KINDS or (leaf.avro_type.kind == "fixed" and leaf.avro_type.size >= 4)
+            for leaf in self._leaves
+        )
+        self._small_bytes = _NEVER_SMALL if can_mark else _ALWAYS_SMALL
+
+    def _read_header(self) -> AvroHeader:
+        wanted = _FIRST_READ_BYTES
+        while True:
+            data = self._bytes(0, min(wanted, self._size))
+            try:
+                return read_header(data, self._origin, self._limits)
+            except CorruptTableError:
+                if len(data) == self._size or len(data) >= self._limits.header_bytes:
+                    raise
+            wanted *= 8
+
+    def pruned(self, leaves: Collection[int]) -> FileSchema:
+        """Return the columns as `batches` gives them when only some are read."""
+        return FileSchema(prune(self.schema.fields, leaves), self.schema.is_mapped)
+
+    def batches(
+        self,
+        leaves: Collection[int],
+        *,
+        within: Range | None = None,
+        batch_rows: int,
+        may_match: Callable[[int], bool] | None = None,
+        use_threads: bool = False,
+    ) -> Iterator[RawBatch]:
+        """Yield batches; Avro has no statistics, so that `may_match` is not asked."""
+        chosen = [self._columns[at] for at in sorted(leaves)]
+        names = [self.schema.fields[at].name for at in sorted(leaves)]
+        for first, rows, start, end in self._groups(within, batch_rows):
+            if not chosen:
+                for at in range(0, rows, batch_rows):
+                    yield RawBatch(first + at, min(batch_rows, rows - at), None)
+                continue
+            at = first
+            for batch in self._decode(start, end, rows, chosen, names):
+                size = max(1, min(batch_rows, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)))
+                for offset in range(0, batch.num_rows, size):
+                    part = batch.slice(offset, size)
+                    yield RawBatch(at + offset, part.num_rows, part)
+                at += batch.num_rows
+
+    def _groups(self, within: Range | None, batch_rows: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield runs of blocks: the position of their first row, their rows, where they start and end."""
+        first = position = rows = start = end = 0
+        for offset, count, after in self._blocks():
+            if within is None or within.holds(offset):
+                if rows and (after - start > _GROUP_BYTES or rows + count > batch_rows or offset != end):
+                    yield first, rows, start, end
+                    rows = 0
+                if rows == 0:
+                    first, start = position, offset
+                rows += count
+                end = after
+            position += count
+        if rows:
+            yield first, rows, start, end
+
+    def _blocks(self) -> Iterator[tuple[int, int, int]]:
+        """Yield each block: where it starts, how many rows it has, where the next one starts."""
+        at = self._header.body_at
+        while at < self._size:
+            with reading("Avro file", self._path, HEADING):
+                head = self._bytes(at, min(20, self._size - at))
+                count, used = _varint(head, 0)
+                length, used = _varint(head, used)
+                after = at + used + length + SYNC_SIZE
+                if count < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
+                    raise ValueError(f"the block at byte {at} announces {count} rows in {length} bytes")
+            yield at, count, after
+            at = after
+
+    def _decode(
+        self, start: int, end: int, rows: int, columns: list[Column], names: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        with reading("Avro file", self._path, HEADING):
+            data = self._bytes(start, end - start)
+            wanted = sorted(leaf for column in columns for leaf in column.leaves if has_bytes(self._leaves[leaf]))
+            if not wanted:
+                arrays = [column.array({}, rows) for column in columns]
+                yield pa.RecordBatch.from_arrays(arrays, names=names)
+                return
+            table = decode_leaves(
+                data,
+                replace(self._header, body_at=0),
+                self._leaves,
+                wanted,
+                self._origin,
+                limits=self._limits,
+                small_bytes=self._small_bytes,
+            )
+            if table.num_rows != rows:
+                raise ValueError(f"{table.num_rows} rows were found where blocks announce {rows}")
+            batches = table.to_batches()
+        for batch in batches:
+            yield self._assemble(batch, wanted, columns, names)
+
+    def _assemble(
+        self, batch: pa.RecordBatch, wanted: list[int], columns: list[Column], names: list[str]
+    ) -> pa.RecordBatch:
+        decoded = {leaf: batch.column(f"c{leaf}") for leaf in wanted}
+        arrays = []
+        for column, name in zip(columns, names, strict=True):
+            with reading("Avro file", self._path, HEADING):
+                try:
+                    arrays.append(column.array(decoded, batch.num_rows))
+                except FormRefusal as problem:
+                    raise self._origin.fail(f"column {name!r} cannot be read: {problem}") from problem
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _bytes(self, at: int, length: int) -> bytes:
+        """Return bytes of the file; small pieces come from a window that moves ahead."""
+        start = at - self._window_at
+        if start >= 0 and start + length <= len(self._window):
+            return self._window[start : start + length]
+        self._file.seek(at)
+        if length > _WINDOW_BYTES:
+            return bytes(self._file.read(length))
+        self._window, self._window_at = bytes(self._file.read(min(_WINDOW_BYTES, self._size - at))), at
+        return self._window[:length]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number has more than 64 bits")

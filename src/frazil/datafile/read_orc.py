@@ -1,0 +1,99 @@
+"""ORC data and delete files as batches of their own columns. Specification: "ORC" (Appendix A).
+
+A type's id is its attribute `iceberg.id`. ORC has fewer types than the format: times are longs, uuids and fixed are
+binary, all timestamps are nanoseconds; `datafile/convert_leaf.py` makes the table's types of them. Stripes are the
+unit of reading: a stripe is in memory whole, and given out in batches. Top-level columns that are not wanted are
+not read.
+
+Timestamps that nanoseconds from 1970 cannot hold (before 1677, after 2262) are refused by the decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+import pyarrow as pa
+from pyarrow import orc
+
+from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
+from frazil.datafile.open_file import open_file, reading
+from frazil.datafile.orc_tail import decode_stripes
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.storage.base import Storage
+
+HEADING = "ORC"
+ID_KEY = b"iceberg.id"
+
+
+class OrcReader(FileReader):
+    """An open ORC file."""
+
+    def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
+        self._path = path
+        self._file = open_file(storage, path, size=size)
+        with reading("ORC file", path, HEADING):
+            self._orc = orc.ORCFile(self._file)
+            fields = describe_arrow(self._orc.schema, ID_KEY)
+            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=False)
+            self.stripes = decode_stripes(self._orc.reader.serialized_file_tail())
+            if len(self.stripes) != self._orc.nstripes:
+                raise ValueError(f"its footer lists {len(self.stripes)} stripes of {self._orc.nstripes}")
+        names = [part.name for part in fields]
+        self._has_plain_names = len(set(names)) == len(names) and not any("." in name for name in names)
+
+    def pruned(self, leaves: Collection[int]) -> FileSchema:
+        """Return the columns as `batches` gives them when only some stored columns are read."""
+        return FileSchema(prune(self.schema.fields, self._whole_columns(leaves)), self.schema.is_mapped)
+
+    def _whole_columns(self, leaves: Collection[int]) -> set[int]:
+        """Return stored columns with all others of the same top-level columns."""
+        wanted: set[int] = set()
+        for part in self.schema.fields:
+            if any(part.start <= leaf < part.end for leaf in leaves):
+                wanted |= set(range(part.start, part.end))
+        return wanted
+
+    def batches(
+        self,
+        leaves: Collection[int],
+        *,
+        within: Range | None = None,
+        batch_rows: int,
+        may_match: Callable[[int], bool] | None = None,
+        use_threads: bool = False,
+    ) -> Iterator[RawBatch]:
+        """Yield batches; `may_match` says of a stripe's number whether it can hold a match."""
+        whole = self._whole_columns(leaves)
+        columns = [part.at for part in self.schema.fields if part.start in whole]
+        first = 0
+        for number, stripe in enumerate(self.stripes):
+            is_wanted = within is None or within.holds(stripe.offset)
+            if is_wanted and stripe.rows > 0 and (may_match is None or may_match(number)):
+                yield from self._stripe(number, stripe.rows, first, columns, batch_rows)
+            first += stripe.rows
+
+    def _stripe(self, number: int, rows: int, first: int, columns: list[int], batch_rows: int) -> Iterator[RawBatch]:
+        if not columns:
+            for start in range(0, rows, batch_rows):
+                yield RawBatch(first + start, min(batch_rows, rows - start), None)
+            return
+        with reading("ORC file", self._path, HEADING):
+            stripe = self._read(number, columns)
+            if stripe.num_rows != rows:
+                raise ValueError(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")
+        size = max(1, min(batch_rows, rows * BATCH_BYTES // max(stripe.nbytes, 1)))
+        for start in range(0, rows, size):
+            part = stripe.slice(start, size)
+            yield RawBatch(first + start, part.num_rows, part)
+
+    def _read(self, number: int, columns: list[int]) -> pa.RecordBatch:
+        names = [self.schema.fields[at].name for at in columns]
+        if self._has_plain_names:
+            return self._orc.read_stripe(number, columns=names).select(names)
+        # The decoder takes `a.b` for the part of a column, and cannot tell columns of one name apart.
+        stripe = self._orc.read_stripe(number)
+        return pa.RecordBatch.from_arrays([stripe.column(at) for at in columns], names=names)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

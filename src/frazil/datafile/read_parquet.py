@@ -1,0 +1,121 @@
+"""Parquet data and delete files as batches of their own columns. Specification: "Parquet" (Appendix A).
+
+Row groups are the unit: those outside a split are another reader's, those whose statistics prove that no row
+can match are skipped (`datafile/row_groups.py`), the others are read one after the other, only the stored columns
+that are wanted. Positions count all rows of the file, skipped ones too.
+
+How many rows a batch has follows from how wide they are, so that a batch stays small whatever a row holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.codec.arrow_schema import FIELD_ID_KEY
+from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
+from frazil.datafile.open_file import is_local, open_file, reading
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.errors import UnsupportedError
+from frazil.storage.base import Storage
+
+HEADING = "Parquet"
+_ENCRYPTED_MAGIC = b"PARE"
+
+
+class ParquetReader(FileReader):
+    """An open Parquet file."""
+
+    def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
+        self._path = path
+        self._file = open_file(storage, path, size=size)
+        with reading("Parquet file", path, HEADING):
+            _refuse_encrypted(self._file, path)
+            self._parquet = pq.ParquetFile(
+                self._file,
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not is_local(storage),
+                page_checksum_verification=True,
+                arrow_extensions_enabled=False,
+            )
+            self.metadata = self._parquet.metadata
+            fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
+            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True)
+
+    def pruned(self, leaves: Collection[int]) -> FileSchema:
+        """Return the columns as `batches` gives them when only some stored columns are read."""
+        return FileSchema(prune(self.schema.fields, leaves), self.schema.is_mapped)
+
+    def batches(
+        self,
+        leaves: Collection[int],
+        *,
+        within: Range | None = None,
+        batch_rows: int,
+        may_match: Callable[[int], bool] | None = None,
+        use_threads: bool = False,
+    ) -> Iterator[RawBatch]:
+        """Yield batches; `may_match` says of a row group's number whether it can hold a match."""
+        chosen = sorted(leaves)
+        first = 0
+        for group in range(self.metadata.num_row_groups):
+            with reading("Parquet file", self._path, HEADING):
+                rows = self.metadata.row_group(group).num_rows
+                is_wanted = within is None or within.holds(self._start_of(group))
+            if is_wanted and rows > 0 and (may_match is None or may_match(group)):
+                yield from self._group(group, rows, first, chosen, batch_rows, use_threads=use_threads)
+            first += rows
+
+    def _group(
+        self, group: int, rows: int, first: int, leaves: list[int], batch_rows: int, *, use_threads: bool
+    ) -> Iterator[RawBatch]:
+        if not leaves:
+            for start in range(0, rows, batch_rows):
+                yield RawBatch(first + start, min(batch_rows, rows - start), None)
+            return
+        size = self._fitting_rows(group, rows, leaves, batch_rows)
+        at = first
+        with reading("Parquet file", self._path, HEADING):
+            batches = self._parquet.reader.iter_batches(size, [group], leaves, use_threads)
+        while True:
+            with reading("Parquet file", self._path, HEADING):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            yield RawBatch(at, batch.num_rows, batch)
+            at += batch.num_rows
+        if at != first + rows:
+            with reading("Parquet file", self._path, HEADING):
+                raise ValueError(f"row group {group} has {at - first} rows where its footer says {rows}")
+
+    def _fitting_rows(self, group: int, rows: int, leaves: list[int], batch_rows: int) -> int:
+        """Return how many rows make a batch of about the usual bytes."""
+        metadata = self.metadata.row_group(group)
+        total = sum(max(metadata.column(leaf).total_uncompressed_size, 0) for leaf in leaves)
+        return max(1, min(batch_rows, int(rows * BATCH_BYTES // max(total, 1))))
+
+    def _start_of(self, group: int) -> int:
+        """Return where a row group starts. Some writers leave the row group's own offset wrong."""
+        column = self.metadata.row_group(group).column(0)
+        start: int = column.data_page_offset
+        dictionary = column.dictionary_page_offset
+        return min(start, dictionary) if dictionary is not None and dictionary > 0 else start
+
+    def close(self) -> None:
+        """Close the file."""
+        self._parquet.close()
+        self._file.close()
+
+
+def _refuse_encrypted(file: pa.NativeFile, path: str) -> None:
+    size = file.size()
+    if size < 12:
+        raise ValueError(f"its {size} bytes are fewer than the smallest has")
+    file.seek(size - 4)
+    if file.read(4) == _ENCRYPTED_MAGIC:
+        raise UnsupportedError(
+            f"Cannot read {path}: it is encrypted", hint="Encrypted tables are not supported yet.", path=path
+        )
+    file.seek(0)

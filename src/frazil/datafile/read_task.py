@@ -1,0 +1,331 @@
+"""One scan task to rows: the end of the read path. Specification: "Scan Planning", "Row Lineage", "Reserved Field IDs".
+
+    open        the file, and its deletes
+    resolve     each column that is shown, tested or compared, by field id; union of stored columns to read
+    batches     of the file, with their positions; what statistics rule out is not read
+    mask        rows deleted by position, rows that fail the residual filter, rows deleted by value
+    show        the columns asked for, and metadata columns made from the task and the positions
+
+`TableView` is what reading needs of a table. It holds no storage and no catalog, and can be sent to executors with
+the tasks.
+
+With `_deleted` among the columns, deleted rows are shown too, and the column says which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.codec.name_mapping_json import decode_name_mapping
+from frazil.columns.masks import row_mask
+from frazil.datafile.apply_deletes import TaskDeletes, load_deletes
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.open_file import reading
+from frazil.datafile.project import Projection, needed_leaves
+from frazil.datafile.raw_batch import FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
+from frazil.datafile.read_parquet import ParquetReader
+from frazil.datafile.row_groups import row_group_test
+from frazil.datafile.value_arrays import repeat_value
+from frazil.errors import InvalidManifestError
+from frazil.expr.predicates import FALSE, TRUE, field_ids_of
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.column_projection import ResolvedColumn
+from frazil.spec.data_file import DataFile
+from frazil.spec.name_mapping import NameMapping
+from frazil.spec.partitioning import PartitionSpec, unified_partition_type
+from frazil.spec.properties import DEFAULT_NAME_MAPPING
+from frazil.spec.reserved_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_FIELD_ID,
+    POS,
+    ROW_ID,
+    ROW_LINEAGE_COLUMNS,
+    SPEC_ID,
+    is_reserved_id,
+)
+from frazil.spec.schema import Schema
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import NestedField, StructType
+from frazil.storage.base import Storage
+
+HEADING = "Scan Planning"
+Mask = npt.NDArray[np.bool_]
+_NO_COLUMNS = Schema(())
+
+
+@dataclass(frozen=True)
+class TableView:
+    """What reading a table's files needs of the table.
+
+    `schema` is the one rows are read with; `schemas` are all of the table's, the current one first and then
+    the newer before the older, in which columns of equality deletes are looked up.
+    """
+
+    schema: Schema
+    schemas: tuple[Schema, ...]
+    specs: tuple[PartitionSpec, ...]
+    partition_type: StructType
+    name_mapping: NameMapping | None = None
+
+    @cached_property
+    def specs_by_id(self) -> dict[int, PartitionSpec]:
+        """The partition specs by their ids."""
+        return {one.spec_id: one for one in self.specs}
+
+    @property
+    def rules(self) -> ReadRules:
+        """How files without field ids are read."""
+        return ReadRules(self.schema, self.name_mapping)
+
+    def spec_of(self, file: DataFile) -> PartitionSpec:
+        """Return the partition spec a file was written with."""
+        found = self.specs_by_id.get(file.spec_id)
+        if found is None:
+            raise InvalidManifestError(
+                f"Cannot read {file.file_path}: the table has no partition spec {file.spec_id}",
+                path=file.file_path,
+                heading="Data File Fields",
+            )
+        return found
+
+
+def view_table(metadata: TableMetadata, schema: Schema | None = None) -> TableView:
+    """Return what reading needs of a table; without a schema, it is read with the current one."""
+    current = metadata.current_schema
+    older = sorted(
+        (one for one in metadata.schemas if one.schema_id != current.schema_id),
+        key=lambda one: one.schema_id,
+        reverse=True,
+    )
+    text = metadata.properties.get(DEFAULT_NAME_MAPPING.name)
+    return TableView(
+        current if schema is None else schema,
+        (current, *older),
+        metadata.partition_specs,
+        unified_partition_type(metadata.partition_specs, current, other_schemas=metadata.schemas),
+        None if text is None else decode_name_mapping(text),
+    )
+
+
+def read_task(
+    task: FileScanTask,
+    view: TableView,
+    projection: Schema,
+    storage: Storage,
+    *,
+    cache: DeleteCache | None = None,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+    use_threads: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a task's rows as batches of the projection, in the order of the file; none of them is empty.
+
+    `projection` has columns of the view's schema and metadata columns, in any order, and must not be empty. `cache`
+    is shared by the tasks of a scan. A batch has at most `batch_rows` rows.
+    """
+    yield from _TaskReader(task, view, projection, storage, cache, batch_rows, use_threads=use_threads).batches()
+
+
+def count_task(
+    task: FileScanTask,
+    view: TableView,
+    storage: Storage,
+    *,
+    cache: DeleteCache | None = None,
+    batch_rows: int = DEFAULT_BATCH_ROWS,
+) -> int:
+    """Return how many rows a task has, reading only the columns that decide it."""
+    reader = _TaskReader(task, view, _NO_COLUMNS, storage, cache, batch_rows, use_threads=False)
+    return sum(reader.counts())
+
+
+class _TaskReader:
+    def __init__(
+        self,
+        task: FileScanTask,
+        view: TableView,
+        projection: Schema,
+        storage: Storage,
+        cache: DeleteCache | None,
+        batch_rows: int,
+        *,
+        use_threads: bool,
+    ) -> None:
+        self.task = task
+        self.view = view
+        self.file = task.data_file
+        self.projection = projection
+        self.storage = storage
+        self.cache = DeleteCache() if cache is None else cache
+        self.batch_rows = batch_rows
+        self.use_threads = use_threads
+        self.schema = to_arrow_schema(projection)
+        self.shows_deleted = projection.find_field(DELETED.field_id) is not None
+        self._shown = self._tested = Projection((), ())
+        self._compared: list[Projection] = []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the task that are left, as the projection shows them."""
+        for raw, keep, deleted in self._kept():
+            arrays = self._shown.arrays(raw.columns, raw.length)
+            batch = self._show(raw, arrays, deleted)
+            if keep is not None:
+                batch = batch.filter(pa.array(keep))
+            yield batch
+
+    def counts(self) -> Iterator[int]:
+        """Yield how many rows of each batch are left."""
+        for raw, keep, _ in self._kept():
+            yield raw.length if keep is None else int(np.count_nonzero(keep))
+
+    def _kept(self) -> Iterator[tuple[RawBatch, Mask | None, Mask | None]]:
+        """Yield the file's batches with which rows to keep, None for all, and which are deleted, None for none."""
+        if self.task.residual == FALSE:
+            return
+        path = self.file.file_path
+        deletes = load_deletes(self.storage, self.task, self.view.schemas, self.view.rules, self.cache)
+        with (
+            closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
+            reading("data file", path, HEADING),
+        ):
+            leaves, test = self._prepare(reader, deletes)
+            for raw in reader.batches(
+                leaves,
+                within=self._range(),
+                batch_rows=self.batch_rows,
+                may_match=test,
+                use_threads=self.use_threads,
+            ):
+                keep, deleted = self._masks(raw, deletes)
+                if keep is None or keep.any():
+                    yield raw, keep, deleted
+
+    def _range(self) -> Range | None:
+        task = self.task
+        if task.length is None:
+            return None
+        return Range(task.start, task.length, is_last=task.start + task.length >= self.file.file_size_in_bytes)
+
+    def _prepare(self, reader: FileReader, deletes: TaskDeletes) -> tuple[set[int], Any]:
+        """Resolve all columns; return the stored columns to read, and the test of row groups."""
+        path = self.file.file_path
+        values = self._partition_values()
+
+        def find(wanted: Schema) -> tuple[ResolvedColumn, ...]:
+            return resolve(wanted, reader.schema, path, partition_values=values)
+
+        own = tuple(one for one in self.projection.fields if not is_reserved_id(one.field_id))
+        stored_lineage = tuple(
+            # A table may have a column of the same name; only the id counts here.
+            replace(one, name=f"{one.name}#{one.field_id}")
+            for one in ROW_LINEAGE_COLUMNS
+            if self.projection.find_field(one.field_id) is not None and reader.schema.find(one.field_id) is not None
+        )
+        shown = find(Schema((*own, *stored_lineage)))
+        tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
+        compared = [find(one.schema) for one in deletes.equality]
+        leaves: set[int] = set()
+        for columns in (shown, tested, *compared):
+            leaves |= needed_leaves(columns, reader.schema.fields)
+        fields = reader.pruned(leaves).fields
+        self._shown = Projection(shown, fields)
+        self._tested = Projection(tested, fields)
+        self._compared = [Projection(columns, fields) for columns in compared]
+        test = None
+        if isinstance(reader, ParquetReader):
+            test = row_group_test(self.task.residual, tested, reader.schema.fields, reader.metadata)
+        return leaves, test
+
+    def _partition_values(self) -> dict[int, Any]:
+        """Return the values of the file's identity partition fields by source id."""
+        spec = self.view.spec_of(self.file)
+        return {
+            one.source_id: value
+            for one, value in zip(spec.fields, self.file.partition, strict=True)
+            if one.transform.is_identity
+        }
+
+    def _masks(self, raw: RawBatch, deletes: TaskDeletes) -> tuple[Mask | None, Mask | None]:
+        keep: Mask | None = None
+        deleted: Mask | None = None
+        if deletes.positions is not None:
+            found = deletes.positions.mask(raw.start, raw.length)
+            if found.any():
+                deleted = found
+        if self.task.residual != TRUE:
+            rows = self._tested.batch(raw.columns, raw.length)
+            passes = row_mask(self.task.residual, rows)
+            keep = passes.to_numpy(zero_copy_only=False).astype(bool)
+            if not keep.any():
+                return keep, deleted
+        for one, projection in zip(deletes.equality, self._compared, strict=True):
+            found = one.mask(projection.batch(raw.columns, raw.length))
+            if found.any():
+                deleted = found if deleted is None else deleted | found
+        if deleted is not None and not self.shows_deleted:
+            keep = ~deleted if keep is None else keep & ~deleted
+        return (None if keep is not None and keep.all() else keep), deleted
+
+    def _show(self, raw: RawBatch, arrays: Sequence[pa.Array], deleted: Mask | None) -> pa.RecordBatch:
+        """Return the columns of the projection, those of the file as given."""
+        by_id = {part.field_id: array for part, array in zip(self._shown.columns, arrays, strict=True)}
+        made = [
+            self._metadata(part, target, raw, by_id, deleted) if is_reserved_id(part.field_id) else by_id[part.field_id]
+            for part, target in zip(self.projection.fields, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+
+    def _metadata(
+        self, part: NestedField, target: pa.Field, raw: RawBatch, by_id: dict[int, pa.Array], deleted: Mask | None
+    ) -> pa.Array:
+        """Return a metadata column."""
+        field_id, length = part.field_id, raw.length
+        if field_id == POS.field_id:
+            return pa.array(np.arange(raw.start, raw.start + length, dtype=np.int64))
+        if field_id == DELETED.field_id:
+            return pa.array(np.zeros(length, np.bool_) if deleted is None else deleted)
+        if field_id == ROW_ID.field_id:
+            return self._row_ids(raw, by_id.get(field_id))
+        if field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            return self._updated(length, by_id.get(field_id))
+        value: Any = None
+        if field_id == FILE.field_id:
+            value = self.file.file_path
+        elif field_id == SPEC_ID.field_id:
+            value = self.file.spec_id
+        elif field_id == PARTITION_FIELD_ID:
+            value = self._partition(part)
+        return repeat_value(value, part.field_type, target.type, length)
+
+    def _row_ids(self, raw: RawBatch, stored: pa.Array | None) -> pa.Array:
+        first = self.file.first_row_id
+        if first is None:
+            return pa.nulls(raw.length, pa.int64())
+        start = first + raw.start
+        inherited = pa.array(np.arange(start, start + raw.length, dtype=np.int64))
+        return inherited if stored is None else pc.coalesce(stored, inherited)
+
+    def _updated(self, length: int, stored: pa.Array | None) -> pa.Array:
+        if self.file.first_row_id is None:
+            return pa.nulls(length, pa.int64())
+        inherited = pa.scalar(self.task.data_sequence_number, pa.int64())
+        return pa.repeat(inherited, length) if stored is None else pc.fill_null(stored, inherited)
+
+    def _partition(self, part: NestedField) -> dict[str, Any]:
+        """Return the file's partition under the union of all specs' fields."""
+        spec = self.view.spec_of(self.file)
+        values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
+        assert isinstance(part.field_type, StructType)
+        return {one.name: values.get(one.field_id) for one in part.field_type.fields}

@@ -1,0 +1,104 @@
+"""Many streams at once, in order, within bounds: how one process reads the tasks of a plan.
+
+Each task is a stream of batches. A few tasks are read at a time, each by a thread of its own that stops when it is
+a few batches ahead of the reader; batches come out in the order of the tasks, and within a task in that of the
+file. So memory holds a few batches of a few files, however large the files are and however many.
+
+A task that fails raises at its place in the order, after the batches before it. When the reader stops early, the
+threads stop too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, Full, Queue
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Batch = TypeVar("Batch")
+
+_BATCHES_AHEAD = 4
+_POLL_SECONDS = 0.05
+
+
+class _Stream(Generic[Batch]):
+    """The batches of one task on their way from its thread to the reader."""
+
+    def __init__(self) -> None:
+        self.queue: Queue[tuple[bool, object]] = Queue(_BATCHES_AHEAD)
+
+    def fill(self, source: Callable[[], Iterator[Batch]], stopped: threading.Event) -> None:
+        """Put batches into the queue, then an end mark or what was raised."""
+        last: object = None
+        try:
+            batches = source()
+            try:
+                for batch in batches:
+                    if not self._put((True, batch), stopped):
+                        return
+            finally:
+                close = getattr(batches, "close", None)
+                if close is not None:
+                    close()
+        except BaseException as error:
+            last = error
+        self._put((False, last), stopped)
+
+    def _put(self, entry: tuple[bool, object], stopped: threading.Event) -> bool:
+        while not stopped.is_set():
+            try:
+                self.queue.put(entry, timeout=_POLL_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+    def drain(self) -> Iterator[Batch]:
+        """Yield the batches as they come."""
+        while True:
+            is_batch, value = self.queue.get()
+            if is_batch:
+                yield value  # type: ignore[misc]
+            elif isinstance(value, BaseException):
+                raise value
+            else:
+                return
+
+
+def read_in_order(read: Callable[[Item], Iterator[Batch]], items: Iterable[Item], *, threads: int) -> Iterator[Batch]:
+    """Yield the batches of all items in order, reading `threads` items at a time."""
+    if threads <= 1:
+        for item in items:
+            yield from read(item)
+        return
+    stopped = threading.Event()
+    waiting: deque[_Stream[Batch]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="frazil-read") as pool:
+
+        def start(item: Item) -> _Stream[Batch]:
+            stream: _Stream[Batch] = _Stream()
+            pool.submit(stream.fill, lambda: read(item), stopped)
+            return stream
+
+        try:
+            for item in items:
+                waiting.append(start(item))
+                if len(waiting) >= threads:
+                    yield from waiting.popleft().drain()
+            while waiting:
+                yield from waiting.popleft().drain()
+        finally:
+            stopped.set()
+            for stream in waiting:
+                _empty(stream.queue)
+
+
+def _empty(queue: Queue[tuple[bool, object]]) -> None:
+    try:
+        while True:
+            queue.get_nowait()
+    except Empty:
+        pass

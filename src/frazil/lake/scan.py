@@ -1,0 +1,312 @@
+"""A request to read a table: what of it, as of when, under which filter. Read in this process, or planned for others.
+
+A scan is pinned to the snapshot that was chosen when it was made; commits that follow do not change what it reads.
+Nothing is read before a method asks for it. `plan()` reads metadata, the `to_` methods and `count()` read data.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.datafile.apply_deletes import load_positions
+from frazil.datafile.delete_cache import DEFAULT_BUDGET_BYTES, DeleteCache
+from frazil.datafile.read_file import DEFAULT_BATCH_ROWS
+from frazil.datafile.read_task import TableView, count_task, read_task, view_table
+from frazil.datafile.read_tasks import read_in_order
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.expr.bind import bind
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import Plan, SnapshotChoice, choose_snapshot, plan_scan
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.scan.split import split_task
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.iso8601 import parse_timestamp
+from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.types import NestedField, StructType
+
+ALL_COLUMNS = "*"
+_PART_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """How a scan is read in this process: how many files at once, and how much memory deletes may take."""
+
+    threads: int | None = None
+    delete_cache_bytes: int = DEFAULT_BUDGET_BYTES
+    manifest_cache: ManifestCache | None = None
+
+
+DEFAULT_OPTIONS = ScanOptions()
+
+
+def scan_table(
+    table: LoadedTable,
+    predicate: Predicate | str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    snapshot_id: int | None = None,
+    as_of: datetime.datetime | str | int | None = None,
+    ref: str | None = None,
+    case_sensitive: bool = True,
+    limit: int | None = None,
+    options: ScanOptions = DEFAULT_OPTIONS,
+) -> Scan:
+    """Make a scan; refuse at once what cannot be read: unknown columns and snapshots, filters that do not fit.
+
+    `columns` are full names, nested ones with dots, in the order to show them; `*` stands for all columns of the
+    table, and metadata columns (`_file`, `_pos`, `_partition`, `_spec_id`, `_deleted`, `_row_id`,
+    `_last_updated_sequence_number`) are shown where they are named. `as_of` is a point in time: a datetime with
+    a zone, ISO text with one, or milliseconds from 1970.
+    """
+    if predicate is None:
+        predicate = TRUE
+    scan = Scan(
+        table,
+        parse_predicate(predicate) if isinstance(predicate, str) else predicate,
+        None if columns is None else tuple(columns),
+        SnapshotChoice(snapshot_id, None if as_of is None else _milliseconds(as_of), ref),
+        case_sensitive,
+        limit,
+        options,
+    )
+    if limit is not None and limit < 0:
+        raise InvalidRequestError(f"Cannot scan {table.name} with the limit {limit}: it must not be negative")
+    bind(scan.table_schema, scan.predicate, case_sensitive=case_sensitive)
+    _ = scan.schema
+    return scan
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`."""
+
+    table: LoadedTable
+    predicate: Predicate = TRUE
+    columns: tuple[str, ...] | None = None
+    choice: SnapshotChoice = field(default_factory=SnapshotChoice)
+    case_sensitive: bool = True
+    limit: int | None = None
+    options: ScanOptions = DEFAULT_OPTIONS
+
+    @cached_property
+    def _chosen(self) -> tuple[Snapshot | None, Schema]:
+        return choose_snapshot(self.table.metadata, self.choice)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; None where the table is empty."""
+        return self._chosen[0]
+
+    @property
+    def table_schema(self) -> Schema:
+        """The schema the snapshot is read with, all columns of it."""
+        return self._chosen[1]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that are shown, in order."""
+        return _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns that are shown, as Arrow describes them."""
+        return to_arrow_schema(self.schema)
+
+    @cached_property
+    def _view(self) -> TableView:
+        return view_table(self.table.metadata, self.table_schema)
+
+    def plan(self) -> Plan:
+        """Plan the files to read; manifests are read as the plan is used."""
+        return plan_scan(
+            self.table,
+            self.predicate,
+            choice=self.choice,
+            case_sensitive=self.case_sensitive,
+            cache=self.options.manifest_cache,
+            threads=self.options.threads,
+        )
+
+    def to_batches(self, *, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches of at most `batch_rows`, file by file in the order of the plan.
+
+        Memory holds a few batches of a few files. Deletes are applied, and the filter exactly.
+        """
+        if batch_rows <= 0:
+            raise InvalidRequestError(f"Cannot read batches of {batch_rows} rows: the number must be positive")
+        return self._batches(batch_rows)
+
+    def _batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        left = self.limit
+        if left == 0:
+            return
+        cache = DeleteCache(self.options.delete_cache_bytes)
+        schema, view, storage = self.schema, self._view, self.table.storage
+
+        def read(task: FileScanTask) -> Iterator[pa.RecordBatch]:
+            return read_task(task, view, schema, storage, cache=cache, batch_rows=batch_rows, use_threads=True)
+
+        for batch in read_in_order(read, self._parts(), threads=self._threads):
+            if left is not None and batch.num_rows >= left:
+                yield batch.slice(0, left)
+                return
+            yield batch
+            left = None if left is None else left - batch.num_rows
+
+    def _parts(self) -> Iterator[FileScanTask]:
+        """Yield the plan's tasks, large ones in parts that can be read at once."""
+        return chain.from_iterable(_cut(task) for task in self.plan().iter_tasks())
+
+    @property
+    def _threads(self) -> int:
+        return self.options.threads or default_threads()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.arrow_schema)
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
+        if find_spec("pandas") is None:
+            raise InvalidRequestError(
+                "Cannot make a pandas data frame: pandas is not installed", hint="Install pandas, or use to_arrow()."
+            )
+        return self.to_arrow().to_pandas()
+
+    def count(self) -> int:
+        """Return how many rows there are.
+
+        Files whose rows all match are counted from metadata, less what deletion vectors record; position delete
+        files are read for their positions only, other files for the columns that decide which rows count.
+        """
+        plan = self.plan()
+        cache = DeleteCache(self.options.delete_cache_bytes)
+        total = 0
+        to_count: list[FileScanTask] = []
+        if plan.predicate == TRUE:
+            # Nothing to test: manifests without deletes are counted as columns, no file becomes an object.
+            for batch in plan.batches():
+                counts = batch.files.column("record_count").to_numpy()
+                if batch.deletes is None and (counts >= 0).all():
+                    total += int(np.sum(counts))
+                else:
+                    to_count += plan.tasks_of(batch)
+        elif plan.predicate != FALSE:
+            to_count = list(plan.iter_tasks())
+        total += sum(map_in_order(lambda task: self._count(task, cache), to_count, threads=self._threads))
+        return total if self.limit is None else min(total, self.limit)
+
+    def _count(self, task: FileScanTask, cache: DeleteCache) -> int:
+        rows = task.data_file.record_count
+        if task.residual != TRUE or rows < 0 or task.has_equality_deletes:
+            return count_task(task, self._view, self.table.storage, cache=cache)
+        if not task.delete_files:
+            return rows
+        if all(one.data_file.is_deletion_vector for one in task.delete_files):
+            return rows - sum(one.data_file.record_count for one in task.delete_files)
+        positions = load_positions(self.table.storage, task, cache)
+        if positions is None:
+            return rows
+        # A position beyond the file's end deletes nothing.
+        last = positions.last
+        is_within = last is not None and last < rows
+        return rows - (positions.cardinality if is_within else int(np.count_nonzero(positions.mask(0, rows))))
+
+
+def _cut(task: FileScanTask) -> Iterator[FileScanTask]:
+    """Yield a task, or its parts where it is large; neighbours are joined up to a sensible size."""
+    if task.data_file.file_size_in_bytes < 2 * _PART_BYTES or not task.data_file.split_offsets:
+        yield task
+        return
+    start = length = 0
+    for part in split_task(task, _PART_BYTES):
+        length += part.length or 0
+        if length >= _PART_BYTES:
+            yield task.part(start, length)
+            start, length = start + length, 0
+    if length:
+        yield task.part(start, length)
+
+
+def _milliseconds(as_of: datetime.datetime | str | int) -> int:
+    """Return a point in time as milliseconds from 1970, rounded down."""
+    if isinstance(as_of, int) and not isinstance(as_of, bool):
+        return as_of
+    if isinstance(as_of, datetime.datetime):
+        if as_of.tzinfo is None:
+            raise _no_zone(as_of.isoformat())
+        return (as_of - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+    if isinstance(as_of, str):
+        parsed = parse_timestamp(as_of)
+        if parsed is None:
+            raise InvalidRequestError(
+                f"Cannot read the table as of {as_of[:60]!r}: it is not a time", hint="Write 2024-06-01T00:00:00Z."
+            )
+        nanos, offset = parsed
+        if offset is None:
+            raise _no_zone(as_of)
+        return (nanos - offset * 10**9) // 1_000_000
+    raise InvalidRequestError(
+        f"Cannot read the table as of {as_of!r}: a point in time is a datetime, text or milliseconds"
+    )
+
+
+def _no_zone(shown: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot read the table as of {shown[:60]}: it has no time zone", hint="Write 2024-06-01T00:00:00Z."
+    )
+
+
+def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *, case_sensitive: bool) -> Schema:
+    """Return the columns to show, in the order asked for; parts of one column come together at its first place."""
+    if columns is None:
+        columns = (ALL_COLUMNS,)
+    if isinstance(columns, str) or not columns:
+        raise InvalidRequestError(
+            "Cannot scan no columns" if not columns else f"Cannot scan columns {columns!r}: give a list of names",
+            hint="Leave columns out to read all, or use count().",
+        )
+    ids: set[int] = set()
+    order: dict[int, NestedField | None] = {}
+    for name in columns:
+        if name == ALL_COLUMNS and schema.find_field(name) is None:
+            ids |= {part.field_id for part in schema.fields}
+            order |= {part.field_id: None for part in schema.fields if part.field_id not in order}
+            continue
+        part = schema.find_field(name, case_sensitive=case_sensitive)
+        if part is None:
+            metadata = _metadata_column(name, view, case_sensitive=case_sensitive)
+            if metadata is None:
+                raise FieldNotFoundError(
+                    f"Cannot find column {name!r}: the schema has no such field",
+                    hint=f"The columns are: {', '.join(one.name for one in schema.fields) or '(none)'}.",
+                )
+            order.setdefault(metadata.field_id, metadata)
+            continue
+        ids.add(part.field_id)
+        order.setdefault((schema.ancestors_of(part.field_id) or [part])[-1].field_id, None)
+    kept = {part.field_id: part for part in schema.project(ids).fields}
+    return Schema(tuple([kept[field_id] if column is None else column for field_id, column in order.items()]))
+
+
+def _metadata_column(name: str, view: TableView, *, case_sensitive: bool) -> NestedField | None:
+    wanted = name if case_sensitive else name.lower()
+    if wanted == PARTITION_NAME:
+        return partition_column(StructType(view.partition_type.fields))
+    return METADATA_COLUMNS.get(wanted)

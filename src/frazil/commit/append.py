@@ -1,0 +1,95 @@
+"""Add data files. A fast append leaves manifests alone; a merge append merges small ones.
+
+Appends that did not read the table never conflict: whatever others do, the rows are added. An append of rows that
+were computed from the table itself (INSERT ... SELECT of the same table, a MERGE that only inserts) carries what
+it read, and under serializable isolation is refused where that has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.change_files import FileChanges, change_files
+from frazil.commit.conflicts import (
+    ReadSet,
+    check_added_data_files,
+    check_deleted_data_files,
+    check_new_delete_files,
+    open_window,
+)
+from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.write_manifests import AddedFile, ManifestWriter
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.loaded import LoadedTable
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.schema import Schema
+from frazil.spec.schema_compatibility import check_read_compatible
+from frazil.spec.snapshot import Operation
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add data files to a branch.
+
+    `written_schema` is the schema the files were written with: where the table's has changed since in a way
+    that they cannot be read by, the append is refused. `read` is given where the rows came from the table.
+    """
+
+    files: tuple[DataFile, ...]
+    target: Target = MAIN
+    is_fast: bool = False
+    written_schema: Schema | None = None
+    read: ReadSet | None = None
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the snapshot that adds the files to the branch as it is now."""
+        if not self.files:
+            return NOTHING
+        check_data_only(self.files)
+        check_still_readable(loaded.metadata, self.written_schema)
+        parent = find_parent(loaded.metadata, self.target.branch)
+        if self.read is not None and self.read.is_serializable:
+            window = open_window(loaded, context, self.read, parent)
+            check_added_data_files(window, self.read)
+            check_deleted_data_files(window, self.read)
+            check_new_delete_files(window, self.read)
+        writer = ManifestWriter(loaded, context)
+        added = tuple(AddedFile(one) for one in self.files)
+        changed = change_files(loaded, context, writer, parent, FileChanges(added, merges=not self.is_fast))
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=self.target,
+            parent=parent,
+            manifests=changed.manifests,
+            replaced_manifests=changed.replaced_manifests,
+            operation=Operation.APPEND,
+            counts=changed.counts,
+        )
+
+
+def check_data_only(files: tuple[DataFile, ...]) -> None:
+    """Refuse delete files where only data files may be."""
+    for one in files:
+        if one.content is not FileContent.DATA:
+            raise InvalidRequestError(
+                f"Cannot add {one.file_path!r}: it holds deletes", hint="Commit deletes with a row delta."
+            )
+
+
+def check_still_readable(metadata: TableMetadata, written: Schema | None) -> None:
+    """Refuse files whose schema the table has moved away from: a required column that they lack, say."""
+    if written is None:
+        return
+    current = metadata.current_schema
+    problems = check_read_compatible(current, written, format_version=metadata.format_version)
+    if problems:
+        shown = "; ".join(str(one) for one in problems[:5])
+        raise SchemaMismatchError(
+            f"Cannot add files written with schema {written.schema_id}: the table's schema {current.schema_id} "
+            f"cannot read them: {shown}",
+            hint="The schema changed since the files were written. Write them again.",
+        )

@@ -1,0 +1,352 @@
+"""Files in, files out: from what a commit adds and removes to the manifests of its snapshot.
+
+The engine below every action that changes files. Its steps, each over the branch's head as it is now:
+
+    data       remove data files from the manifests that hold them: named by path, in a dropped partition, or
+               proven by partition and metrics to hold nothing but rows of a filter. A file of which the filter
+               takes some rows but not all cannot be removed whole: that is an error, the file must be rewritten
+    deletes    remove delete files: named, in a dropped partition, covered by the filter; and those that can
+               delete nothing any more: older than the oldest live data, or a vector of a file that is gone
+    new        manifests of what is added, checked against the table's format version
+    keep       manifests without live files are left out, unless this commit wrote them
+    merge      by the table's properties, data and deletes apart; a fast append does not merge
+
+A file that was named and is not live means that another writer removed it: the commit is refused, since what
+it would put in the file's place was made from rows that are gone ("failMissing" in the reference).
+
+Everything done to one manifest depends on that manifest and the request alone and is kept for the next
+attempt, so a retry opens only manifests that are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import live_mask
+from frazil.columns.stats_masks import Mask
+from frazil.commit.action import CommitContext
+from frazil.commit.match_files import FileMatcher
+from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.commit.summary import SUMMARY_FIELDS, SummaryCounts
+from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_key
+from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.expr.predicates import FALSE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.delete_index import PartitionKey
+from frazil.scan.prune import METRIC_FIELDS, to_mask
+from frazil.scan.read_manifests import map_in_order
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, check_data_file
+from frazil.spec.manifest import ManifestContent, ManifestFile
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.versions import Feature, check_feature
+
+DeleteKey = tuple[str, int | None]
+"""A delete file's path and, for a deletion vector, its offset: vectors share files."""
+
+_SHOWN_FILES = 5
+
+
+def delete_key(file: DataFile) -> DeleteKey:
+    """Return what identifies a delete file or deletion vector."""
+    return file.file_path, file.content_offset
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What a commit does to the files of a branch.
+
+    `removed_paths` are data files, `removed_deletes` delete files. `where` removes data files that hold only
+    matching rows; `dropped_partitions` removes all files in them. With `must_find`, every file named must be live.
+    """
+
+    added: tuple[AddedFile, ...] = ()
+    removed_paths: frozenset[str] = frozenset()
+    removed_deletes: frozenset[DeleteKey] = frozenset()
+    where: Predicate = FALSE
+    case_sensitive: bool = True
+    dropped_partitions: frozenset[PartitionKey] = frozenset()
+    must_find: bool = True
+    merges: bool = True
+
+    @property
+    def removes_data(self) -> bool:
+        """Whether data files may be removed."""
+        return bool(self.removed_paths) or bool(self.dropped_partitions) or self.where != FALSE
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """What is left of a manifest, and the files that went; nothing went where `removed` is None."""
+
+    manifest: ManifestFile
+    removed: ManifestColumns | None = None
+
+
+@dataclass(slots=True)
+class ChangedFiles:
+    """The manifests of a snapshot, what was counted, and how many manifests of the base are not in it."""
+
+    manifests: list[ManifestFile]
+    counts: SummaryCounts
+    replaced_manifests: int
+    removed_data: list[ManifestColumns] = field(default_factory=list)
+    removed_deletes: list[ManifestColumns] = field(default_factory=list)
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether any file went."""
+        return bool(self.removed_data) or bool(self.removed_deletes)
+
+
+def change_files(
+    loaded: LoadedTable,
+    context: CommitContext,
+    writer: ManifestWriter,
+    parent: Snapshot | None,
+    changes: FileChanges,
+) -> ChangedFiles:
+    """Return the manifests of a branch after some files are added and removed."""
+    check_added(changes.added, loaded.metadata.format_version)
+    base = writer.read_base(parent)
+    counts = SummaryCounts()
+    counts.add_files(one.file for one in changes.added)
+
+    data = [_Filtered(one) for one in base if one.content is ManifestContent.DATA]
+    if changes.removes_data:
+        data = _filter_data(loaded, context, writer, [one.manifest for one in data], changes)
+    removed_data = [one.removed for one in data if one.removed is not None]
+    if changes.must_find:
+        _check_found(changes.removed_paths, removed_data)
+
+    deletes = [one for one in base if one.content is ManifestContent.DELETES]
+    filtered = _filter_deletes(loaded, context, writer, data, deletes, removed_data, changes)
+    removed_deletes = [one.removed for one in filtered if one.removed is not None]
+    if changes.must_find:
+        _check_deletes_found(changes.removed_deletes, removed_deletes)
+    for files in (*removed_data, *removed_deletes):
+        counts.remove_files(files)
+
+    manifests: list[ManifestFile] = []
+    for content, kept in ((ManifestContent.DATA, data), (ManifestContent.DELETES, filtered)):
+        left = [one.manifest for one in kept]
+        part = [*writer.write_new(changes.added, content), *(one for one in left if _is_kept(one, context))]
+        manifests += writer.merge(part) if changes.merges else part
+    paths = {one.manifest_path for one in manifests}
+    replaced = sum(1 for one in base if one.manifest_path not in paths)
+    return ChangedFiles(manifests, counts, replaced, removed_data, removed_deletes)
+
+
+def _is_kept(manifest: ManifestFile, context: CommitContext) -> bool:
+    return manifest.has_live_files or manifest.added_snapshot_id == context.snapshot_id
+
+
+# What is added
+
+
+def check_added(added: Sequence[AddedFile], format_version: int) -> None:
+    """Refuse files that a table of a format version cannot take, and a file that is added twice."""
+    seen: set[DeleteKey] = set()
+    vectors: set[str | None] = set()
+    for one in added:
+        file = replace(one.file, first_row_id=None)
+        check_data_file(file, format_version)
+        if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
+            check_feature(format_version, Feature.POSITION_DELETE_FILES)
+        if delete_key(file) in seen:
+            raise InvalidRequestError(f"Cannot add file {file.file_path!r}: it is given twice")
+        seen.add(delete_key(file))
+        if file.is_deletion_vector:
+            if file.referenced_data_file in vectors:
+                raise InvalidRequestError(
+                    f"Cannot add two deletion vectors for data file {file.referenced_data_file!r}",
+                    hint="Merge them: a data file has one vector at most.",
+                    heading="Deletion Vectors",
+                )
+            vectors.add(file.referenced_data_file)
+
+
+# Data files
+
+
+def _filter_data(
+    loaded: LoadedTable,
+    context: CommitContext,
+    writer: ManifestWriter,
+    manifests: Sequence[ManifestFile],
+    changes: FileChanges,
+) -> list[_Filtered]:
+    matcher = FileMatcher(loaded.metadata, writer.specs, changes.where, case_sensitive=changes.case_sensitive)
+    paths = pa.array(sorted(changes.removed_paths), pa.string())
+
+    def find(manifest: ManifestFile) -> Mask | None:
+        dropped = {one for one in changes.dropped_partitions if one[0] == manifest.partition_spec_id}
+        may_match = matcher.may_match_manifest(manifest)
+        if not (len(paths) or dropped or may_match):
+            return None
+        fields = {"status", "file_path", "partition", "record_count"}
+        files = writer.read(manifest, fields | {*METRIC_FIELDS} if may_match else fields)
+        live = live_mask(files)
+        removed: Mask = live & to_mask(pc.is_in(files.column("file_path"), value_set=paths))
+        removed |= live & _in_partitions(files, dropped)
+        if may_match:
+            some, every = matcher.match(files, live & ~removed)
+            _check_whole(files, some & ~every, changes.where)
+            removed |= every
+        return removed
+
+    def filter_one(manifest: ManifestFile) -> _Filtered:
+        return _filter_manifest(context, writer, manifest, find, ("data", *_request_key(loaded, changes)))
+
+    return list(map_in_order(filter_one, manifests, threads=min(context.threads, max(len(manifests), 1))))
+
+
+def _request_key(loaded: LoadedTable, changes: FileChanges) -> tuple[object, ...]:
+    """Return what decides the outcome beside the manifest: a filter's names mean what the schema says."""
+    schema_id = None if changes.where == FALSE else loaded.metadata.current_schema_id
+    return loaded.metadata.format_version, schema_id
+
+
+def _filter_manifest(
+    context: CommitContext,
+    writer: ManifestWriter,
+    manifest: ManifestFile,
+    find: Callable[[ManifestFile], Mask | None],
+    key: tuple[object, ...],
+) -> _Filtered:
+    """Return a manifest without the files that are found in it, from an earlier attempt where one did the same."""
+    if not manifest.has_live_files:
+        return _Filtered(manifest)
+    whole_key = ("filtered", *key, *manifest_key(manifest))
+    known: _Filtered | None = context.written.find(whole_key)
+    if known is None:
+        removed = find(manifest)
+        known = _Filtered(manifest)
+        if removed is not None and removed.any():
+            gone = writer.read(manifest, {*SUMMARY_FIELDS, "status", "file_path", "content_offset"})
+            gone = replace(gone, table=gone.table.filter(pa.array(removed)))
+            known = _Filtered(writer.write_without(manifest, removed), gone)
+        context.written.keep(whole_key, known)
+    return known
+
+
+def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:
+    if not keys:
+        return np.zeros(len(files), dtype=bool)
+    found = [partition_key(files.spec_id, values) in keys for values in partition_tuples(files)]
+    return np.array(found, dtype=bool)
+
+
+def _check_whole(files: ManifestColumns, partial: Mask, where: Predicate) -> None:
+    if not partial.any():
+        return
+    path = files.column("file_path")[int(np.argmax(partial))].as_py()
+    raise InvalidRequestError(
+        f"Cannot delete file {path!r} where {where}: some, but not all, rows may match",
+        hint="Rows of the file have to be deleted one by one: delete by rows, or filter by whole partitions.",
+        manifest=files.path,
+    )
+
+
+def _check_found(wanted: frozenset[str], removed: Iterable[ManifestColumns]) -> None:
+    found = {path for files in removed for path in files.column("file_path").to_pylist()}
+    _check_none_missing(wanted - found)
+
+
+def _check_deletes_found(wanted: frozenset[DeleteKey], removed: Iterable[ManifestColumns]) -> None:
+    found: set[DeleteKey] = set()
+    for files in removed:
+        found |= set(_delete_keys(files))
+    _check_none_missing({path for path, _ in wanted - found})
+
+
+def _check_none_missing(missing: Iterable[str]) -> None:
+    names = sorted(missing)
+    if names:
+        more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
+        raise ConcurrentChangeError(
+            f"Cannot remove files that are not in the table: {', '.join(names[:_SHOWN_FILES])}{more}",
+            hint="Another writer removed them. Plan the operation again.",
+        )
+
+
+# Delete files
+
+
+def _filter_deletes(
+    loaded: LoadedTable,
+    context: CommitContext,
+    writer: ManifestWriter,
+    data: Sequence[_Filtered],
+    manifests: Sequence[ManifestFile],
+    removed_data: Sequence[ManifestColumns],
+    changes: FileChanges,
+) -> list[_Filtered]:
+    if not manifests or not changes.merges:
+        return [_Filtered(one) for one in manifests]
+    oldest = _oldest_data(loaded, context, data, changes)
+    gone = frozenset(path for files in removed_data for path in files.column("file_path").to_pylist())
+    gone_paths = pa.array(sorted(gone), pa.string())
+    named = pa.array(sorted({path for path, _ in changes.removed_deletes}), pa.string())
+    matcher = FileMatcher(loaded.metadata, writer.specs, changes.where, case_sensitive=changes.case_sensitive)
+
+    def find(manifest: ManifestFile) -> Mask | None:
+        dropped = {one for one in changes.dropped_partitions if one[0] == manifest.partition_spec_id}
+        may_match = matcher.may_match_manifest(manifest)
+        is_old = manifest.min_sequence_number < oldest
+        if not (len(named) or dropped or may_match or is_old or gone):
+            return None
+        fields = {
+            "status",
+            "file_path",
+            "file_format",
+            "partition",
+            "record_count",
+            "sequence_number",
+            "referenced_data_file",
+            "content_offset",
+        }
+        files = writer.read(manifest, fields | {*METRIC_FIELDS} if may_match else fields)
+        live = live_mask(files)
+        removed: Mask = to_mask(pc.less(files.column("sequence_number"), oldest))
+        removed &= to_mask(pc.greater(files.column("sequence_number"), 0))
+        if gone:
+            is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
+            is_gone = pc.is_in(files.column("referenced_data_file"), value_set=gone_paths)
+            removed |= to_mask(pc.and_(is_vector, is_gone))
+        if len(named):
+            removed |= _is_named(files, named, changes.removed_deletes)
+        removed |= _in_partitions(files, dropped)
+        removed &= live
+        if may_match:
+            removed |= matcher.match(files, live & ~removed)[1]
+        return removed
+
+    key = ("deletes", *_request_key(loaded, changes), oldest, gone)
+    threads = min(context.threads, len(manifests))
+    return list(map_in_order(lambda one: _filter_manifest(context, writer, one, find, key), manifests, threads=threads))
+
+
+def _oldest_data(loaded: LoadedTable, context: CommitContext, data: Sequence[_Filtered], changes: FileChanges) -> int:
+    """Return a sequence number that no live data file is below; files added under an older number count."""
+    kept = [one.manifest.min_sequence_number for one in data if _is_kept(one.manifest, context)]
+    added = [one.sequence_number for one in changes.added if one.sequence_number is not None]
+    return min([loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)])
+
+
+def _is_named(files: ManifestColumns, paths: pa.Array, wanted: frozenset[DeleteKey]) -> Mask:
+    found = to_mask(pc.is_in(files.column("file_path"), value_set=paths))
+    if found.any():
+        keys = _delete_keys(files)
+        for at in np.flatnonzero(found).tolist():
+            found[at] = keys[at] in wanted
+    return found
+
+
+def _delete_keys(files: ManifestColumns) -> list[DeleteKey]:
+    return list(zip(files.column("file_path").to_pylist(), files.column("content_offset").to_pylist(), strict=True))

@@ -1,0 +1,356 @@
+"""What other writers did since an operation read the table, and whether it may still commit: one function per rule.
+
+The window is the snapshots after the one that was read, up to the head of the same branch. Where it cannot be
+walked, because the snapshot that was read has expired or is no ancestor of the head, the operation is refused:
+what happened is not known, and not knowing is not the same as nothing.
+
+    added_data_files          data that matches what was read was added            (append, overwrite)
+    new_delete_files          deletes that may apply to what was read were added   (overwrite, delete; vectors: replace)
+    deleted_data_files        data that matches what was read was removed          (overwrite, replace, delete)
+    data_files_exist          a file that new deletes are about was removed        (overwrite, replace; delete if asked)
+    new_deletes_for_files     a file that is replaced got new deletes              (overwrite, delete; vectors: replace)
+    added_vectors             a file got another deletion vector                   (overwrite, delete, replace)
+    files_of_other_specs      data of another partition spec was added             (append, overwrite)
+
+Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that
+the window's snapshots wrote are read, as columns. A snapshot that does not say what it did may have done anything.
+
+Every refusal is a ConcurrentChangeError, and never retried: the operation has to be planned again.
+
+Specification: "Optimistic Concurrency", which leaves the rules to writers. These are the reference's, and stricter
+where a comment says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.encode_manifest import entries_to_table
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.stats_masks import Mask
+from frazil.commit.action import CommitContext
+from frazil.commit.match_files import FileMatcher
+from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex, PartitionKey
+from frazil.scan.plan import partition_types
+from frazil.scan.prune import METRIC_FIELDS, to_mask
+from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifest_list
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from frazil.spec.properties import IsolationLevel
+from frazil.spec.snapshot import Operation, Snapshot
+from frazil.spec.snapshot_history import ancestor_ids_between
+
+_FIELDS = ("status", "snapshot_id", "content", "file_path", "file_format", "partition", "record_count", *METRIC_FIELDS)
+_APPENDING = frozenset({Operation.APPEND, Operation.OVERWRITE})
+_DELETING = frozenset({Operation.OVERWRITE, Operation.DELETE})
+_REMOVING = frozenset({Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE})
+_HINT = "Another writer changed what this operation read. Plan it again."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """What an operation read before it wrote: a snapshot of the branch, and the rows a filter selects.
+
+    `snapshot_id` is None where the branch had no snapshot yet. Under `snapshot` isolation an operation is refused
+    where another writer changed the same files or rows; under `serializable` also where one added rows that
+    it would have read.
+    """
+
+    snapshot_id: int | None
+    predicate: Predicate = TRUE
+    isolation: IsolationLevel = "serializable"
+    case_sensitive: bool = True
+
+    @property
+    def is_serializable(self) -> bool:
+        """Whether rows added meanwhile conflict."""
+        return self.isolation == "serializable"
+
+
+class Window:
+    """The snapshots of a branch after the one an operation read, and what they wrote."""
+
+    def __init__(
+        self, loaded: LoadedTable, context: CommitContext, start_id: int | None, parent: Snapshot | None
+    ) -> None:
+        self._loaded = loaded
+        self._context = context
+        self._specs = partition_types(loaded.metadata)
+        self.start_id = start_id
+        self.snapshots = _snapshots_after(loaded, start_id, parent)
+
+    def written(
+        self,
+        content: ManifestContent,
+        status: EntryStatus,
+        operations: Collection[str],
+        fields: Iterable[str] = _FIELDS,
+        *,
+        chooses: Callable[[ManifestFile], bool] = lambda manifest: True,
+    ) -> Iterator[tuple[Snapshot, ManifestColumns]]:
+        """Yield the entries of a status that snapshots of some operations made, snapshot by snapshot."""
+        for snapshot in self.snapshots:
+            if snapshot.operation is not None and snapshot.operation not in operations:
+                continue
+            chosen = [
+                one
+                for one in self._manifests[snapshot.snapshot_id]
+                if one.content is content and _may_have(one, status) and chooses(one)
+            ]
+            for manifest in chosen:
+                files = self._read(manifest, fields)
+                is_theirs = pc.equal(files.column("snapshot_id"), snapshot.snapshot_id)
+                mask = to_mask(pc.and_(pc.equal(files.column("status"), status.value), is_theirs))
+                if mask.any():
+                    yield snapshot, replace(files, table=files.table.filter(pa.array(mask)))
+
+    @cached_property
+    def _manifests(self) -> dict[int, list[ManifestFile]]:
+        """The manifests each snapshot wrote itself."""
+        storage = self._loaded.storage
+
+        def read_one(snapshot: Snapshot) -> tuple[int, list[ManifestFile]]:
+            key = ("manifests of", snapshot.snapshot_id)
+            known: list[ManifestFile] | None = self._context.written.find(key)
+            if known is None:
+                own = (None, snapshot.snapshot_id)
+                known = [one for one in read_manifest_list(storage, snapshot) if one.added_snapshot_id in own]
+                self._context.written.keep(key, known)
+            return snapshot.snapshot_id, known
+
+        threads = min(self._context.threads, max(len(self.snapshots), 1))
+        return dict(map_in_order(read_one, self.snapshots, threads=threads))
+
+    def _read(self, manifest: ManifestFile, fields: Iterable[str]) -> ManifestColumns:
+        kind = self._specs[manifest.partition_spec_id][1]
+        return read_manifest(self._loaded.storage, manifest, kind, frozenset(fields), cache=self._context.cache)
+
+    def matcher(self, read: ReadSet) -> FileMatcher:
+        """Return the filter of what was read."""
+        return FileMatcher(self._loaded.metadata, self._specs, read.predicate, case_sensitive=read.case_sensitive)
+
+    def deletes_for(self, deletes: ManifestColumns, files: Sequence[DataFile]) -> list[str]:
+        """Return which data files some deletes of one snapshot apply to, all of them taken for old."""
+        index = DeleteIndex([deletes], self._loaded.metadata)
+        found: list[str] = []
+        for spec_id in {one.spec_id for one in files}:
+            group = [one for one in files if one.spec_id == spec_id]
+            entries = [ManifestEntry(EntryStatus.EXISTING, one, None, 0, 0) for one in group]
+            kind = self._specs[spec_id][1]
+            columns = ManifestColumns(
+                entries_to_table(entries, kind),
+                {},
+                ManifestContent.DATA,
+                self._loaded.metadata.format_version,
+                spec_id,
+                kind,
+            )
+            found += [one.file_path for one, numbers in zip(group, index.deletes_for(columns), strict=True) if numbers]
+        return found
+
+
+def open_window(loaded: LoadedTable, context: CommitContext, read: ReadSet, parent: Snapshot | None) -> Window:
+    """Return the window of an operation; refuse one whose history is not known."""
+    return Window(loaded, context, read.snapshot_id, parent)
+
+
+def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot | None) -> list[Snapshot]:
+    metadata = loaded.metadata
+    if parent is None:
+        if start_id is None:
+            return []
+        raise _unknown_history(start_id, "the branch has no snapshot any more")
+    try:
+        ids = ancestor_ids_between(metadata, after_snapshot_id=start_id, to_snapshot_id=parent.snapshot_id)
+    except InvalidRequestError as problem:
+        raise _unknown_history(start_id, problem.message) from problem
+    return [metadata.snapshot(one) for one in ids]
+
+
+def _unknown_history(start_id: int | None, reason: str) -> ConcurrentChangeError:
+    start = "an empty table" if start_id is None else f"snapshot {start_id}"
+    return ConcurrentChangeError(
+        f"Cannot tell what changed since {start}: {reason}",
+        hint="The snapshot that was read has expired, or the branch was moved. Plan the operation again.",
+    )
+
+
+def _may_have(manifest: ManifestFile, status: EntryStatus) -> bool:
+    if status is EntryStatus.ADDED:
+        return manifest.has_added_files
+    return manifest.has_deleted_files if status is EntryStatus.DELETED else manifest.has_existing_files
+
+
+# Rules over a filter
+
+
+def check_added_data_files(window: Window, read: ReadSet) -> None:
+    """Refuse where data was added that the operation would have read."""
+    matcher = window.matcher(read)
+    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING, chooses=matcher.may_match_manifest)
+    for snapshot, files in written:
+        _refuse_any(
+            files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was added", snapshot
+        )
+
+
+def check_new_delete_files(window: Window, read: ReadSet) -> None:
+    """Refuse where deletes were added that can apply to what the operation read."""
+    matcher = window.matcher(read)
+    written = window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING, chooses=matcher.may_match_manifest)
+    for snapshot, files in written:
+        mask = _counted(files, snapshot) & matcher.may_match(files, _all(files))
+        _refuse_any(files, mask, f"deletes that can match {read.predicate} were added", snapshot)
+
+
+def check_deleted_data_files(window: Window, read: ReadSet) -> None:
+    """Refuse where data was removed that the operation read."""
+    matcher = window.matcher(read)
+    written = window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING, chooses=matcher.may_match_manifest)
+    for snapshot, files in written:
+        _refuse_any(
+            files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was removed", snapshot
+        )
+
+
+# Rules over partitions
+
+
+def check_added_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
+    """Refuse where data was added to partitions that the operation replaces."""
+    for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING):
+        _refuse_any(files, _in_partitions(files, keys), "data was added to a partition that is replaced", snapshot)
+
+
+def check_deletes_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
+    """Refuse where deletes were added to partitions that the operation replaces, or to all partitions."""
+    specs = {one[0] for one in keys}
+    for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING):
+        # Equality deletes of an unpartitioned spec are about every partition.
+        is_global = len(files.partition_type.fields) == 0 and files.spec_id not in specs
+        mask = _counted(files, snapshot) & (_all(files) if is_global else _in_partitions(files, keys))
+        _refuse_any(files, mask, "deletes were added to a partition that is replaced", snapshot)
+
+
+def check_deleted_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
+    """Refuse where data was removed from partitions that the operation replaces."""
+    for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING):
+        _refuse_any(files, _in_partitions(files, keys), "data was removed from a partition that is replaced", snapshot)
+
+
+def check_no_other_specs(window: Window, spec_ids: Collection[int]) -> None:
+    """Refuse where data of another partition spec was added: its partitions cannot be compared with ours.
+
+    Stricter than the reference, which does not see such files.
+    """
+    for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING):
+        if files.spec_id not in spec_ids:
+            _refuse_any(files, _all(files), f"data of partition spec {files.spec_id} was added", snapshot)
+
+
+# Rules over named files
+
+
+def check_data_files_exist(window: Window, paths: Collection[str], *, counts_deletes: bool) -> None:
+    """Refuse where a data file was removed that new deletes are about; by a delete only where those count.
+
+    A file that a delete removed has no rows left to delete; one that an overwrite or a compaction removed has
+    its rows elsewhere, where the deletes would not reach them.
+    """
+    wanted = pa.array(sorted(paths), pa.string())
+    operations = _REMOVING if counts_deletes else _REMOVING - {Operation.DELETE}
+    fields = ("status", "snapshot_id", "file_path")
+    for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, operations, fields):
+        mask = to_mask(pc.is_in(files.column("file_path"), value_set=wanted))
+        _refuse_any(files, mask, "a data file that deletes refer to was removed", snapshot)
+
+
+def removed_data_files(window: Window, paths: Collection[str]) -> frozenset[str]:
+    """Return which data files were removed since; for those who may go on without them."""
+    wanted = pa.array(sorted(paths), pa.string())
+    fields = ("status", "snapshot_id", "file_path")
+    found: set[str] = set()
+    for _, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING, fields):
+        hit = files.column("file_path").filter(pc.is_in(files.column("file_path"), value_set=wanted))
+        found |= set(hit.to_pylist())
+    return frozenset(found)
+
+
+def check_new_deletes_for_files(
+    window: Window,
+    files: Sequence[DataFile],
+    *,
+    ignores_equality: bool = False,
+    operations: Collection[str] = _REMOVING,
+) -> None:
+    """Refuse where deletes were added that apply to data files which the operation replaces or refers to.
+
+    Equality deletes are ignored where the new files keep the sequence number of the old: they apply to those too.
+    """
+    if not files:
+        return
+    fields = ("snapshot_id", *DELETE_FIELDS)
+    for snapshot, deletes in window.written(ManifestContent.DELETES, EntryStatus.ADDED, operations, fields):
+        mask = _counted(deletes, snapshot)
+        if ignores_equality:
+            mask &= deletes.column("content").to_numpy() != FileContent.EQUALITY_DELETES.value
+        if not mask.any():
+            continue
+        chosen = replace(deletes, table=deletes.table.filter(pa.array(mask)))
+        hit = window.deletes_for(chosen, files)
+        if hit:
+            raise _conflict("deletes were added to a data file", min(hit), snapshot)
+
+
+def check_added_vectors(window: Window, paths: Collection[str], *, operations: Collection[str] = _REMOVING) -> None:
+    """Refuse where a data file got a deletion vector that the new one for the same file does not know of."""
+    wanted = pa.array(sorted(paths), pa.string())
+    fields = ("status", "snapshot_id", "file_path", "file_format", "referenced_data_file")
+    for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, operations, fields):
+        is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
+        is_same = pc.is_in(files.column("referenced_data_file"), value_set=wanted)
+        mask = to_mask(pc.and_(is_vector, is_same))
+        _refuse_any(files, mask, "a deletion vector was added to a data file that gets another", snapshot)
+
+
+# Common to the rules
+
+
+def _counted(deletes: ManifestColumns, snapshot: Snapshot) -> Mask:
+    """Return which added deletes are news: a `replace` moves deletes, and only its vectors may say more than before."""
+    if snapshot.operation is None or snapshot.operation in _DELETING:
+        return _all(deletes)
+    return to_mask(pc.equal(deletes.column("file_format"), FileFormat.PUFFIN.value))
+
+
+def _all(files: ManifestColumns) -> Mask:
+    return np.ones(len(files), dtype=bool)
+
+
+def _in_partitions(files: ManifestColumns, keys: Collection[PartitionKey]) -> Mask:
+    wanted = keys if isinstance(keys, set | frozenset) else set(keys)
+    found = [partition_key(files.spec_id, values) in wanted for values in partition_tuples(files)]
+    return np.array(found, dtype=bool)
+
+
+def _refuse_any(files: ManifestColumns, mask: Mask, what: str, snapshot: Snapshot) -> None:
+    if mask.any():
+        raise _conflict(what, files.column("file_path")[int(np.argmax(mask))].as_py(), snapshot)
+
+
+def _conflict(what: str, path: str, snapshot: Snapshot) -> ConcurrentChangeError:
+    return ConcurrentChangeError(
+        f"Cannot commit: {what} by snapshot {snapshot.snapshot_id} ({path})",
+        hint=_HINT,
+        snapshot_id=snapshot.snapshot_id,
+    )

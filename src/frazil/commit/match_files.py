@@ -1,0 +1,91 @@
+"""Which files of a manifest hold only rows of a filter, and which hold some: the question of a delete by filter.
+
+Two answers for each file: `some` is false only where no row can match, `every` is true only where all rows are
+known to. What the partition tuple settles is settled by it, for each file by its own spec; for what it leaves
+of the filter, metrics are asked. Files are judged as columns, those of one partition together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.masks import row_mask
+from frazil.columns.stats_masks import Mask, may_match_mask
+from frazil.commit.partition_keys import partition_tuples
+from frazil.expr.bind import bind
+from frazil.expr.predicates import FALSE, Always, Predicate
+from frazil.expr.project_partition import project_strict
+from frazil.scan.prune import Pruner, metrics_mask, strict_mask, struct_of, to_mask
+from frazil.spec.manifest import ManifestFile
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import StructType
+
+
+class FileMatcher:
+    """One filter over the files of a table."""
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        specs: dict[int, tuple[PartitionSpec, StructType]],
+        where: Predicate,
+        *,
+        case_sensitive: bool = True,
+    ) -> None:
+        self._predicate = bind(metadata.current_schema, where, case_sensitive=case_sensitive)
+        self._pruner = Pruner(self._predicate, specs)
+        self._specs = specs
+
+    def may_match_manifest(self, manifest: ManifestFile) -> bool:
+        """Return whether a manifest can hold files with matching rows."""
+        return self._predicate != FALSE and self._pruner.keeps_manifest(manifest)
+
+    def may_match(self, files: ManifestColumns, candidates: Mask) -> Mask:
+        """Return which candidates may hold a matching row, by partition and metrics."""
+        if self._predicate == FALSE:
+            return np.zeros(len(files), dtype=bool)
+        return self._pruner.prune_files(files, candidates).keep
+
+    def match(self, files: ManifestColumns, candidates: Mask) -> tuple[Mask, Mask]:
+        """Return which candidates may hold a matching row, and which are known to hold nothing else."""
+        some = self.may_match(files, candidates)
+        if not some.any():
+            return some, some
+        spec, kind = self._specs[files.spec_id]
+        strict = project_strict(self._predicate, spec, kind)
+        if isinstance(strict, Always):
+            by_partition: Mask = np.full(len(files), strict.value, dtype=bool)
+        else:
+            by_partition = to_mask(row_mask(strict, struct_of(files)))
+        every = some & by_partition
+        undecided = some & ~every
+        if undecided.any():
+            self._match_residuals(files, undecided, some, every)
+        return some, every
+
+    def _match_residuals(self, files: ManifestColumns, undecided: Mask, some: Mask, every: Mask) -> None:
+        residuals = self._pruner.for_spec(files.spec_id).residuals
+        tuples = partition_tuples(files)
+        groups: dict[Predicate, list[int]] = defaultdict(list)
+        known: dict[tuple[object, ...], Predicate] = {}
+        for at in np.flatnonzero(undecided).tolist():
+            values = tuples[at]
+            if values not in known:
+                known[values] = residuals.of(values)
+            groups[known[values]].append(at)
+        for residual, places in groups.items():
+            if isinstance(residual, Always):
+                some[places] = every[places] = residual.value
+                continue
+            part = replace(files, table=files.table.take(pa.array(places)))
+            has_rows = part.column("record_count").to_numpy() != 0
+            some[places] = has_rows & metrics_mask(residual, part, may_match_mask, unknown=True)
+            every[places] = strict_mask(residual, part)
+            # A file without rows holds nothing that does not match; with the rest gone it may go too.
+            some[places] |= every[places]

@@ -1,0 +1,134 @@
+"""A snapshot on top of a branch: the last step of every action that changes files.
+
+The parent is the branch's head; a branch that does not exist yet starts at the table's current snapshot. The
+manifest list is written here, for each attempt anew, with this attempt's sequence number and row ids. What the
+snapshot relied on is required of the table: its UUID, and the branch's head being the parent. So when another
+writer has moved the branch, or has used the sequence number through another branch, the commit is refused
+and prepared again.
+
+A staged snapshot is added without a branch, to be published later by a cherry-pick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
+from frazil.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
+from frazil.commit.action import Changes, CommitContext
+from frazil.commit.summary import COMMIT_ID, VERSION, SummaryCounts, frazil_version
+from frazil.commit.write_manifests import ManifestWriter
+from frazil.errors import InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.manifest import ManifestFile
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef, Summary
+from frazil.spec.statistics import NO_PROPERTIES
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a snapshot goes, and what its maker adds to its summary.
+
+    With `is_staged` nothing leads to the snapshot. `properties` go into the summary as they are.
+    """
+
+    branch: str = MAIN_BRANCH
+    properties: FrozenMap[str, str] = NO_PROPERTIES
+    is_staged: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.properties, FrozenMap):
+            object.__setattr__(self, "properties", FrozenMap(self.properties))
+
+
+MAIN = Target()
+
+
+def find_parent(metadata: TableMetadata, branch: str) -> Snapshot | None:
+    """Return the snapshot that the next commit to a branch builds on; None for the first."""
+    ref = metadata.find_ref(branch)
+    if ref is None:
+        return metadata.current_snapshot
+    if ref.is_tag:
+        raise InvalidRequestError(
+            f"Cannot commit to {branch!r}: it is a tag, and tags do not move", hint="Commit to a branch."
+        )
+    return metadata.snapshot(ref.snapshot_id)
+
+
+def table_requirement(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Return the requirement that a table is the same table; old v1 tables have no UUID to tell."""
+    return () if metadata.table_uuid is None else (AssertTableUuid(metadata.table_uuid),)
+
+
+def ref_requirement(metadata: TableMetadata, name: str) -> AssertRefSnapshotId:
+    """Return the requirement that a branch or tag is where it is."""
+    ref = metadata.find_ref(name)
+    return AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+
+
+def snapshot_changes(
+    loaded: LoadedTable,
+    context: CommitContext,
+    writer: ManifestWriter,
+    *,
+    target: Target,
+    parent: Snapshot | None,
+    manifests: Sequence[ManifestFile],
+    replaced_manifests: int,
+    operation: str,
+    counts: SummaryCounts,
+    extra: Mapping[str, str] = NO_PROPERTIES,
+) -> Changes:
+    """Write the manifest list of a snapshot and return the changes that add it to a table."""
+    metadata = loaded.metadata
+    parent_id = None if parent is None else parent.snapshot_id
+    written = writer.write_list(manifests, parent_id)
+    created = sum(1 for one in manifests if one.added_snapshot_id == context.snapshot_id)
+    summary = counts.summary(
+        metadata,
+        parent,
+        operation,
+        extra={
+            **target.properties,
+            **extra,
+            Summary.MANIFESTS_CREATED: str(created),
+            Summary.MANIFESTS_KEPT: str(len(manifests) - created),
+            Summary.MANIFESTS_REPLACED: str(replaced_manifests),
+            **context.engine,
+            VERSION: frazil_version(),
+            COMMIT_ID: context.commit_id,
+        },
+    )
+    snapshot = Snapshot(
+        context.snapshot_id,
+        # Times only inform; one that ran backwards would confuse readers of the log.
+        max(context.now_ms(), metadata.last_updated_ms),
+        written.path,
+        FrozenMap(summary),
+        parent_id,
+        metadata.next_sequence_number,
+        metadata.current_schema_id,
+        first_row_id=written.first_row_id,
+        added_rows=written.added_rows,
+    )
+    return add_snapshot(metadata, snapshot, target, context)
+
+
+def add_snapshot(metadata: TableMetadata, snapshot: Snapshot, target: Target, context: CommitContext) -> Changes:
+    """Return the changes that add a snapshot to a table and make it the head of a branch."""
+    updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
+    requirements = table_requirement(metadata)
+    if not target.is_staged:
+        updates = (*updates, SetSnapshotRef(target.branch, moved_ref(metadata, target.branch, snapshot.snapshot_id)))
+        requirements = (*requirements, ref_requirement(metadata, target.branch))
+    return Changes(updates, requirements, context.written.paths)
+
+
+def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:
+    """Return a branch at another snapshot, with the retention it has."""
+    ref = metadata.find_ref(branch)
+    return SnapshotRef(snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot_id)

@@ -1,0 +1,124 @@
+"""Replace data files by others: named files (copy-on-write), or all that a filter covers.
+
+Named files must be live when the commit happens, and must not have got deletes since they were read: the rows
+written in their place would bring deleted ones back. A filter takes whole files; one of which only some rows
+match is an error. Under serializable isolation the commit is also refused where others added rows that
+the operation would have read. What an overwrite read is never left out by default: give `read=None` to say
+that whatever others did in between may be replaced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from frazil.codec.encode_manifest import entries_to_table
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.append import check_data_only, check_still_readable
+from frazil.commit.change_files import FileChanges, change_files
+from frazil.commit.conflicts import (
+    ReadSet,
+    check_added_data_files,
+    check_deleted_data_files,
+    check_new_delete_files,
+    check_new_deletes_for_files,
+    open_window,
+)
+from frazil.commit.match_files import FileMatcher
+from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.write_manifests import AddedFile, ManifestWriter
+from frazil.errors import InvalidRequestError
+from frazil.expr.predicates import FALSE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.spec.data_file import DataFile
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Operation, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Put data files in the place of others.
+
+    `removed` are named files, `where` removes all files that hold only rows of a filter. With `must_match`, every
+    added file must hold only rows of the filter.
+    """
+
+    added: tuple[DataFile, ...]
+    read: ReadSet | None
+    removed: tuple[DataFile, ...] = ()
+    where: Predicate = FALSE
+    target: Target = MAIN
+    must_match: bool = False
+    written_schema: Schema | None = None
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the snapshot that replaces the files in the branch as it is now."""
+        check_data_only(self.added)
+        check_data_only(self.removed)
+        check_still_readable(loaded.metadata, self.written_schema)
+        parent = find_parent(loaded.metadata, self.target.branch)
+        self._validate(loaded, context, parent)
+        writer = ManifestWriter(loaded, context)
+        if self.must_match:
+            self._check_match(loaded, writer)
+        changes = FileChanges(
+            tuple(AddedFile(one) for one in self.added),
+            removed_paths=frozenset(one.file_path for one in self.removed),
+            where=self.where,
+            case_sensitive=True if self.read is None else self.read.case_sensitive,
+        )
+        changed = change_files(loaded, context, writer, parent, changes)
+        if not self.added and not changed.has_removed:
+            return replace(NOTHING, written_files=context.written.paths)
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=self.target,
+            parent=parent,
+            manifests=changed.manifests,
+            replaced_manifests=changed.replaced_manifests,
+            operation=self._operation(changes),
+            counts=changed.counts,
+        )
+
+    def _validate(self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None) -> None:
+        if self.read is None:
+            return
+        window = open_window(loaded, context, self.read, parent)
+        check_new_deletes_for_files(window, self.removed)
+        if self.where != FALSE:
+            covered = replace(self.read, predicate=self.where)
+            check_new_delete_files(window, covered)
+            check_deleted_data_files(window, covered)
+        if self.read.is_serializable:
+            check_added_data_files(window, self.read)
+
+    def _operation(self, changes: FileChanges) -> str:
+        if not self.added:
+            return Operation.DELETE
+        return Operation.OVERWRITE if changes.removes_data else Operation.APPEND
+
+    def _check_match(self, loaded: LoadedTable, writer: ManifestWriter) -> None:
+        matcher = FileMatcher(
+            loaded.metadata,
+            writer.specs,
+            self.where,
+            case_sensitive=True if self.read is None else self.read.case_sensitive,
+        )
+        for spec_id in {one.spec_id for one in self.added}:
+            group = [one for one in self.added if one.spec_id == spec_id]
+            loaded.metadata.spec(spec_id)
+            kind = writer.specs[spec_id][1]
+            rows = entries_to_table([ManifestEntry(EntryStatus.ADDED, one) for one in group], kind)
+            files = ManifestColumns(rows, {}, ManifestContent.DATA, writer.format_version, spec_id, kind)
+            _, every = matcher.match(files, np.ones(len(files), dtype=bool))
+            for file, is_inside in zip(group, every.tolist(), strict=True):
+                if not is_inside and file.record_count > 0:
+                    raise InvalidRequestError(
+                        f"Cannot overwrite where {self.where}: rows of {file.file_path!r} may not match",
+                        hint="The new rows have to be within what is overwritten.",
+                    )

@@ -1,0 +1,90 @@
+"""Replace files by others that hold the same rows: compaction, and rewriting of delete files.
+
+Rows do not change, so appends never conflict. What does conflict: a replaced file that is gone, and a delete
+that others added to a replaced data file, since it would not reach the rows in their new place. Equality
+deletes reach them where the new files keep the data sequence number of the old; position deletes never do.
+
+Rewritten delete files keep their data sequence number, or they would delete rows that came after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.commit.action import Changes, CommitContext
+from frazil.commit.append import check_data_only
+from frazil.commit.change_files import FileChanges, change_files, delete_key
+from frazil.commit.conflicts import ReadSet, check_new_deletes_for_files, open_window
+from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.write_manifests import AddedFile, ManifestWriter
+from frazil.errors import InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.snapshot import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Put files with the same rows, or the same deletes, in the place of others.
+
+    `start_snapshot_id` is the snapshot the files were read from. `data_sequence_number` is that of the new data
+    files, where they keep an old one. New delete files come with the number they keep.
+    """
+
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+    start_snapshot_id: int | None
+    removed_deletes: tuple[DataFile, ...] = ()
+    added_deletes: tuple[AddedFile, ...] = ()
+    data_sequence_number: int | None = None
+    target: Target = MAIN
+
+    def __post_init__(self) -> None:
+        check_data_only(self.removed)
+        check_data_only(self.added)
+        for one in (*self.removed_deletes, *(one.file for one in self.added_deletes)):
+            if one.content is FileContent.DATA:
+                raise InvalidRequestError(f"Cannot rewrite {one.file_path!r} as a delete file: it holds data")
+        if not self.removed and not self.removed_deletes:
+            raise InvalidRequestError("Cannot rewrite files: none are to be replaced")
+        if self.added and not self.removed:
+            raise InvalidRequestError("Cannot rewrite files: data files are added, but none are replaced")
+        if self.added_deletes and not self.removed_deletes:
+            raise InvalidRequestError("Cannot rewrite files: delete files are added, but none are replaced")
+        for added in self.added_deletes:
+            if added.sequence_number is None:
+                raise InvalidRequestError(
+                    f"Cannot rewrite delete file {added.file.file_path!r}: its data sequence number is missing",
+                    hint="Give the number of the files it replaces, or it would delete rows that came after them.",
+                )
+        before, after = _rows(self.removed), _rows(self.added)
+        if after > before:
+            raise InvalidRequestError(f"Cannot rewrite files: {after} rows are to replace {before}")
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the snapshot that replaces the files in the branch as it is now."""
+        parent = find_parent(loaded.metadata, self.target.branch)
+        window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent)
+        check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
+        writer = ManifestWriter(loaded, context)
+        changes = FileChanges(
+            (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
+            removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_deletes=frozenset(delete_key(one) for one in self.removed_deletes),
+        )
+        changed = change_files(loaded, context, writer, parent, changes)
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=self.target,
+            parent=parent,
+            manifests=changed.manifests,
+            replaced_manifests=changed.replaced_manifests,
+            operation=Operation.REPLACE,
+            counts=changed.counts,
+        )
+
+
+def _rows(files: tuple[DataFile, ...]) -> int:
+    return sum(one.record_count for one in files)

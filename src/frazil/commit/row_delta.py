@@ -1,0 +1,173 @@
+"""Change rows without rewriting their files: data files, position deletes, equality deletes and deletion vectors.
+
+Every merge-on-read DELETE, UPDATE and MERGE ends here. What other writers did since the rows were read decides:
+
+    always            a data file that new deletes are about was removed by an overwrite or a compaction: its rows
+                      are elsewhere now. (Removed by a delete, there is nothing left to delete.)
+    DELETE            an UPDATE or MERGE deleted rows of the same files: it may have written them anew, and this
+                      delete would miss them. Stricter than the reference, which loses the delete. Other DELETEs
+                      are no conflict; in v3 the vectors are united.
+    UPDATE, MERGE     any delete that may be about rows that were read; a data file removed by a delete; another
+                      vector for one of the files: a row would be changed twice
+    serializable      rows that the operation would have read were added
+
+Equality deletes of an upsert that did not read the table conflict with nothing: sequence numbers order them.
+
+In v3 there are no new position delete files, and one deletion vector at most for each data file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.append import check_data_only, check_still_readable
+from frazil.commit.change_files import DeleteKey, FileChanges, change_files, delete_key
+from frazil.commit.conflicts import (
+    ReadSet,
+    check_added_data_files,
+    check_added_vectors,
+    check_data_files_exist,
+    check_new_delete_files,
+    check_new_deletes_for_files,
+    open_window,
+    removed_data_files,
+)
+from frazil.commit.merge_vectors import find_live_vectors, merge_vectors
+from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.write_manifests import AddedFile, ManifestWriter
+from frazil.errors import InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Operation, Snapshot
+
+Command: TypeAlias = Literal["delete", "update", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowDelta:
+    """Add data files and deletes to a branch.
+
+    `command` is what the user asked for; `read` what it read, None for a blind upsert. `referenced` are the data
+    files that position delete files are about, where the delete files do not name them. `removed` are data files
+    that go whole, `removed_deletes` delete files whose deletes the added ones include, as for vectors.
+    """
+
+    added: tuple[DataFile, ...]
+    read: ReadSet | None
+    command: Command = "update"
+    referenced: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    removed_deletes: tuple[DataFile, ...] = ()
+    target: Target = MAIN
+    written_schema: Schema | None = None
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the snapshot that changes the rows of the branch as it is now."""
+        if not (self.added or self.removed or self.removed_deletes):
+            return NOTHING
+        check_data_only(self.removed)
+        check_still_readable(loaded.metadata, self.written_schema)
+        referenced = self._referenced()
+        self._check_request(referenced)
+        parent = find_parent(loaded.metadata, self.target.branch)
+        gone = self._validate(loaded, context, parent, referenced)
+        writer = ManifestWriter(loaded, context)
+        wanted = tuple(one for one in self.added if one.referenced_data_file not in gone)
+        added, removed_deletes = self._merge_vectors(loaded, context, writer, parent, wanted)
+        if not (added or self.removed or removed_deletes):
+            return replace(NOTHING, written_files=context.written.paths)
+        changes = FileChanges(
+            tuple(AddedFile(one) for one in added),
+            removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_deletes=removed_deletes,
+        )
+        changed = change_files(loaded, context, writer, parent, changes)
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=self.target,
+            parent=parent,
+            manifests=changed.manifests,
+            replaced_manifests=changed.replaced_manifests,
+            operation=self._operation(),
+            counts=changed.counts,
+        )
+
+    def _referenced(self) -> tuple[DataFile, ...]:
+        """Return the data files of the table that new position deletes are about, each with its partition."""
+        own = {one.file_path for one in self.added if one.content is FileContent.DATA}
+        found = {one.file_path: one for one in self.referenced}
+        for one in self.added:
+            path = one.referenced_data_file
+            if one.content is FileContent.POSITION_DELETES and path is not None and path not in found:
+                found[path] = DataFile(path, FileFormat.PARQUET, 0, 0, spec_id=one.spec_id, partition=one.partition)
+        return tuple(one for path, one in found.items() if path not in own)
+
+    def _check_request(self, referenced: tuple[DataFile, ...]) -> None:
+        both = {one.file_path for one in referenced} & {one.file_path for one in self.removed}
+        if both:
+            raise InvalidRequestError(f"Cannot remove data file {min(both)!r}: new deletes are about rows of it")
+        if self.read is None and (referenced or self.removed):
+            raise InvalidRequestError(
+                "Cannot commit deletes of rows by their position without the snapshot they were read from",
+                hint="Give the read set of the operation.",
+            )
+
+    def _validate(
+        self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None, referenced: tuple[DataFile, ...]
+    ) -> frozenset[str]:
+        """Refuse what conflicts; return the data files that a DELETE need not delete from, since they are gone."""
+        if self.read is None:
+            return frozenset()
+        window = open_window(loaded, context, self.read, parent)
+        paths = {one.file_path for one in referenced}
+        vectors = {one.referenced_data_file or "" for one in self.added if one.is_deletion_vector}
+        is_delete = self.command == "delete"
+        check_data_files_exist(window, paths, counts_deletes=not is_delete)
+        check_new_deletes_for_files(window, self.removed)
+        if is_delete:
+            rewriting = frozenset({Operation.OVERWRITE})
+            check_new_deletes_for_files(window, referenced, operations=rewriting)
+            check_added_vectors(window, vectors, operations=rewriting)
+        else:
+            check_new_delete_files(window, self.read)
+            check_added_vectors(window, vectors)
+        if self.read.is_serializable:
+            check_added_data_files(window, self.read)
+        return removed_data_files(window, paths) if is_delete else frozenset()
+
+    def _merge_vectors(
+        self,
+        loaded: LoadedTable,
+        context: CommitContext,
+        writer: ManifestWriter,
+        parent: Snapshot | None,
+        wanted: tuple[DataFile, ...],
+    ) -> tuple[tuple[DataFile, ...], frozenset[DeleteKey]]:
+        """Return the files to add with one vector for each data file, and the deletes to remove."""
+        removed = frozenset(delete_key(one) for one in self.removed_deletes)
+        targets = {one.referenced_data_file or "" for one in self.added if one.is_deletion_vector}
+        vectors = [one for one in wanted if one.is_deletion_vector]
+        if not targets:
+            return wanted, removed
+        live = find_live_vectors(writer, writer.read_base(parent), targets)
+        merged = merge_vectors(loaded, context, vectors, live, removed)
+        others = tuple(one for one in wanted if not one.is_deletion_vector)
+        # Vectors that were to be replaced, and that another writer's have replaced already, are gone.
+        stale = {
+            delete_key(one)
+            for one in self.removed_deletes
+            if one.is_deletion_vector and one.referenced_data_file in targets
+        }
+        return (*others, *merged.added), (removed - stale) | merged.replaced
+
+    def _operation(self) -> str:
+        has_data = any(one.content is FileContent.DATA for one in self.added)
+        has_deletes = any(one.content is not FileContent.DATA for one in self.added) or bool(self.removed)
+        if not has_data:
+            return Operation.DELETE
+        return Operation.OVERWRITE if has_deletes else Operation.APPEND

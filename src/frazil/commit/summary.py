@@ -1,0 +1,166 @@
+"""The summary of a snapshot: what it added and removed, and what the table has after it.
+
+Specification: "Snapshots", "Optional Snapshot Summary Fields". Counts of zero are left out, totals are written
+even where they are zero. A total is the parent's plus what was added less what was removed; where the parent
+has none, or one that is no number, or the result would be negative, there is no total: none is better than a
+wrong one. The first snapshot of a table starts at zero.
+
+Sizes are those of the content: the blob of a deletion vector, not the file it shares with others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.scan.delete_index import PartitionKey
+from frazil.scan.prune import to_mask
+from frazil.spec import properties
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.property_kinds import read_property
+from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.table_metadata import TableMetadata
+
+COMMIT_ID: Final = "frazil-commit-id"
+"""The key of the commit's own id: a snapshot that has it was made by that commit."""
+VERSION: Final = "frazil-version"
+
+SUMMARY_FIELDS = (
+    "content",
+    "file_format",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "content_size_in_bytes",
+)
+"""The columns of removed files that a summary counts."""
+
+_TOTALS = (
+    (Summary.TOTAL_RECORDS, Summary.ADDED_RECORDS, Summary.DELETED_RECORDS),
+    (Summary.TOTAL_FILES_SIZE, Summary.ADDED_FILES_SIZE, Summary.REMOVED_FILES_SIZE),
+    (Summary.TOTAL_DATA_FILES, Summary.ADDED_DATA_FILES, Summary.DELETED_DATA_FILES),
+    (Summary.TOTAL_DELETE_FILES, Summary.ADDED_DELETE_FILES, Summary.REMOVED_DELETE_FILES),
+    (Summary.TOTAL_POSITION_DELETES, Summary.ADDED_POSITION_DELETES, Summary.REMOVED_POSITION_DELETES),
+    (Summary.TOTAL_EQUALITY_DELETES, Summary.ADDED_EQUALITY_DELETES, Summary.REMOVED_EQUALITY_DELETES),
+)
+_MAX_DIGITS = 19
+_VECTOR: Final = -1
+"""The kind of a deletion vector, beside those of `FileContent`."""
+
+
+@lru_cache(maxsize=1)
+def frazil_version() -> str:
+    """Return the version of this library."""
+    try:
+        return version("frazil")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class SummaryCounts:
+    """Counts what a commit adds and removes, in all and for each partition."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._partitions: dict[PartitionKey, Counter[str]] = defaultdict(Counter)
+        self._tuples: dict[PartitionKey, tuple[Any, ...]] = {}
+
+    def add_files(self, files: Iterable[DataFile]) -> None:
+        """Count files that are added."""
+        for file in files:
+            kind = _VECTOR if file.is_deletion_vector else int(file.content)
+            size = file.content_size_in_bytes if file.is_deletion_vector else file.file_size_in_bytes
+            found = _counted(kind, 1, file.record_count, size or 0, is_added=True)
+            key = partition_key(file.spec_id, file.partition)
+            self._tuples.setdefault(key, file.partition)
+            self.counts.update(found)
+            self._partitions[key].update(found)
+
+    def remove_files(self, files: ManifestColumns) -> None:
+        """Count files that are removed; all rows given are."""
+        if len(files) == 0:
+            return
+        rows = np.maximum(files.column("record_count").to_numpy(), 0)
+        vectors = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
+        blobs = files.column("content_size_in_bytes")
+        sizes = np.maximum(pc.if_else(pc.is_valid(blobs), blobs, files.column("file_size_in_bytes")).to_numpy(), 0)
+        kinds = np.where(vectors, _VECTOR, files.column("content").to_numpy())
+        places: dict[tuple[PartitionKey, int], list[int]] = defaultdict(list)
+        for at, (values, kind) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
+            key = partition_key(files.spec_id, values)
+            self._tuples.setdefault(key, values)
+            places[key, kind].append(at)
+        for (key, kind), chosen in places.items():
+            found = _counted(kind, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
+            self.counts.update(found)
+            self._partitions[key].update(found)
+
+    def summary(
+        self, metadata: TableMetadata, parent: Snapshot | None, operation: str, *, extra: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the whole summary of a snapshot on top of a parent. `extra` is what the caller adds."""
+        summary = {**extra, Summary.OPERATION: operation}
+        summary |= {name: str(count) for name, count in self.counts.items() if count > 0}
+        summary |= self._partition_summary(metadata)
+        summary |= totals(parent, self.counts)
+        return summary
+
+    def _partition_summary(self, metadata: TableMetadata) -> dict[str, str]:
+        found = {Summary.CHANGED_PARTITION_COUNT: str(len(self._partitions))}
+        limit = read_property(metadata.properties, properties.WRITE_PARTITION_SUMMARY_LIMIT)
+        if not 0 < len(self._partitions) <= limit:
+            return found
+        found[Summary.PARTITION_SUMMARIES_INCLUDED] = "true"
+        for key, counts in self._partitions.items():
+            spec = metadata.spec(key[0])
+            path = spec.partition_path(self._tuples[key], metadata.current_schema, other_schemas=metadata.schemas)
+            if path:
+                text = ",".join(f"{name}={count}" for name, count in counts.items() if count > 0)
+                found[f"{Summary.CHANGED_PARTITION_PREFIX}{path}"] = text
+        return found
+
+
+def _counted(kind: int, files: int, rows: int, size: int, *, is_added: bool) -> dict[str, int]:
+    """Return the counts of some files of one kind that were added or removed."""
+    found = {Summary.ADDED_FILES_SIZE if is_added else Summary.REMOVED_FILES_SIZE: size}
+    if kind == FileContent.DATA:
+        found[Summary.ADDED_DATA_FILES if is_added else Summary.DELETED_DATA_FILES] = files
+        found[Summary.ADDED_RECORDS if is_added else Summary.DELETED_RECORDS] = rows
+        return found
+    found[Summary.ADDED_DELETE_FILES if is_added else Summary.REMOVED_DELETE_FILES] = files
+    if kind == FileContent.EQUALITY_DELETES:
+        found[Summary.ADDED_EQUALITY_DELETE_FILES if is_added else Summary.REMOVED_EQUALITY_DELETE_FILES] = files
+        found[Summary.ADDED_EQUALITY_DELETES if is_added else Summary.REMOVED_EQUALITY_DELETES] = rows
+        return found
+    if kind == _VECTOR:
+        found[Summary.ADDED_DVS if is_added else Summary.REMOVED_DVS] = files
+    else:
+        found[Summary.ADDED_POSITION_DELETE_FILES if is_added else Summary.REMOVED_POSITION_DELETE_FILES] = files
+    found[Summary.ADDED_POSITION_DELETES if is_added else Summary.REMOVED_POSITION_DELETES] = rows
+    return found
+
+
+def totals(parent: Snapshot | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """Return what the table has after a commit, by what its parent says it had."""
+    found = {}
+    for name, added, removed in _TOTALS:
+        before = 0 if parent is None else _parse(None if parent.summary is None else parent.summary.get(name))
+        if before is not None:
+            after = before + counts.get(added, 0) - counts.get(removed, 0)
+            if after >= 0:
+                found[name] = str(after)
+    return found
+
+
+def _parse(text: str | None) -> int | None:
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        return None
+    return int(text)

@@ -1,0 +1,107 @@
+"""Change the schema, and what goes by its names: the name mapping and the properties of columns.
+
+Steps are taken anew on the schema as it is at each attempt, and the table must still have it when the commit
+happens: column ids are given out by whoever commits first. A step that another writer's change made
+impossible, such as a column of a name that is taken now, is an error.
+
+Specification: "Schema Evolution", "Name Mapping Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from frazil.changes.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
+from frazil.changes.updates import AddSchema, RemoveProperties, SetCurrentSchema, SetProperties, TableUpdate
+from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.new_snapshot import table_requirement
+from frazil.errors import SchemaChangeError
+from frazil.loaded import LoadedTable
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.name_mapping import update_name_mapping
+from frazil.spec.properties import COLUMN_PROPERTIES, DEFAULT_NAME_MAPPING
+from frazil.spec.schema import Schema
+from frazil.spec.schema_evolution import SchemaUpdate
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSchema:
+    """Change the current schema: `change` is called with an update of it, once for each attempt."""
+
+    change: Callable[[SchemaUpdate], object]
+    case_sensitive: bool = True
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the schema that the steps lead to from the present one; nothing where it is the same."""
+        metadata = loaded.metadata
+        before = metadata.current_schema
+        update = SchemaUpdate(
+            before,
+            metadata.last_column_id,
+            metadata.format_version,
+            specs=metadata.partition_specs,
+            case_sensitive=self.case_sensitive,
+        )
+        self.change(update)
+        evolved = update.apply(schema_id=max(metadata.schemas_by_id) + 1)
+        if evolved.schema.same_columns(before):
+            return NOTHING
+        check_sources_kept(metadata, evolved.schema)
+        return Changes(
+            (
+                AddSchema(evolved.schema, evolved.last_column_id),
+                SetCurrentSchema(),
+                *property_updates(metadata, evolved.schema),
+            ),
+            (
+                *table_requirement(metadata),
+                AssertCurrentSchemaId(metadata.current_schema_id),
+                AssertLastAssignedFieldId(metadata.last_column_id),
+            ),
+        )
+
+
+def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:
+    """Refuse to drop a column that new data is partitioned or sorted by."""
+    before = metadata.current_schema
+    parts = [one for one in metadata.default_spec.fields if not one.transform.is_void]
+    uses = [("partitioned", field_id) for one in parts for field_id in one.source_ids]
+    uses += [("sorted", field_id) for one in metadata.default_sort_order.fields for field_id in one.source_ids]
+    for verb, field_id in uses:
+        if before.find_field(field_id) is not None and after.find_field(field_id) is None:
+            raise SchemaChangeError(
+                f"Cannot drop column {before.name_of(field_id)!r}: the table is {verb} by it",
+                hint="Change the partition spec or the sort order first.",
+            )
+
+
+def property_updates(metadata: TableMetadata, after: Schema) -> tuple[TableUpdate, ...]:
+    """Return what a change of schema does to the properties that go by column names."""
+    before, stored = metadata.current_schema, metadata.properties
+    gone: list[str] = []
+    new: dict[str, str] = {}
+    for key, value in stored.items():
+        prefix = next((one for one in COLUMN_PROPERTIES if key.startswith(one)), None)
+        part = None if prefix is None else before.find_field(key[len(prefix) :])
+        if prefix is None or part is None:
+            continue
+        name = None if after.find_field(part.field_id) is None else after.name_of(part.field_id)
+        if name != key[len(prefix) :]:
+            gone.append(key)
+            if name is not None:
+                new[f"{prefix}{name}"] = value
+    text = stored.get(DEFAULT_NAME_MAPPING.name)
+    if text is not None:
+        changed = encode_name_mapping(update_name_mapping(decode_name_mapping(text), before, after))
+        if changed != text:
+            new[DEFAULT_NAME_MAPPING.name] = changed
+    gone = [key for key in gone if key not in new]
+    updates: list[TableUpdate] = []
+    if gone:
+        updates.append(RemoveProperties(tuple(gone)))
+    if new:
+        updates.append(SetProperties(FrozenMap(new)))
+    return tuple(updates)

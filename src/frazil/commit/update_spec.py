@@ -1,0 +1,49 @@
+"""Change the partition spec that new data is written under. Specification: "Partition Evolution".
+
+Files keep the spec they were written with. As for schemas, the steps are taken anew at each attempt, and ids
+of partition fields are given out by whoever commits first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from frazil.changes.requirements import AssertDefaultSpecId, AssertLastAssignedPartitionId
+from frazil.changes.updates import AddPartitionSpec, SetDefaultSpec
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.new_snapshot import table_requirement
+from frazil.loaded import LoadedTable
+from frazil.spec.partition_evolution import PartitionSpecUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSpec:
+    """Change the default partition spec: `change` is called with an update of it, once for each attempt."""
+
+    change: Callable[[PartitionSpecUpdate], object]
+    case_sensitive: bool = True
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the spec that the steps lead to from the present one; nothing where it is the same."""
+        metadata = loaded.metadata
+        update = PartitionSpecUpdate(
+            metadata.current_schema,
+            metadata.partition_specs,
+            metadata.default_spec,
+            format_version=metadata.format_version,
+            last_partition_id=metadata.last_partition_id,
+            case_sensitive=self.case_sensitive,
+        )
+        self.change(update)
+        evolved = update.build()
+        requirements = (
+            *table_requirement(metadata),
+            AssertDefaultSpecId(metadata.default_spec_id),
+            AssertLastAssignedPartitionId(metadata.last_partition_id),
+        )
+        if evolved.is_new:
+            return Changes((AddPartitionSpec(evolved.spec), SetDefaultSpec()), requirements)
+        if evolved.spec.spec_id == metadata.default_spec_id:
+            return NOTHING
+        return Changes((SetDefaultSpec(evolved.spec.spec_id),), requirements)

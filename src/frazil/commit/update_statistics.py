@@ -1,0 +1,47 @@
+"""Set and remove statistics files of snapshots. They only inform; the last writer wins.
+
+Specification: "Table Statistics", "Partition Statistics".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.changes.updates import (
+    RemovePartitionStatistics,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    SetStatistics,
+    TableUpdate,
+)
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.new_snapshot import table_requirement
+from frazil.loaded import LoadedTable
+from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatistics:
+    """Set the statistics files of snapshots, and forget those of others. Files themselves stay."""
+
+    statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
+    removed: tuple[int, ...] = ()
+    removed_partition: tuple[int, ...] = ()
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the changes; a snapshot that statistics are set for must be in the table."""
+        metadata = loaded.metadata
+        for snapshot_id in [one.snapshot_id for one in self.statistics] + [
+            one.snapshot_id for one in self.partition_statistics
+        ]:
+            metadata.snapshot(snapshot_id)
+        updates: list[TableUpdate] = [SetStatistics(one) for one in self.statistics]
+        updates += [SetPartitionStatistics(one) for one in self.partition_statistics]
+        updates += [RemoveStatistics(one) for one in self.removed if metadata.find_statistics(one) is not None]
+        updates += [
+            RemovePartitionStatistics(one)
+            for one in self.removed_partition
+            if metadata.find_partition_statistics(one) is not None
+        ]
+        return Changes(tuple(updates), table_requirement(metadata)) if updates else NOTHING

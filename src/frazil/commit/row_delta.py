@@ -18,7 +18,7 @@ In v3 there are no new position delete files, and one deletion vector at most fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from frazil.commit.action import NOTHING, Changes, CommitContext

@@ -33,10 +33,10 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/python tools/public_names.py --check
 
 test: setup ## Run every test that needs no JVM and is quick
-	$(BIN)/pytest -q -m "not slow and not spark and not interop"
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark and not interop"
 
 test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 bench: setup ## Run bench/*.py and keep each table in bench/results/
 	@tools/run_bench.sh $(BIN)/python

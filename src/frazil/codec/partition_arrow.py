@@ -194,7 +194,9 @@ def _exact(kind: DecimalType) -> Callable[[Decimal], Decimal]:
     def convert(value: Decimal) -> Decimal:
         unscaled = unscaled_value(value, kind.scale)
         if unscaled is None:
-            raise ValueError(f"{str(value)[:60]} is not a multiple of 10^-{kind.scale}")
+            raise SchemaMismatchError(
+                f"Cannot use a partition value as {kind}: {str(value)[:60]} is not a multiple of 10^-{kind.scale}"
+            )
         return decimal_of(unscaled, kind.scale)
 
     return convert

@@ -151,7 +151,7 @@ def test_natural_python_values_become_internal_ones(value: Any, kind: Type, inte
         ("2017-11-16T00:00:00", TIMESTAMPTZ, "the timestamp has no zone"),
         ("2017-11-16T00:00:00Z", TIMESTAMP, "the timestamp has a zone"),
         ("2017-11-16T22:31:08.123456789", TIMESTAMP, "finer than a microsecond"),
-        (np.datetime64("NaT"), TIMESTAMP, "expected a timestamp"),
+        (np.datetime64("NaT", "us"), TIMESTAMP, "expected a timestamp"),
         ("yesterday", TIMESTAMPTZ, "expected a timestamp such as '2017-11-16T22:31:08.123456+00:00'"),
         ("+300000-01-01T00:00", TIMESTAMP, "it does not fit 64 bits"),
         ("1600-01-01T00:00", TIMESTAMP_NS, "it does not fit 64 bits"),

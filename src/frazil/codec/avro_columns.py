@@ -139,15 +139,18 @@ def _map_converter(kind: MapType, form: AvroType, target: pa.DataType) -> _Conve
         return None
     # The first field is the key, whatever the ids say; swapped ids mean swapped fields.
     order = (1, 0) if items.fields[0].field_id == kind.value_id else (0, 1)
-    key = _converter(kind.key_type, items.fields[order[0]].avro_type, pair.field(0).type)
-    value = _converter(kind.value_type, items.fields[order[1]].avro_type, pair.field(1).type)
+    forms = [items.fields[at].avro_type for at in order]
+    if not all(map(holds_values, forms)):
+        return None
+    key = _converter(kind.key_type, forms[0], pair.field(0).type)
+    value = _converter(kind.value_type, forms[1], pair.field(1).type)
     if key is None or value is None:
         return None
     convert_keys, convert_values = key, value
 
     def convert(array: pa.Array) -> pa.Array:
         pairs = array.values
-        keys, values = convert_keys(pairs.field(order[0])), convert_values(pairs.field(order[1]))
+        keys, values = convert_keys(pairs.field(f"c{order[0]}")), convert_values(pairs.field(f"c{order[1]}"))
         if keys.null_count:
             raise FormRefusal("a key is null")
         return _list(array, _struct([keys, values], len(pairs), pair), target)

@@ -247,3 +247,14 @@ def test_schema_json_of_any_shape_gives_an_error_of_ours() -> None:
     for document in documents:
         with pytest.raises(CorruptTableError):
             decode_manifest(container(json.dumps(document).encode(), (1, b"\x00")))
+
+
+@pytest.mark.parametrize("count", [1, 300])
+@pytest.mark.parametrize("part", [0, 1])
+def test_pairs_without_a_key_or_a_value_are_refused(part: int, count: int) -> None:
+    schema = entry_schema()
+    sizes = next(one for one in schema["fields"][-1]["type"]["fields"] if one["name"] == "column_sizes")
+    sizes["type"][1]["items"]["fields"][part]["type"] = "null"
+    rows = [entry(at, column_sizes=[{"key": 1, "value": 1} | {("key", "value")[part]: None}]) for at in range(count)]
+    with pytest.raises(CorruptTableError, match="field 'column_sizes' is stored as array"):
+        decode_manifest(container(schema, (count, rows_of(schema, rows))))

@@ -1,12 +1,13 @@
 """The manifests that a metadata table is about: those of one snapshot, or all that some snapshot still has.
 
-`read_rows` reads some of them, a few at a time, and makes a table of what each holds.
+`read_rows` reads some of them, a few at a time, and makes something of what each holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +20,8 @@ from frazil.scan.plan import SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
+
+Made = TypeVar("Made")
 
 
 def read_chosen_manifests(loaded: LoadedTable, choice: SnapshotChoice) -> list[ManifestFile]:
@@ -56,12 +59,12 @@ def read_rows(
     loaded: LoadedTable,
     manifests: Iterable[ManifestFile],
     fields: Collection[str],
-    make: Callable[[ManifestColumns], pa.Table],
+    make: Callable[[ManifestColumns], Made],
     *,
     only_live: bool,
     cache: ManifestCache | None = None,
     threads: int | None = None,
-) -> list[pa.Table]:
+) -> list[Made]:
     """Return what is made of each manifest's rows, in the order of the manifests.
 
     `fields` are the columns of a manifest that are needed. With `only_live`, entries of deleted files are left
@@ -71,7 +74,7 @@ def read_rows(
     chosen = [one for one in manifests if one.has_live_files] if only_live else list(manifests)
     wanted = {*fields, "status"}
 
-    def read_one(manifest: ManifestFile) -> pa.Table:
+    def read_one(manifest: ManifestFile) -> Made:
         known = specs.get(manifest.partition_spec_id)
         if known is None:
             raise InvalidManifestError(

@@ -36,7 +36,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 def project_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table cut down to a schema that `select_columns` made of the table's own."""
-    return pa.Table.from_arrays([_project(table.column(part.name), part.type) for part in schema], schema=schema)
+    return pa.Table.from_arrays([project_array(table.column(part.name), part.type) for part in schema], schema=schema)
 
 
 def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, known: Sequence[str]) -> None:
@@ -63,13 +63,14 @@ def _cut(part: pa.Field, within: _Picks | None) -> pa.Field:
     return part.with_type(pa.struct([_cut(inner, within[inner.name]) for inner in part.type if inner.name in within]))
 
 
-def _project(column: Any, kind: pa.DataType) -> Any:
+def project_array(column: Any, kind: pa.DataType) -> Any:
+    """Return an array cut down to a type that `select_columns` made of its own."""
     if column.type == kind or not pa.types.is_struct(kind):
         return column
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_project(chunk, kind) for chunk in column.chunks], kind)
+        return pa.chunked_array([project_array(chunk, kind) for chunk in column.chunks], kind)
     positions = {part.name: at for at, part in enumerate(column.type)}
     flat = column.flatten()
-    children = [_project(flat[positions[part.name]], part.type) for part in kind]
+    children = [project_array(flat[positions[part.name]], part.type) for part in kind]
     validity = None if column.null_count == 0 else column.is_valid().buffers()[1]
     return pa.Array.from_buffers(kind, len(column), [validity], children=children)

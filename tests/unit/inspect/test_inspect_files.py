@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import uuid
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from frazil.codec.encode_manifest import encode_manifest
+from frazil.codec.single_value import decode_bound
+from frazil.datafile.value_arrays import array_of
 from frazil.errors import FieldNotFoundError, InvalidManifestError, SnapshotNotFoundError
 from frazil.inspect.entries import all_entries, entries
 from frazil.inspect.file_columns import map_array
@@ -21,7 +24,26 @@ from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
 from frazil.spec.snapshot_list import SnapshotList
-from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, UUID, ListType
+from frazil.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UUID,
+    DecimalType,
+    FixedType,
+    ListType,
+    Type,
+)
 from frazil.storage.memory import MemoryStorage
 from tests.builders import field, schema
 from tests.tables import START_MS, STEP_MS, TableBuilder
@@ -69,11 +91,13 @@ class CountingStorage(MemoryStorage):
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     table.validate(full=True)
-    return table.to_pylist()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
 def paths(table: pa.Table) -> list[str]:
-    return table.column("file_path").to_pylist()
+    found: list[str] = table.column("file_path").to_pylist()
+    return found
 
 
 def events(**options: Any) -> TableBuilder:
@@ -473,3 +497,66 @@ def test_v1_manifests_named_in_the_snapshot_are_read() -> None:
     old = replace(snapshot, manifest_list=None, manifests=(path,))
     table.metadata = replace(table.metadata, snapshots=SnapshotList([old]))
     assert paths(files(table.load())) == [file.file_path]
+
+
+VALUES: dict[Type, list[Any]] = {
+    BOOLEAN: [True, False, None],
+    INT: [1, -5, None],
+    LONG: [1 << 40, -1],
+    FLOAT: [1.5, float("nan"), None],
+    DOUBLE: [float("nan")],
+    DATE: [0, 20_000],
+    TIME: [1, 86_399_999_999],
+    TIMESTAMP: [-1, 1],
+    TIMESTAMPTZ: [0, None],
+    TIMESTAMP_NS: [-1, 1],
+    TIMESTAMPTZ_NS: [0],
+    STRING: ["", "a" * 40, "ü" * 40],
+    UUID: [uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)],
+    BINARY: [b"", b"\xff" * 40],
+    FixedType(20): [b"\x01" * 20, b"\xff" * 20],
+    DecimalType(9, 2): [Decimal("-1.25"), Decimal("99.00")],
+    DecimalType(38, 10): [Decimal("0E-10"), None],
+}
+
+
+def test_columns_say_what_entries_say_value_by_value() -> None:
+    columns = schema(*(field(at, f"c{at}", kind) for at, kind in enumerate(VALUES, 1)))
+    table = TableBuilder(columns, partition_by=["c2"], format_version=3)
+    for number in range(1, 4):
+        table.append(
+            [
+                {f"c{at}": values[(number + at + row) % len(values)] for at, values in enumerate(VALUES.values(), 1)}
+                for row in range(number)
+            ]
+        )
+    table.update_schema(lambda u: u.set_type("c2", LONG).set_type("c4", DOUBLE).set_type("c16", DecimalType(12, 2)))
+    assert table.snapshot is not None
+    expected = [entry for one in table.manifests_of(table.snapshot) for entry in table.entries_of(one)]
+    found = entries(table.load())
+    for row, entry in zip(rows(found), expected, strict=True):
+        file = entry.data_file
+        assert (row["status"], row["snapshot_id"], row["sequence_number"]) == (
+            entry.status,
+            entry.snapshot_id,
+            entry.sequence_number,
+        )
+        assert row["data_file"]["first_row_id"] == file.first_row_id
+        assert row["data_file"]["partition"] == {"c2": file.partition[0]}
+        for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
+            assert dict(row["data_file"][name]) == dict(getattr(file, name) or {})
+        for part in table.schema.fields:
+            shown = row["readable_metrics"][part.name]
+            assert shown["value_count"] == (file.value_counts or {}).get(part.field_id)
+            assert shown["nan_value_count"] == (file.nan_value_counts or {}).get(part.field_id)
+            for one in ("lower", "upper"):
+                stored = getattr(file, f"{one}_bounds").get(part.field_id)
+                assert shown[f"{one}_bound"] == _bound_as_shown(stored, part.field_type)
+
+
+def _bound_as_shown(stored: bytes | None, kind: Type) -> Any:
+    if stored is None:
+        return None
+    if isinstance(kind, FixedType):
+        return stored.ljust(kind.length, b"\0")
+    return array_of([decode_bound(stored, kind)], kind).to_pylist()[0]

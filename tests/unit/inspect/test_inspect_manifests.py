@@ -25,7 +25,8 @@ HOUR = 3_600_000_000
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     table.validate(full=True)
-    return table.to_pylist()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
 def test_columns_and_types_are_those_of_the_reference() -> None:

@@ -33,7 +33,8 @@ SUMS = [
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     table.validate(full=True)
-    return table.to_pylist()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
 def committed(snapshot_id: int) -> datetime.datetime:
@@ -74,7 +75,7 @@ def test_files_and_deletes_are_added_up_for_each_partition() -> None:
 
 def test_only_live_files_count_and_a_partition_without_any_is_gone() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
-    a, b = table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}])
+    a, _ = table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}])
     table.commit(deleted=[a])
     (row,) = rows(partitions(table.load()))
     assert (row["partition"], row["file_count"], row["last_updated_snapshot_id"]) == ({"kind": "b"}, 1, 1)

@@ -32,7 +32,8 @@ def at(ms: int) -> datetime.datetime:
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     table.validate(full=True)
-    return table.to_pylist()
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
 
 
 def test_snapshots_show_the_summary_without_its_operation() -> None:

@@ -47,7 +47,8 @@ def values(kind: Type, *bounds: bytes | None) -> list[Any]:
     made = bound_values(pa.array(bounds, pa.binary()), kind, target)
     made.validate(full=True)
     assert made.type == target
-    return made.to_pylist()
+    shown: list[Any] = made.to_pylist()
+    return shown
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,8 @@ def test_bounds_written_before_a_promotion_are_shown_in_the_new_type(
     ],
 )
 def test_a_bound_that_cannot_be_used_is_null_and_spoils_no_other(kind: Type, broken: bytes) -> None:
-    usable = {INT: 1, LONG: 1, DOUBLE: 1.0, STRING: "x", UUID: uuid.UUID(int=1)}.get(kind)
+    known: dict[Type, Any] = {INT: 1, LONG: 1, DOUBLE: 1.0, STRING: "x", UUID: uuid.UUID(int=1)}
+    usable = known.get(kind)
     if isinstance(kind, FixedType):
         usable = b"ok"
     elif isinstance(kind, DecimalType):

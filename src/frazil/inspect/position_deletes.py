@@ -1,0 +1,227 @@
+"""The table `position_deletes`: every deleted position of a snapshot, from delete files and deletion vectors.
+
+A row is one deleted position, as the delete files hold it: `file_path` and `pos` of the deleted row, the `row` itself
+where the file keeps it, and then the delete file that says so, with its partition and spec. Tables of version 3 also
+show where in the delete file a deletion vector lies. Deletes are shown whether or not they still apply to a data
+file; equality deletes are in none of the rows.
+
+This is the one metadata table that reads more than metadata: as many rows as there are deleted positions.
+`iter_position_deletes` gives them out file by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.arrow_schema import to_arrow_field
+from frazil.codec.deletion_vector import read_deletion_vector
+from frazil.codec.manifest_avro import ManifestColumns, iter_entries
+from frazil.datafile.open_file import reading
+from frazil.datafile.project import Projection, needed_leaves
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
+from frazil.errors import CorruptTableError, InvalidManifestError
+from frazil.inspect.reachable import read_chosen_manifests, read_rows, with_content
+from frazil.inspect.select_columns import project_array, select_columns
+from frazil.inspect.unify_partitions import (
+    metadata_partition_type,
+    partition_array,
+    partition_fields,
+    unified_children,
+)
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import CURRENT, SnapshotChoice
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.delete_schemas import POSITION_HEADING, position_delete_read_schema
+from frazil.spec.manifest import ManifestContent
+from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS
+from frazil.spec.schema import Schema
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import ListType, MapType, StructType, Type
+from frazil.storage.base import Storage
+
+_FIELDS = (
+    "content",
+    "file_path",
+    "file_format",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+
+
+def position_deletes_schema(metadata: TableMetadata) -> pa.Schema:
+    """Return the columns of the table; `row` has the table's present columns, all of them optional."""
+    fields = [to_arrow_field(part, with_ids=False) for part in _stored_schema(metadata).fields]
+    fields += partition_fields(metadata_partition_type(metadata))
+    fields.append(pa.field("spec_id", pa.int32(), nullable=False))
+    fields.append(pa.field("delete_file_path", pa.string(), nullable=False))
+    if metadata.format_version >= 3:
+        fields += [pa.field("content_offset", pa.int64()), pa.field("content_size_in_bytes", pa.int64())]
+    return pa.schema(fields)
+
+
+def _stored_schema(metadata: TableMetadata) -> Schema:
+    """Return the columns to read from delete files, which may hold any part of a row."""
+    optional = _all_optional(metadata.current_schema.struct)
+    assert isinstance(optional, StructType)
+    return position_delete_read_schema(optional)
+
+
+def _all_optional(kind: Type) -> Type:
+    if isinstance(kind, StructType):
+        return StructType(
+            tuple(replace(part, field_type=_all_optional(part.field_type), required=False) for part in kind.fields)
+        )
+    if isinstance(kind, ListType):
+        return replace(kind, element_type=_all_optional(kind.element_type))
+    if isinstance(kind, MapType):
+        return replace(kind, value_type=_all_optional(kind.value_type))
+    return kind
+
+
+def position_deletes(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the deleted positions of a snapshot, in the order of its delete files."""
+    schema = select_columns(position_deletes_schema(loaded.metadata), columns)
+    parts = list(iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads))
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def iter_position_deletes(
+    loaded: LoadedTable,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the deleted positions of a snapshot as delete files are read, a few of them at a time."""
+    metadata, kind = loaded.metadata, metadata_partition_type(loaded.metadata)
+    schema = select_columns(position_deletes_schema(metadata), columns)
+    found = read_rows(
+        loaded,
+        with_content(read_chosen_manifests(loaded, choice), ManifestContent.DELETES),
+        _FIELDS,
+        lambda rows: _delete_files(rows, kind),
+        only_live=True,
+        cache=cache,
+        threads=threads,
+    )
+    maker = _RowMaker(loaded.storage, schema, kind, _wanted(metadata, schema))
+    delete_files = [one for part in found for one in part]
+    for tables in map_in_order(maker.tables_of, delete_files, threads=threads or default_threads()):
+        yield from tables
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteFile:
+    """A delete file with the fields of its unified partition, each of one value."""
+
+    file: DataFile
+    partition: list[pa.Array]
+
+
+def _delete_files(rows: ManifestColumns, kind: StructType) -> list[_DeleteFile]:
+    children = unified_children(rows, kind)
+    return [
+        _DeleteFile(entry.data_file, [child.slice(at, 1) for child in children])
+        for at, entry in enumerate(iter_entries(rows))
+        if entry.data_file.content is FileContent.POSITION_DELETES
+    ]
+
+
+def _wanted(metadata: TableMetadata, schema: pa.Schema) -> Schema:
+    """Return the columns to read from delete files for some columns of the table; positions at least."""
+    stored = _stored_schema(metadata)
+    chosen = tuple(part for part in stored.fields if part.name in schema.names)
+    return Schema(chosen or (DELETE_POS,))
+
+
+@dataclass(frozen=True, slots=True)
+class _RowMaker:
+    """Makes rows of the table from one delete file at a time."""
+
+    storage: Storage
+    schema: pa.Schema
+    partition_type: StructType
+    wanted: Schema
+
+    def tables_of(self, one: _DeleteFile) -> list[pa.Table]:
+        """Return the rows of a delete file."""
+        stored = self._vector(one.file) if one.file.is_deletion_vector else self._rows(one.file)
+        return [self._table(batch, one) for batch in stored if batch.num_rows]
+
+    def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        rules = ReadRules(self.wanted, create_name_mapping(self.wanted))
+        with (
+            closing(open_reader(self.storage, file, rules)) as reader,
+            reading("file", file.file_path, POSITION_HEADING),
+        ):
+            columns = resolve(self.wanted, reader.schema, file.file_path)
+            leaves = needed_leaves(columns, reader.schema.fields)
+            projection = Projection(columns, reader.pruned(leaves).fields)
+            for batch in reader.batches(leaves, batch_rows=DEFAULT_BATCH_ROWS):
+                yield projection.batch(batch.columns, batch.length)
+
+    def _vector(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        path, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
+        if path is None or offset is None or size is None:
+            raise InvalidManifestError(
+                "Cannot read the deletion vector: its entry does not say which data file it is of, or where it lies",
+                path=file.file_path,
+                heading="Deletion Vectors",
+            )
+        try:
+            vector = read_deletion_vector(
+                lambda at, length: self.storage.read_range(file.file_path, at, length),
+                offset,
+                size,
+                record_count=file.record_count,
+            )
+        except CorruptTableError as error:
+            raise error.at_path(file.file_path) from error
+        positions = vector.to_numpy()
+        for start in range(0, len(positions), DEFAULT_BATCH_ROWS):
+            part = positions[start : start + DEFAULT_BATCH_ROWS]
+            made = {DELETE_FILE_PATH.name: pa.repeat(path, len(part)), DELETE_POS.name: pa.array(part)}
+            yield pa.RecordBatch.from_pydict(made)
+
+    def _table(self, batch: pa.RecordBatch, one: _DeleteFile) -> pa.Table:
+        """Return stored rows in the columns of the table."""
+        count = batch.num_rows
+        constants = {
+            "spec_id": one.file.spec_id,
+            "delete_file_path": one.file.file_path,
+            "content_offset": one.file.content_offset,
+            "content_size_in_bytes": one.file.content_size_in_bytes,
+        }
+        arrays = []
+        for part in self.schema:
+            if part.name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[part.name], part.type), count))
+            elif part.name == "partition":
+                repeated = [child.take(pa.array(np.zeros(count, np.int64))) for child in one.partition]
+                arrays.append(partition_array(repeated, part.type, self.partition_type))
+            elif part.name in batch.schema.names:
+                arrays.append(project_array(batch.column(part.name), part.type))
+            else:
+                arrays.append(pa.nulls(count, part.type))
+        return pa.Table.from_arrays(arrays, schema=self.schema)

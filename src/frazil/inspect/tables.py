@@ -1,0 +1,132 @@
+"""All metadata tables by name: the registry that SQL names, the Python API and the terminal go through.
+
+    of a snapshot     entries, files, data_files, delete_files, manifests, partitions, position_deletes
+    of the table      history, snapshots, refs, metadata_log_entries
+    of all snapshots  all_entries, all_files, all_data_files, all_delete_files, all_manifests
+
+Those of a snapshot travel in time; asking the others to is refused, as the reference does. Names, columns, their
+order and their types are the reference's. The columns follow the table's present schema and specs, whatever
+snapshot is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.inspect.entries import all_entries, entries
+from frazil.inspect.file_columns import entries_schema, files_schema
+from frazil.inspect.files import all_data_files, all_delete_files, all_files, data_files, delete_files, files
+from frazil.inspect.manifests import ALL_MANIFESTS_SCHEMA, MANIFESTS_SCHEMA, all_manifests, manifests
+from frazil.inspect.partitions import partitions, partitions_schema
+from frazil.inspect.position_deletes import position_deletes, position_deletes_schema
+from frazil.inspect.snapshots import (
+    HISTORY_SCHEMA,
+    METADATA_LOG_ENTRIES_SCHEMA,
+    REFS_SCHEMA,
+    SNAPSHOTS_SCHEMA,
+    history,
+    metadata_log_entries,
+    refs,
+    snapshots,
+)
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import CURRENT, SnapshotChoice
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A metadata table: how it is read, the columns it has for a table, and whether it is of one snapshot.
+
+    `reads_manifests` says whether it takes a cache of manifests and a number of threads.
+    """
+
+    read: Callable[..., pa.Table]
+    schema: Callable[[TableMetadata], pa.Schema]
+    is_of_snapshot: bool = False
+    reads_manifests: bool = False
+
+
+def _always(schema: pa.Schema) -> Callable[[TableMetadata], pa.Schema]:
+    return lambda _: schema
+
+
+METADATA_TABLES: Mapping[str, MetadataTable] = FrozenMap(
+    {
+        "entries": MetadataTable(entries, entries_schema, is_of_snapshot=True, reads_manifests=True),
+        "files": MetadataTable(files, files_schema, is_of_snapshot=True, reads_manifests=True),
+        "data_files": MetadataTable(data_files, files_schema, is_of_snapshot=True, reads_manifests=True),
+        "delete_files": MetadataTable(delete_files, files_schema, is_of_snapshot=True, reads_manifests=True),
+        "history": MetadataTable(history, _always(HISTORY_SCHEMA)),
+        "metadata_log_entries": MetadataTable(metadata_log_entries, _always(METADATA_LOG_ENTRIES_SCHEMA)),
+        "snapshots": MetadataTable(snapshots, _always(SNAPSHOTS_SCHEMA)),
+        "refs": MetadataTable(refs, _always(REFS_SCHEMA)),
+        "manifests": MetadataTable(manifests, _always(MANIFESTS_SCHEMA), is_of_snapshot=True),
+        "partitions": MetadataTable(partitions, partitions_schema, is_of_snapshot=True, reads_manifests=True),
+        "all_data_files": MetadataTable(all_data_files, files_schema, reads_manifests=True),
+        "all_delete_files": MetadataTable(all_delete_files, files_schema, reads_manifests=True),
+        "all_files": MetadataTable(all_files, files_schema, reads_manifests=True),
+        "all_manifests": MetadataTable(all_manifests, _always(ALL_MANIFESTS_SCHEMA)),
+        "all_entries": MetadataTable(all_entries, entries_schema, reads_manifests=True),
+        "position_deletes": MetadataTable(
+            position_deletes, position_deletes_schema, is_of_snapshot=True, reads_manifests=True
+        ),
+    }
+)
+"""The metadata tables by name, in the reference's order."""
+
+
+def find_metadata_table(name: str) -> MetadataTable | None:
+    """Return the metadata table of a name in any case, or None."""
+    return METADATA_TABLES.get(name.lower())
+
+
+def metadata_table_schema(metadata: TableMetadata, name: str) -> pa.Schema:
+    """Return the columns of a metadata table, without reading anything."""
+    return _table(name).schema(metadata)
+
+
+def read_metadata_table(
+    loaded: LoadedTable,
+    name: str,
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return a metadata table by name.
+
+    `columns` are names, which may lead into structs by dots; what is not asked for is not decoded. Writers that
+    commit meanwhile do not affect the result: it is of the state that was loaded.
+    """
+    table = _table(name)
+    options: dict[str, Any] = {"columns": columns}
+    if table.is_of_snapshot:
+        options["choice"] = choice
+    elif choice != CURRENT:
+        of_snapshot = ", ".join(known for known, one in METADATA_TABLES.items() if one.is_of_snapshot)
+        raise InvalidRequestError(
+            f"Cannot choose a snapshot of the metadata table {name!r}: it is of the table as a whole",
+            hint=f"The tables of one snapshot are: {of_snapshot}.",
+        )
+    if table.reads_manifests:
+        options |= {"cache": cache, "threads": threads}
+    return table.read(loaded, **options)
+
+
+def _table(name: str) -> MetadataTable:
+    found = find_metadata_table(name)
+    if found is None:
+        raise NotFoundError(
+            f"Cannot find the metadata table {name[:80]!r}: there is no such table",
+            hint=f"The metadata tables are: {', '.join(METADATA_TABLES)}.",
+        )
+    return found

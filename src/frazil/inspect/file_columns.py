@@ -125,9 +125,9 @@ def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def map_array(pairs: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return lists of key and value pairs as maps, sharing their memory; pairs without a value are left out."""
-    if pairs.values.flatten()[1].null_count:
-        pairs = _with_values(pairs)
+    """Return lists of key and value pairs as maps, sharing their memory; pairs that lack either are left out."""
+    if any(child.null_count for child in pairs.values.flatten()):
+        pairs = _with_whole_pairs(pairs)
     validity, offsets = pairs.buffers()[:2]
     inner = pa.struct([target.key_field, target.item_field])
     children = [as_type(child, part.type) for child, part in zip(pairs.values.flatten(), inner, strict=True)]
@@ -135,15 +135,11 @@ def map_array(pairs: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(pairs), [validity, offsets], offset=pairs.offset, children=[flat])
 
 
-def _with_values(pairs: pa.Array) -> pa.Array:
-    entries = pairs.values
-    keep = entries.flatten()[1].is_valid()
+def _with_whole_pairs(pairs: pa.Array) -> pa.Array:
+    keys, values = pairs.values.flatten()
+    keep = pc.and_(keys.is_valid(), values.is_valid())
     kept_before = np.concatenate([[0], np.cumsum(keep.to_numpy(zero_copy_only=False))]).astype(np.int32)
     offsets = np.frombuffer(pairs.buffers()[1], np.int32, len(pairs) + 1, pairs.offset * 4)
     validity = None if pairs.null_count == 0 else pairs.is_valid().buffers()[1]
-    return pa.Array.from_buffers(
-        pairs.type,
-        len(pairs),
-        [validity, pa.py_buffer(kept_before[offsets].tobytes())],
-        children=[entries.filter(keep)],
-    )
+    buffers = [validity, pa.py_buffer(kept_before[offsets].tobytes())]
+    return pa.Array.from_buffers(pairs.type, len(pairs), buffers, children=[pairs.values.filter(keep)])

@@ -63,7 +63,7 @@ _FIELDS = (
 
 def position_deletes_schema(metadata: TableMetadata) -> pa.Schema:
     """Return the columns of the table; `row` has the table's present columns, all of them optional."""
-    fields = [to_arrow_field(part, with_ids=False) for part in _stored_schema(metadata).fields]
+    fields = [to_arrow_field(replace(part, doc=None), with_ids=False) for part in _stored_schema(metadata).fields]
     fields += partition_fields(metadata_partition_type(metadata))
     fields.append(pa.field("spec_id", pa.int32(), nullable=False))
     fields.append(pa.field("delete_file_path", pa.string(), nullable=False))

@@ -468,10 +468,17 @@ def test_many_manifests_of_many_files_come_back_in_order_whatever_the_threads() 
     assert kept == {one.file_path: None if at % 3 == 0 else at for at, one in enumerate(made) if at % 50 != 0}
 
 
-def test_pairs_without_a_value_are_left_out_of_maps() -> None:
+def test_pairs_without_a_key_or_a_value_are_left_out_of_maps() -> None:
     table = TableBuilder(schema(field(1, "a", LONG), field(2, "b", LONG)))
     kind = pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))
-    listed = pa.array([[{"key": 1, "value": None}, {"key": 2, "value": 7}], None, [{"key": 1, "value": 5}]], kind)
+    listed = pa.array(
+        [
+            [{"key": 1, "value": None}, {"key": 2, "value": 7}],
+            None,
+            [{"key": 1, "value": 5}, {"key": None, "value": 1}],
+        ],
+        kind,
+    )
     target = files(table.load()).schema.field("value_counts").type
     made = map_array(listed, target)
     made.validate(full=True)

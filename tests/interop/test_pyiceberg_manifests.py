@@ -22,7 +22,7 @@ from frazil.spec.types import DOUBLE, LONG, STRING, TIMESTAMP, DecimalType, Fixe
 from tests.manifest_builders import added, data_file, deleted, existing, manifest_file
 
 pyiceberg_manifest = pytest.importorskip("pyiceberg.manifest")
-pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SCHEMA = Schema(
     (

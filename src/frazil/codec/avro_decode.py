@@ -19,6 +19,7 @@ Chunks of a large container are decoded on several threads; inflating and decodi
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import sys
@@ -55,6 +56,7 @@ _TASK_BYTES = 1 << 20
 """How many compressed bytes one thread takes at a time."""
 _MEMORY_FOLDER = Path("/dev/shm")
 _MEMORY_RESERVE = 32 << 20
+_FEW_BYTES = 8 << 10
 _ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
 
 
@@ -76,7 +78,7 @@ def decode_leaves(
     """
     blocks = find_blocks(data, header, origin)
     job = _Job(data, header, leaves, wanted, origin, limits)
-    small_bytes = _small_bytes() if small_bytes is None else small_bytes
+    small_bytes = _decoders.small_bytes() if small_bytes is None else small_bytes
     if sum(block.end - block.start for block in blocks) < small_bytes:
         contents = [job.inflate(block) for block in blocks]
         if sum(map(len, contents)) < small_bytes:
@@ -96,25 +98,34 @@ def decode_leaves(
     return pa.Table.from_batches(batches).select(names)
 
 
-class _Patience:
-    """How much is decoded in Python before DataFusion is loaded, which takes as long as half a MiB."""
+class _Decoders:
+    """Which decoder a container goes to, by the size of its rows and by what the process has done so far."""
 
     def __init__(self) -> None:
-        self.left = 512 << 10
+        self._python_bytes_left = 512 << 10
+        self._datafusion_process: int | None = None
 
-    def spend(self, size: int) -> None:
+    def small_bytes(self) -> int:
+        """Return below how many bytes rows are decoded in Python.
+
+        Loading DataFusion takes as long as decoding half a MiB in Python. In a process that was forked
+        from one that has used it, its threads are missing, and it would wait for them forever.
+        """
+        if self._datafusion_process is None:
+            return max(_FEW_BYTES, min(64 << 10, self._python_bytes_left))
+        return _FEW_BYTES if self._datafusion_process == os.getpid() else sys.maxsize
+
+    def count_python(self, size: int) -> None:
         """Count bytes decoded in Python."""
-        self.left -= size
+        self._python_bytes_left -= size
+
+    def use_datafusion(self) -> None:
+        """Remember that DataFusion has its threads in this process."""
+        if self._datafusion_process is None:
+            self._datafusion_process = os.getpid()
 
 
-_patience = _Patience()
-
-
-def _small_bytes() -> int:
-    """Return below how many bytes rows are decoded in Python: few once DataFusion is there, more before."""
-    if "datafusion" in sys.modules:
-        return 8 << 10
-    return max(8 << 10, min(64 << 10, _patience.left))
+_decoders = _Decoders()
 
 
 def _split(blocks: list[AvroBlock]) -> Iterator[list[AvroBlock]]:
@@ -233,17 +244,24 @@ class _Job:
 
     def decode_in_python(self, blocks: list[AvroBlock], contents: list[bytes]) -> pa.Table:
         """Return the rows of small blocks without DataFusion."""
+        schema = pa.schema([(f"c{at}", arrow_type(self.leaves[at].avro_type)) for at in self.wanted])
+        batches: list[pa.RecordBatch] = []
         columns: dict[int, list[Any]] = {at: [] for at in self.wanted}
+        size = 0
         for block, content in zip(blocks, contents, strict=True):
-            _patience.spend(len(content))
             try:
-                values = decode_rows(content, block.count, self.leaves)
+                rows = decode_rows(content, block.count, self.leaves, self.wanted)
             except RowsRefusal as problem:
                 raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
             for at, column in columns.items():
-                column += values[at]
-        arrays = {f"c{at}": pa.array(values, arrow_type(self.leaves[at].avro_type)) for at, values in columns.items()}
-        return pa.table(arrays)
+                column += rows[at]
+            size += len(content)
+            if size >= _CHUNK_BYTES:
+                batches.append(_batch(columns, schema))
+                columns, size = {at: [] for at in self.wanted}, 0
+        batches.append(_batch(columns, schema))
+        _decoders.count_python(sum(map(len, contents)))
+        return pa.Table.from_batches(batches, schema)
 
     def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, scratch: _Scratch) -> pa.RecordBatch:
         chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))
@@ -270,10 +288,16 @@ class _Job:
         return batch
 
 
+def _batch(columns: dict[int, list[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -> pa.RecordBatch | None:
     """Return the first batch of a file, which has all of its rows, and never ask for another."""
     import datafusion
 
+    _decoders.use_datafusion()
     config = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(rows)
     try:
         frame = datafusion.SessionContext(config).read_avro(path.as_uri()).select(*columns).limit(rows)

@@ -9,7 +9,7 @@ branch: where it is neither 0 nor 1, DataFusion takes it for the branch that is 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from frazil.codec.avro_schema import AvroType, Leaf
@@ -26,17 +26,17 @@ class RowsRefusal(Exception):
     """Bytes that do not follow the schema; the container names the file."""
 
 
-def decode_rows(content: bytes, count: int, leaves: Sequence[Leaf]) -> list[list[Any]]:
-    """Return the values of each leaf of some rows, which must take all of the bytes."""
-    readers = [_reader(leaf.avro_type) for leaf in leaves]
-    columns: list[list[Any]] = [[] for _ in leaves]
-    pairs = [(read, column.append) for read, column in zip(readers, columns, strict=True)]
+def decode_rows(content: bytes, count: int, leaves: Sequence[Leaf], wanted: Iterable[int]) -> dict[int, list[Any]]:
+    """Return the values of some leaves of rows, which must take all of the bytes."""
+    columns: dict[int, list[Any]] = {at: [] for at in wanted}
+    readers = [(_reader(leaf.avro_type), columns.get(at)) for at, leaf in enumerate(leaves)]
     at = 0
     try:
         for _ in range(count):
-            for read, append in pairs:
+            for read, column in readers:
                 value, at = read(content, at)
-                append(value)
+                if column is not None:
+                    column.append(value)
     except (IndexError, struct.error):
         raise RowsRefusal("unexpected end of data") from None
     except UnicodeDecodeError:

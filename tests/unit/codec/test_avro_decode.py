@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +171,24 @@ def test_no_temporary_files_are_left() -> None:
         decode(container(entry_schema(DAY), (50, rows[:-9])), DATAFUSION)
     after = set(Path("/dev/shm").glob("frazil-*")) if Path("/dev/shm").is_dir() else set()
     assert after <= before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_decodes_without_datafusions_threads() -> None:
+    rows = rows_of(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(100)])
+    script = f"""
+import os, sys, warnings
+from frazil.codec.manifest_avro import decode_manifest
+warnings.simplefilter("ignore")
+data = bytes.fromhex({container(entry_schema(DAY), (100, rows)).hex()!r})
+while "datafusion" not in sys.modules:
+    assert len(decode_manifest(data)) == 100
+child = os.fork()
+if child == 0:
+    os._exit(0 if len(decode_manifest(data)) == 100 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
 
 
 def test_columns_that_would_not_fit_the_limit_are_refused_before_they_are_made() -> None:

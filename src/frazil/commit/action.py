@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ NO_ENGINE: FrozenMap[str, str] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an action wants to happen to a table, and the files it wrote for that.
+    """What an action wants to happen to a table, and the files it wrote that the result uses.
 
     `requirements` must hold for the table the updates are applied to. No updates: there is nothing to do.
     """
@@ -117,12 +117,3 @@ def snapshot_id_of(unique: str) -> int:
     """Return a snapshot id from a UUID's text: positive, and as unlikely to come twice."""
     number = uuid.UUID(unique).int
     return ((number >> 64) ^ (number & ((1 << 64) - 1))) & _MAX_SNAPSHOT_ID
-
-
-def joined(parts: Sequence[Changes]) -> Changes:
-    """Return several changes as one, in order."""
-    return Changes(
-        tuple(one for part in parts for one in part.updates),
-        tuple(one for part in parts for one in part.requirements),
-        tuple(one for part in parts for one in part.written_files),
-    )

@@ -6,7 +6,7 @@ file that they added and that the filter covers only in part is an error, as it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.change_files import FileChanges, change_files
@@ -42,7 +42,7 @@ class DeleteFiles:
         )
         changed = change_files(loaded, context, writer, parent, changes)
         if not changed.removed_data:
-            return replace(NOTHING, written_files=context.written.paths)
+            return NOTHING
         return snapshot_changes(
             loaded,
             context,

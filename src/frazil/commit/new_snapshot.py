@@ -11,7 +11,7 @@ A staged snapshot is added without a branch, to be published later by a cherry-p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
@@ -82,8 +82,12 @@ def snapshot_changes(
     operation: str,
     counts: SummaryCounts,
     extra: Mapping[str, str] = NO_PROPERTIES,
+    files: Collection[str] = (),
 ) -> Changes:
-    """Write the manifest list of a snapshot and return the changes that add it to a table."""
+    """Write the manifest list of a snapshot and return the changes that add it to a table.
+
+    `files` are data and delete files of the snapshot; those that the action wrote itself are in use with it.
+    """
     metadata = loaded.metadata
     parent_id = None if parent is None else parent.snapshot_id
     written = writer.write_list(manifests, parent_id)
@@ -115,17 +119,20 @@ def snapshot_changes(
         first_row_id=written.first_row_id,
         added_rows=written.added_rows,
     )
-    return add_snapshot(metadata, snapshot, target, context)
+    used = {written.path, *(one.manifest_path for one in manifests), *files}
+    return add_snapshot(metadata, snapshot, target, [one for one in context.written.paths if one in used])
 
 
-def add_snapshot(metadata: TableMetadata, snapshot: Snapshot, target: Target, context: CommitContext) -> Changes:
+def add_snapshot(
+    metadata: TableMetadata, snapshot: Snapshot, target: Target, written_files: Iterable[str] = ()
+) -> Changes:
     """Return the changes that add a snapshot to a table and make it the head of a branch."""
     updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
     requirements = table_requirement(metadata)
     if not target.is_staged:
         updates = (*updates, SetSnapshotRef(target.branch, moved_ref(metadata, target.branch, snapshot.snapshot_id)))
         requirements = (*requirements, ref_requirement(metadata, target.branch))
-    return Changes(updates, requirements, context.written.paths)
+    return Changes(updates, requirements, tuple(written_files))
 
 
 def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:

@@ -72,7 +72,7 @@ class Overwrite:
         )
         changed = change_files(loaded, context, writer, parent, changes)
         if not self.added and not changed.has_removed:
-            return replace(NOTHING, written_files=context.written.paths)
+            return NOTHING
         return snapshot_changes(
             loaded,
             context,

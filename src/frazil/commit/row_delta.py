@@ -18,7 +18,7 @@ In v3 there are no new position delete files, and one deletion vector at most fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from frazil.commit.action import NOTHING, Changes, CommitContext
@@ -78,7 +78,7 @@ class RowDelta:
         wanted = tuple(one for one in self.added if one.referenced_data_file not in gone)
         added, removed_deletes = self._merge_vectors(loaded, context, writer, parent, wanted)
         if not (added or self.removed or removed_deletes):
-            return replace(NOTHING, written_files=context.written.paths)
+            return NOTHING
         changes = FileChanges(
             tuple(AddedFile(one) for one in added),
             removed_paths=frozenset(one.file_path for one in self.removed),
@@ -95,6 +95,7 @@ class RowDelta:
             replaced_manifests=changed.replaced_manifests,
             operation=self._operation(),
             counts=changed.counts,
+            files=frozenset(one.file_path for one in added),
         )
 
     def _referenced(self) -> tuple[DataFile, ...]:

@@ -1,0 +1,116 @@
+"""Remove snapshots that the retention policy no longer keeps. Specification: "Snapshot Retention Policy".
+
+The commit changes metadata only; `commit/expired_files.py` deletes files afterwards. Which snapshots go is decided at
+each attempt from the references as they are then, and the table must have exactly these when the commit
+happens: a tag that somebody put on a snapshot meanwhile keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.changes.requirements import TableRequirement
+from frazil.changes.updates import (
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    TableUpdate,
+)
+from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.new_snapshot import ref_requirement, table_requirement
+from frazil.errors import InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.scan.read_manifests import map_in_order, read_manifest_list
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
+from frazil.spec.retention import snapshots_to_retain
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireSnapshots:
+    """Remove snapshots by age and number, or those of given ids.
+
+    Where only ids are given, nothing else expires. With `cleans_metadata`, schemas and partition specs go that no
+    snapshot is left to use.
+    """
+
+    older_than_ms: int | None = None
+    retain_last: int | None = None
+    snapshot_ids: tuple[int, ...] = ()
+    max_ref_age_ms: int | None = None
+    cleans_metadata: bool = False
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the removal of what the table does not keep at this time; nothing where it keeps all."""
+        metadata = loaded.metadata
+        check_may_collect(metadata, "expire snapshots")
+        expired, refs = self._choose(metadata, context.now_ms())
+        updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in sorted(refs)]
+        if expired:
+            updates.append(RemoveSnapshots(tuple(one for one in metadata.snapshots.ids if one in expired)))
+        if self.cleans_metadata:
+            updates += _unused(loaded, context, expired)
+        if not updates:
+            return NOTHING
+        requirements: tuple[TableRequirement, ...] = table_requirement(metadata)
+        requirements += tuple(ref_requirement(metadata, name) for name in sorted(metadata.refs))
+        return Changes(tuple(updates), requirements)
+
+    def _choose(self, metadata: TableMetadata, now_ms: int) -> tuple[set[int], set[str]]:
+        by_policy = not self.snapshot_ids or not (self.older_than_ms is None and self.retain_last is None)
+        expired: set[int] = set()
+        refs: set[str] = set()
+        if by_policy:
+            retention = snapshots_to_retain(
+                metadata,
+                now_ms,
+                older_than_ms=self.older_than_ms,
+                min_snapshots_to_keep=self.retain_last,
+                max_ref_age_ms=self.max_ref_age_ms,
+            )
+            expired |= retention.expired_ids
+            refs |= retention.expired_refs
+        named = {one.snapshot_id: name for name, one in metadata.refs.items() if name not in refs}
+        for snapshot_id in self.snapshot_ids:
+            if snapshot_id in named:
+                raise InvalidRequestError(
+                    f"Cannot expire snapshot {snapshot_id}: branch or tag {named[snapshot_id]!r} is at it",
+                    hint="Drop or move that first.",
+                )
+            if metadata.snapshots.find_head(snapshot_id) is not None:
+                expired.add(snapshot_id)
+        return expired, refs
+
+
+def check_may_collect(metadata: TableMetadata, what: str) -> None:
+    """Refuse to delete files of a table that says its files are not its own."""
+    if not read_property(metadata.properties, properties.GC_ENABLED):
+        raise InvalidRequestError(
+            f"Cannot {what}: the table's files may be used by other tables",
+            hint=f"Its property {properties.GC_ENABLED.name} is false.",
+        )
+
+
+def _unused(loaded: LoadedTable, context: CommitContext, expired: set[int]) -> list[TableUpdate]:
+    """Return the removal of schemas and specs that nothing uses once some snapshots are gone."""
+    metadata = loaded.metadata
+    left = [metadata.snapshot(one) for one in metadata.snapshots.ids if one not in expired]
+    schema_ids = {metadata.current_schema_id, *(one.schema_id for one in left)}
+    spec_ids = {metadata.default_spec_id}
+
+    def specs_of(snapshot: Snapshot) -> set[int]:
+        return {one.partition_spec_id for one in read_manifest_list(loaded.storage, snapshot)}
+
+    for found in map_in_order(specs_of, left, threads=min(context.threads, max(len(left), 1))):
+        spec_ids |= found
+    updates: list[TableUpdate] = []
+    specs = tuple(one for one in metadata.specs_by_id if one not in spec_ids)
+    if specs:
+        updates.append(RemovePartitionSpecs(specs))
+    schemas = tuple(one for one in metadata.schemas_by_id if one not in schema_ids)
+    if schemas:
+        updates.append(RemoveSchemas(schemas))
+    return updates

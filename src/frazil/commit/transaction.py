@@ -1,0 +1,425 @@
+"""The one retry loop: from actions to a moved pointer, and what to do when that fails half way.
+
+Layout. A `Transaction` has, for each table, the state it starts from (`base`), the actions added so far, and for
+each action a slot: the action's snapshot id and commit id, which stay the same for all attempts, and the files
+it has written. Adding an action prepares it at once, on the state that the actions before it lead to (`staged`),
+so that a caller can write data for a schema that the same transaction made.
+
+Algorithm. `commit` tries until it knows the outcome:
+
+    1. build    one new metadata from the base and all updates; the same base back means there is nothing to do
+    2. swap     ask the catalog to move the pointers of all tables, from their bases, in one step
+    3. Committed  done: delete files of this commit that the new state does not use; return the new states
+       Rejected   another writer came first. Wait, load the tables anew. Where a snapshot of this transaction is in
+                  one of them, the commit happened after all. Else prepare every action again on the new state
+                  and go to 1. Conflicts that a retry cannot mend end it, as do the limits of `commit.retry.*`
+       Unknown    the answer was lost. Ask the catalog what became of it, with waits of `commit.status-check.*`,
+                  until the answer is one of the other two; if it never is, raise CommitStateUnknownError
+
+What may fail. Everything that touches storage or the catalog, before or after it has taken effect; and this process
+may die at any instruction. Nothing it does is visible before the swap, and the swap is atomic. After a crash
+there may be files that nothing leads to, which orphan removal finds.
+
+Why it is safe.
+
+  - At most once. Attempts of one commit start from different bases, and the catalog swaps from a base at most
+    once. A rejected attempt stays rejected. After an unknown one nothing is tried before it is resolved. Snapshot
+    ids are the same in all attempts, so the table itself tells whether the commit is in it; the commit's id in
+    the snapshot's summary tells it apart from another writer's snapshot that got the same id.
+  - No acknowledged commit is lost. A new state is made from the base by `apply_updates` and swapped against
+    exactly that base: what others committed in between is in the base, or the swap is rejected.
+  - No live file is deleted. Clean-up deletes files this commit wrote, less those that the table leads to, and only
+    when no outcome in this commit was ever unknown. On failure the table is loaded once more for that; where it
+    cannot be, or holds a sign of this commit, nothing is deleted. Leaving a file behind is always allowed.
+    Interrupts and crashes (exceptions that are no `Exception`) pass through, and nothing is deleted.
+
+Data files are not deleted here in any case: whoever wrote them decides, by the error's `may_clean_up`.
+
+Several tables go through the catalog's `swap_many`: all pointers move, or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.outcomes import Committed, Rejected, Unknown
+from frazil.changes.apply import apply_updates
+from frazil.changes.requirements import check_requirements
+from frazil.changes.updates import TableUpdate
+from frazil.commit.action import NO_ENGINE, Action, Changes, CommitContext, WrittenManifests, snapshot_id_of
+from frazil.commit.summary import COMMIT_ID
+from frazil.errors import CommitConflictError, CommitError, FrazilError, InvalidRequestError, TableNotFoundError
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.read_manifests import default_threads, read_manifest_list
+from frazil.spec import properties
+from frazil.spec.property_kinds import Property, read_property
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.table_metadata import TableMetadata
+from frazil.storage.locations import check_may_delete, location_key, table_folders
+
+_ID_TRIES = 10
+_LEAST_JITTER = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Waiting and chance, injected so that tests need neither. Times are in seconds."""
+
+    sleep: Callable[[float], None] = time.sleep
+    monotonic: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
+
+
+SYSTEM_PACE = Pace()
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One action in one transaction: its ids and files, and what it came to at the last attempt."""
+
+    action: Action
+    commit_id: str
+    snapshot_id: int
+    written: WrittenManifests = field(default_factory=WrittenManifests)
+    changes: Changes = field(default_factory=Changes)
+
+    def made(self, snapshot: Snapshot | None) -> bool:
+        """Return whether a snapshot is this action's, and not another writer's of the same id."""
+        if snapshot is None or snapshot.summary is None:
+            return False
+        return snapshot.summary.get(COMMIT_ID) == self.commit_id and snapshot.manifest_list in self.written.paths
+
+
+class TableTransaction:
+    """The changes of one table in a transaction. Made by `Transaction.table`."""
+
+    def __init__(self, transaction: Transaction, loaded: LoadedTable) -> None:
+        self._transaction = transaction
+        self._slots: list[_Slot] = []
+        self.first_base = loaded
+        self.base = loaded
+        self._metadata = loaded.metadata
+
+    @property
+    def staged(self) -> LoadedTable:
+        """The table as it will be after the actions added so far, if nobody else changes it."""
+        base = self.base
+        return LoadedTable(base.identifier, self._metadata, base.metadata_location, base.storage)
+
+    def add(self, action: Action) -> Snapshot | None:
+        """Prepare an action on the table as staged; return the snapshot it will make, None where it makes none.
+
+        What it writes becomes visible by the transaction's commit only.
+        """
+        slot = self._new_slot(action)
+        self._slots.append(slot)
+        try:
+            self._prepare(slot, attempt=1)
+        except Exception as error:
+            self._slots.pop()
+            self._transaction.discard(self, [slot], error)
+            raise
+        return self._metadata.find_snapshot(slot.snapshot_id)
+
+    def _new_slot(self, action: Action) -> _Slot:
+        taken = {one.snapshot_id for one in self._slots}
+        for _ in range(_ID_TRIES):
+            commit_id = self._transaction.catalog.new_id()
+            snapshot_id = snapshot_id_of(commit_id)
+            if snapshot_id not in taken and self._metadata.snapshots.find_head(snapshot_id) is None:
+                return _Slot(action, commit_id, snapshot_id)
+        raise InvalidRequestError(f"Cannot commit to {self.base.name}: every snapshot id that is tried is taken")
+
+    def _prepare(self, slot: _Slot, attempt: int) -> None:
+        transaction = self._transaction
+        context = CommitContext(
+            slot.snapshot_id,
+            slot.commit_id,
+            transaction.catalog.now_ms,
+            slot.written,
+            attempt,
+            transaction.engine,
+            transaction.cache,
+            transaction.threads,
+        )
+        slot.changes = slot.action.prepare(self.staged, context)
+        check_requirements(self._metadata, slot.changes.requirements)
+        self._metadata = apply_updates(self._metadata, slot.changes.updates, now_ms=transaction.catalog.now_ms())
+
+    def replay(self, base: LoadedTable, attempt: int) -> None:
+        """Prepare all actions again on a newer state of the table."""
+        self.base = base
+        self._metadata = base.metadata
+        for slot in self._slots:
+            self._prepare(slot, attempt)
+
+    def build(self) -> TableMetadata:
+        """Return the metadata of this attempt; the base's own where there is nothing to change."""
+        updates: list[TableUpdate] = [one for slot in self._slots for one in slot.changes.updates]
+        return apply_updates(
+            self.base.metadata,
+            updates,
+            now_ms=self._transaction.catalog.now_ms(),
+            base_location=self.base.metadata_location,
+        )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the table is created by this transaction."""
+        return self.base.metadata_location is None
+
+    @property
+    def slots(self) -> Sequence[_Slot]:
+        """The actions in order."""
+        return self._slots
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Return whether a snapshot of this transaction is in a table's metadata."""
+        return any(slot.made(metadata.find_snapshot(slot.snapshot_id)) for slot in self._slots)
+
+
+class Transaction:
+    """Changes of one or several tables that happen together or not at all.
+
+    `engine` goes into the summaries of snapshots. A transaction is used once, by one thread.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        pace: Pace = SYSTEM_PACE,
+        engine: Mapping[str, str] = NO_ENGINE,
+        cache: ManifestCache | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.engine = engine
+        self.cache = cache
+        self.threads = default_threads() if threads is None else threads
+        self.attempts = 0
+        self._pace = pace
+        self._tables: dict[tuple[str, ...], TableTransaction] = {}
+        self._was_unknown = False
+        self._is_over = False
+
+    def table(self, loaded: LoadedTable) -> TableTransaction:
+        """Return the changes of a table; the state given is what they start from, at the first call."""
+        self._check_open()
+        found = self._tables.get(loaded.identifier)
+        if found is None:
+            found = self._tables[loaded.identifier] = TableTransaction(self, loaded)
+        return found
+
+    def commit(self) -> tuple[LoadedTable, ...]:
+        """Make all changes, in one step; return the new states in the order in which tables were named.
+
+        Other writers' commits are built upon, up to the limits of the tables' properties. A CommitConflictError says
+        that they always came first, a ConcurrentChangeError that they changed what an action read, a
+        CommitStateUnknownError that it is not known whether the changes happened: nothing may be deleted then.
+        """
+        self._check_open()
+        self._is_over = True
+        try:
+            return self._try_until_known()
+        except Exception as error:
+            if not self._was_unknown:
+                for one in self._tables.values():
+                    self.discard(one, one.slots, error)
+            raise
+
+    def roll_back(self) -> None:
+        """Give up: nothing happens to any table, and the files written for it are deleted."""
+        self._check_open()
+        self._is_over = True
+        for one in self._tables.values():
+            self.discard(one, one.slots, None)
+
+    def _check_open(self) -> None:
+        if self._is_over:
+            raise InvalidRequestError("Cannot use the transaction: it is over", hint="Start another one.")
+
+    # The loop
+
+    def _try_until_known(self) -> tuple[LoadedTable, ...]:
+        started = self._pace.monotonic()
+        limits = _Limits(self._tables.values())
+        while True:
+            self.attempts += 1
+            changed = {one: one.build() for one in self._tables.values()}
+            wanted = [(one.base, made) for one, made in changed.items() if one.is_new or made is not one.base.metadata]
+            if not wanted:
+                return tuple(one.base for one in self._tables.values())
+            outcome = self.catalog.swap(*wanted[0]) if len(wanted) == 1 else self.catalog.swap_many(wanted)
+            if isinstance(outcome, Unknown):
+                outcome = self._resolve(outcome, limits)
+            if isinstance(outcome, Committed):
+                return self._finish({one.identifier: one for one in outcome.all_loaded})
+            reason = outcome.reason
+            if not reason.retryable:
+                return self._found_after_all(reason)
+            elapsed_ms = (self._pace.monotonic() - started) * 1000
+            if self.attempts > limits.retries or (self.attempts > 1 and elapsed_ms > limits.total_ms):
+                return self._found_after_all(self._gave_up(reason, elapsed_ms))
+            self._wait(limits.min_wait_ms, limits.max_wait_ms, self.attempts)
+            fresh = self._refresh()
+            if self._is_committed(fresh):
+                return self._finish(fresh)
+            for table in self._tables.values():
+                table.replay(fresh[table.base.identifier], self.attempts + 1)
+
+    def _resolve(self, unknown: Unknown[LoadedTable], limits: _Limits) -> Committed[LoadedTable] | Rejected:
+        """Return what an unknown outcome came to; from here on nothing of this commit is ever deleted."""
+        self._was_unknown = True
+        started = self._pace.monotonic()
+        for check in range(1, limits.checks + 2):
+            # Only Unknown means unknown; a catalog that cannot be asked is no answer either.
+            with contextlib.suppress(FrazilError):
+                outcome = self.catalog.resolve_unknown(unknown)
+                if not isinstance(outcome, Unknown):
+                    return outcome
+                unknown = outcome
+            if (self._pace.monotonic() - started) * 1000 > limits.check_total_ms:
+                break
+            if check <= limits.checks:
+                self._wait(limits.check_min_wait_ms, limits.check_max_wait_ms, check)
+        raise unknown.error
+
+    def _wait(self, min_wait_ms: int, max_wait_ms: int, turn: int) -> None:
+        """Sleep before another try: twice as long each time, less up to a half by chance, so that writers part."""
+        wait_ms = min(min_wait_ms * 2 ** min(turn - 1, 60), max_wait_ms)
+        share = _LEAST_JITTER + (1 - _LEAST_JITTER) * self._pace.chance()
+        self._pace.sleep(wait_ms * share / 1000)
+
+    def _refresh(self) -> dict[tuple[str, ...], LoadedTable]:
+        """Load the tables anew; one that is being created stays as it is, since it is not there."""
+        return {name: one.base if one.is_new else self.catalog.refresh(one.base) for name, one in self._tables.items()}
+
+    def _is_committed(self, fresh: Mapping[tuple[str, ...], LoadedTable]) -> bool:
+        return any(one.is_in(fresh[name].metadata) for name, one in self._tables.items())
+
+    def _found_after_all(self, reason: FrazilError) -> tuple[LoadedTable, ...]:
+        """Raise why the commit failed, unless it is in the table: a refusal may be the answer to its own repetition."""
+        fresh = None
+        with contextlib.suppress(FrazilError):
+            fresh = self._refresh()
+        if fresh is not None and self._is_committed(fresh):
+            return self._finish(fresh)
+        raise reason
+
+    def _gave_up(self, reason: FrazilError, elapsed_ms: float) -> CommitError:
+        names = ", ".join(one.base.name for one in self._tables.values())
+        error = CommitConflictError(
+            f"Cannot commit to {names}: other writers came first, {self.attempts} times in {elapsed_ms:.0f} ms",
+            hint=f"Try again, or raise {properties.COMMIT_NUM_RETRIES.name}.",
+        )
+        error.__cause__ = reason
+        return error
+
+    def _finish(self, committed: Mapping[tuple[str, ...], LoadedTable]) -> tuple[LoadedTable, ...]:
+        states = tuple(committed.get(name, one.base) for name, one in self._tables.items())
+        if not self._was_unknown:
+            for one, state in zip(self._tables.values(), states, strict=True):
+                self._delete_unused(one, state)
+        return states
+
+    # Clean-up
+
+    def _delete_unused(self, table: TableTransaction, state: LoadedTable) -> None:
+        """Delete what earlier attempts wrote and the committed one does not use."""
+        for slot in table.slots:
+            used = set(slot.changes.written_files)
+            snapshot = state.metadata.find_snapshot(slot.snapshot_id)
+            if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:
+                # Another attempt than the last one is in the table; what that uses is not known here.
+                continue
+            self._delete(state, [one for one in slot.written.paths if one not in used])
+
+    def discard(self, table: TableTransaction, slots: Sequence[_Slot], error: Exception | None) -> None:
+        """Delete what a failed commit wrote, where the table as it is now proves that it is not in use."""
+        paths = [path for slot in slots for path in slot.written.paths]
+        if not paths or (isinstance(error, FrazilError) and not error.may_clean_up):
+            return
+        with contextlib.suppress(FrazilError):
+            if table.is_new:
+                if not self._exists(table.base):
+                    self._delete(table.base, paths)
+                return
+            state = self.catalog.refresh(table.base)
+            used = _reachable_since(state, table.first_base.metadata, {one.snapshot_id for one in slots})
+            if used is not None:
+                self._delete(state, [path for path in paths if location_key(path) not in used])
+
+    def _exists(self, loaded: LoadedTable) -> bool:
+        """Return whether a table that was to be created is there after all; another one of its name is not it."""
+        try:
+            found = self.catalog.load_table(loaded.identifier)
+        except TableNotFoundError:
+            return False
+        return found.metadata.table_uuid == loaded.metadata.table_uuid
+
+    def _delete(self, state: LoadedTable, paths: Iterable[str]) -> None:
+        folders = table_folders(state.metadata.location, state.metadata.properties)
+        for path in paths:
+            with contextlib.suppress(FrazilError):
+                check_may_delete(state.storage, path, folders)
+                state.storage.delete(path)
+
+
+def _reachable_since(state: LoadedTable, before: TableMetadata, own_ids: set[int]) -> set[str] | None:
+    """Return the files that snapshots since a state lead to; None where they show that this commit happened.
+
+    Files of this commit did not exist before that state, so that older snapshots cannot lead to them.
+    """
+    used: set[str] = set()
+    for head in state.metadata.snapshots.heads:
+        if before.snapshots.find_head(head.snapshot_id) is not None:
+            continue
+        if head.snapshot_id in own_ids or head.parent_snapshot_id in own_ids:
+            return None
+        snapshot = state.metadata.snapshot(head.snapshot_id)
+        used |= {location_key(one.manifest_path) for one in read_manifest_list(state.storage, snapshot)}
+        if snapshot.manifest_list is not None:
+            used.add(location_key(snapshot.manifest_list))
+    return used
+
+
+class _Limits:
+    """How long to try, by the properties of the tables; of several tables, the most patient."""
+
+    def __init__(self, tables: Iterable[TableTransaction]) -> None:
+        self._properties = [one.base.metadata.properties for one in tables]
+        self.retries = self._most(properties.COMMIT_NUM_RETRIES)
+        self.min_wait_ms = self._most(properties.COMMIT_MIN_RETRY_WAIT_MS)
+        self.max_wait_ms = self._most(properties.COMMIT_MAX_RETRY_WAIT_MS)
+        self.total_ms = self._most(properties.COMMIT_TOTAL_RETRY_TIME_MS)
+        self.checks = self._most(properties.COMMIT_NUM_STATUS_CHECKS)
+        self.check_min_wait_ms = self._most(properties.COMMIT_STATUS_CHECKS_MIN_WAIT_MS)
+        self.check_max_wait_ms = self._most(properties.COMMIT_STATUS_CHECKS_MAX_WAIT_MS)
+        self.check_total_ms = self._most(properties.COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS)
+
+    def _most(self, wanted: Property[int]) -> int:
+        return max((read_property(one, wanted) for one in self._properties), default=wanted.default)
+
+
+def commit_actions(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    *actions: Action,
+    pace: Pace = SYSTEM_PACE,
+    engine: Mapping[str, str] = NO_ENGINE,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> LoadedTable:
+    """Commit actions on one table, all in one step, and return its new state; see `Transaction.commit`."""
+    transaction = Transaction(catalog, pace=pace, engine=engine, cache=cache, threads=threads)
+    table = transaction.table(loaded)
+    for action in actions:
+        table.add(action)
+    return transaction.commit()[0]

@@ -66,6 +66,10 @@ def leaf_mask(op: Op, literals: tuple[Any, ...], column: Any, kind: Type) -> Any
         return pc.is_null(column)
     if op is Op.NOT_NULL:
         return pc.is_valid(column)
+    if isinstance(column, pa.DictionaryArray):
+        # Each distinct value is tested once.
+        found = leaf_mask(op, literals, column.dictionary, kind).take(column.indices)
+        return pc.fill_null(found, op.is_true_for_null)
     if op in (Op.IS_NAN, Op.NOT_NAN):
         nan = pc.fill_null(is_nan_mask(column), False)
         return nan if op is Op.IS_NAN else pc.invert(nan)

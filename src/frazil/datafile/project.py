@@ -24,6 +24,8 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import BINARY, ListType, MapType, NestedField, StructType, VariantType
 
 HEADING = "Column Projection"
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+"""The type in which a column of text comes as a dictionary."""
 
 
 def find_field(column: ResolvedColumn, fields: Sequence[FileField]) -> FileField:
@@ -86,9 +88,14 @@ def _first_plain_leaf(part: FileField) -> int:
 
 
 class Projection:
-    """The columns of one schema, made of one file's batches. `fields` are the file's, as they are read."""
+    """The columns of one schema, made of one file's batches. `fields` are the file's, as they are read.
 
-    def __init__(self, columns: Sequence[ResolvedColumn], fields: Sequence[FileField]) -> None:
+    With `keeps_dictionaries` columns of text that come as dictionaries stay so, for those who only compare.
+    """
+
+    def __init__(
+        self, columns: Sequence[ResolvedColumn], fields: Sequence[FileField], *, keeps_dictionaries: bool = False
+    ) -> None:
         self.columns = tuple(column.field for column in columns)
         self.schema = to_arrow_schema(Schema(self.columns))
         self._steps: list[tuple[NestedField, int | None, Any]] = []
@@ -97,9 +104,10 @@ class Projection:
                 self._steps.append((column.field, None, (column, target.type)))
                 continue
             part = find_field(column, fields)
-            self._steps.append((column.field, part.at, _converter(column, part, target.type)))
+            is_kept = keeps_dictionaries and part.arrow == DICTIONARY and target.type == DICTIONARY.value_type
+            self._steps.append((column.field, part.at, keep if is_kept else _converter(column, part, target.type)))
 
-    def arrays(self, batch: pa.RecordBatch, length: int) -> list[pa.Array]:
+    def arrays(self, batch: Any, length: int) -> list[pa.Array]:
         """Return the wanted columns of a batch of the file; `length` is how many rows it has."""
         made = []
         for field, at, step in self._steps:
@@ -116,9 +124,9 @@ class Projection:
             made.append(array)
         return made
 
-    def batch(self, batch: pa.RecordBatch, length: int) -> pa.RecordBatch:
+    def batch(self, batch: Any, length: int) -> pa.RecordBatch:
         """Return the wanted columns as a record batch; there must be some."""
-        return pa.RecordBatch.from_arrays(self.arrays(batch, length), schema=self.schema)
+        return pa.RecordBatch.from_arrays(self.arrays(batch, length), names=self.schema.names)
 
 
 def _refused(field: NestedField, reason: str) -> InvalidDataFileError:

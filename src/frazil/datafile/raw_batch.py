@@ -55,6 +55,10 @@ class FileReader(ABC):
 
     schema: FileSchema
 
+    def prefer_dictionaries(self, leaves: Collection[int]) -> None:
+        """Read these stored columns as dictionaries from now on, where that is faster and the format can."""
+        return
+
     @abstractmethod
     def pruned(self, leaves: Collection[int]) -> FileSchema:
         """Return the columns as `batches` gives them when only some stored columns are read."""

@@ -10,19 +10,23 @@ How many rows a batch has follows from how wide they are, so that a batch stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.codec.arrow_schema import FIELD_ID_KEY
-from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
+from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, with_ids
 from frazil.datafile.open_file import is_local, open_file, reading
+from frazil.datafile.project import DICTIONARY
 from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
 from frazil.errors import UnsupportedError
 from frazil.storage.base import Storage
 
 HEADING = "Parquet"
 _ENCRYPTED_MAGIC = b"PARE"
+_FEW_BYTES_PER_VALUE = 4
 
 
 class ParquetReader(FileReader):
@@ -31,18 +35,41 @@ class ParquetReader(FileReader):
     def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
         self._path = path
         self._file = open_file(storage, path, size=size)
+        self._is_local = is_local(storage)
         with reading("Parquet file", path, HEADING):
             _refuse_encrypted(self._file, path)
-            self._parquet = pq.ParquetFile(
-                self._file,
-                coerce_int96_timestamp_unit="us",
-                pre_buffer=not is_local(storage),
-                page_checksum_verification=True,
-                arrow_extensions_enabled=False,
-            )
+            self._parquet = self._open()
             self.metadata = self._parquet.metadata
             fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
             self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True)
+
+    def _open(self, **options: Any) -> Any:
+        return pq.ParquetFile(
+            self._file,
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=not self._is_local,
+            page_checksum_verification=True,
+            arrow_extensions_enabled=False,
+            **options,
+        )
+
+    def prefer_dictionaries(self, leaves: Collection[int]) -> None:
+        """Read columns of text that are stored as few distinct values as dictionaries."""
+        chosen = [part for part in self.schema.fields if part.start in leaves and self._has_few_values(part)]
+        if chosen:
+            with reading("Parquet file", self._path, HEADING):
+                names = [part.name for part in chosen]
+                self._parquet = self._open(metadata=self.metadata, read_dictionary=names)
+            fields = tuple([replace(part, arrow=DICTIONARY) if part in chosen else part for part in self.schema.fields])
+            self.schema = replace(self.schema, fields=fields)
+
+    def _has_few_values(self, part: FileField) -> bool:
+        # The decoder knows columns by their path, in which a dot leads to a part.
+        if part.arrow != DICTIONARY.value_type or "." in part.name or self.metadata.num_row_groups == 0:
+            return False
+        column = self.metadata.row_group(0).column(part.start)
+        is_encoded = bool({"RLE_DICTIONARY", "PLAIN_DICTIONARY"} & {*column.encodings})
+        return is_encoded and column.total_uncompressed_size <= _FEW_BYTES_PER_VALUE * column.num_values
 
     def pruned(self, leaves: Collection[int]) -> FileSchema:
         """Return the columns as `batches` gives them when only some stored columns are read."""

@@ -14,7 +14,7 @@ With `_deleted` among the columns, deleted rows are shown too, and the column sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -179,11 +179,12 @@ class _TaskReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task that are left, as the projection shows them."""
         for raw, keep, deleted in self._kept():
-            arrays = self._shown.arrays(raw.columns, raw.length)
-            batch = self._show(raw, arrays, deleted)
-            if keep is not None:
-                batch = batch.filter(pa.array(keep))
-            yield batch
+            if keep is None:
+                positions = np.arange(raw.start, raw.start + raw.length, dtype=np.int64)
+                yield self._show(raw.columns, positions, deleted)
+            else:
+                positions = np.flatnonzero(keep) + raw.start
+                yield self._show(_Filtered(raw.columns, keep), positions, None if deleted is None else deleted[keep])
 
     def counts(self) -> Iterator[int]:
         """Yield how many rows of each batch are left."""
@@ -236,12 +237,13 @@ class _TaskReader:
         shown = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
         compared = [find(one.schema) for one in deletes.equality]
+        reader.prefer_dictionaries(needed_leaves(tested, reader.schema.fields))
         leaves: set[int] = set()
         for columns in (shown, tested, *compared):
             leaves |= needed_leaves(columns, reader.schema.fields)
         fields = reader.pruned(leaves).fields
         self._shown = Projection(shown, fields)
-        self._tested = Projection(tested, fields)
+        self._tested = Projection(tested, fields, keeps_dictionaries=True)
         self._compared = [Projection(columns, fields) for columns in compared]
         test = None
         if isinstance(reader, ParquetReader):
@@ -278,26 +280,34 @@ class _TaskReader:
             keep = ~deleted if keep is None else keep & ~deleted
         return (None if keep is not None and keep.all() else keep), deleted
 
-    def _show(self, raw: RawBatch, arrays: Sequence[pa.Array], deleted: Mask | None) -> pa.RecordBatch:
-        """Return the columns of the projection, those of the file as given."""
+    def _show(self, columns: Any, positions: npt.NDArray[np.int64], deleted: Mask | None) -> pa.RecordBatch:
+        """Return the columns of the projection for rows of the file."""
+        arrays = self._shown.arrays(columns, len(positions))
         by_id = {part.field_id: array for part, array in zip(self._shown.columns, arrays, strict=True)}
         made = [
-            self._metadata(part, target, raw, by_id, deleted) if is_reserved_id(part.field_id) else by_id[part.field_id]
+            self._metadata(part, target, positions, by_id, deleted)
+            if is_reserved_id(part.field_id)
+            else by_id[part.field_id]
             for part, target in zip(self.projection.fields, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)
 
     def _metadata(
-        self, part: NestedField, target: pa.Field, raw: RawBatch, by_id: dict[int, pa.Array], deleted: Mask | None
+        self,
+        part: NestedField,
+        target: pa.Field,
+        positions: npt.NDArray[np.int64],
+        by_id: dict[int, pa.Array],
+        deleted: Mask | None,
     ) -> pa.Array:
         """Return a metadata column."""
-        field_id, length = part.field_id, raw.length
+        field_id, length = part.field_id, len(positions)
         if field_id == POS.field_id:
-            return pa.array(np.arange(raw.start, raw.start + length, dtype=np.int64))
+            return pa.array(positions)
         if field_id == DELETED.field_id:
             return pa.array(np.zeros(length, np.bool_) if deleted is None else deleted)
         if field_id == ROW_ID.field_id:
-            return self._row_ids(raw, by_id.get(field_id))
+            return self._row_ids(positions, by_id.get(field_id))
         if field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             return self._updated(length, by_id.get(field_id))
         value: Any = None
@@ -309,12 +319,11 @@ class _TaskReader:
             value = self._partition(part)
         return repeat_value(value, part.field_type, target.type, length)
 
-    def _row_ids(self, raw: RawBatch, stored: pa.Array | None) -> pa.Array:
+    def _row_ids(self, positions: npt.NDArray[np.int64], stored: pa.Array | None) -> pa.Array:
         first = self.file.first_row_id
         if first is None:
-            return pa.nulls(raw.length, pa.int64())
-        start = first + raw.start
-        inherited = pa.array(np.arange(start, start + raw.length, dtype=np.int64))
+            return pa.nulls(len(positions), pa.int64())
+        inherited = pa.array(positions + first)
         return inherited if stored is None else pc.coalesce(stored, inherited)
 
     def _updated(self, length: int, stored: pa.Array | None) -> pa.Array:
@@ -329,3 +338,16 @@ class _TaskReader:
         values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
         assert isinstance(part.field_type, StructType)
         return {one.name: values.get(one.field_id) for one in part.field_type.fields}
+
+
+class _Filtered:
+    """A batch of which only some rows are taken, column by column as they are asked for."""
+
+    def __init__(self, columns: pa.RecordBatch | None, keep: Mask) -> None:
+        self._columns = columns
+        self._keep = pa.array(keep)
+
+    def column(self, at: int) -> pa.Array:
+        """Return the rows that are kept of a column."""
+        assert self._columns is not None
+        return self._columns.column(at).filter(self._keep)

@@ -1,0 +1,196 @@
+"""What a file format must be able to do so that files can be written in it; `write_parquet.py` and its kin do it.
+
+A `WriteFormat` is made once for all files of one write. Rows come as tables whose columns are those of its schema, in the
+Arrow types of `codec/arrow_schema.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.spec.data_file import FileFormat
+from frazil.spec.schema import Schema
+from frazil.spec.types import ListType, MapType, StructType, Type
+from frazil.storage.new_file import NewFile
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """What is known of a file once its last byte is written, beside the metrics of its rows."""
+
+    split_offsets: tuple[int, ...] | None = None
+    column_sizes: Mapping[int, int] | None = None
+
+
+class FormatWriter(ABC):
+    """One file while rows are added to it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def write(self, rows: pa.Table) -> None:
+        """Add rows: a row group of their own, where the format has such."""
+
+    @abstractmethod
+    def close(self) -> FileLayout:
+        """Write what is left; the file is complete then, and has yet to be published."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Let go of a file that will not be completed; calling it after `close` does nothing."""
+
+
+class WriteFormat(ABC):
+    """How files of one schema are written in one format."""
+
+    __slots__ = ("schema",)
+
+    file_format: ClassVar[FileFormat]
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    @abstractmethod
+    def open(self, file: NewFile) -> FormatWriter:
+        """Begin a file."""
+
+
+class Sink:
+    """A new file as Arrow's writers know files; it can hold back the end of a file, to be looked at first."""
+
+    __slots__ = ("_file", "_held", "_is_abandoned", "closed")
+
+    def __init__(self, file: NewFile) -> None:
+        self._file = file
+        self._held: list[bytes] | None = None
+        self._is_abandoned = False
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Take bytes that a writer wrote."""
+        if self._is_abandoned:
+            return len(data)
+        if self._held is not None:
+            self._held.append(bytes(data))
+            return len(data)
+        return self._file.write(data)
+
+    def hold(self) -> None:
+        """Keep what is written from now on."""
+        self._held = []
+
+    def release(self, change: Callable[[bytes], bytes]) -> None:
+        """Write what was kept, changed."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._file.write(change(b"".join(held)))
+
+    def abandon(self) -> None:
+        """Take no more bytes: writers write their end when they are let go of."""
+        self._is_abandoned = True
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._file.size
+
+    def flush(self) -> None:
+        """Do nothing: publishing writes everything."""
+
+    def close(self) -> None:
+        """Note that the writer is done; the file is published by its owner."""
+        self.closed = True
+
+    def readable(self) -> bool:
+        """Return that nothing can be read."""
+        return False
+
+    def writable(self) -> bool:
+        """Return that bytes can be written."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that bytes are written in one go."""
+        return False
+
+
+def find_reshape(
+    kind: Type,
+    source: pa.DataType,
+    target: pa.DataType,
+    leaf: Callable[[Type, pa.DataType, pa.DataType], Convert | None],
+) -> Convert | None:
+    """Return how arrays of a type take another Arrow form, names of fields included; None where they have it.
+
+    `leaf` says how values that are not nested do; it is asked for those of nested types too.
+    """
+    if isinstance(kind, StructType):
+        inner = [
+            find_reshape(part.field_type, source.field(at).type, target.field(at).type, leaf)
+            for at, part in enumerate(kind.fields)
+        ]
+        return None if _is_same(source, target, inner) else lambda array: _reshape_struct(array, inner, target)
+    if isinstance(kind, ListType):
+        inner = [find_reshape(kind.element_type, source.value_type, target.value_type, leaf)]
+        return None if _is_same(source, target, inner) else lambda array: _reshape_list(array, inner[0], target)
+    if isinstance(kind, MapType):
+        inner = [
+            find_reshape(kind.key_type, source.key_type, target.key_type, leaf),
+            find_reshape(kind.value_type, source.item_type, target.item_type, leaf),
+        ]
+        return None if _is_same(source, target, inner) else lambda array: _reshape_map(array, inner, target)
+    return leaf(kind, source, target)
+
+
+def _is_same(source: pa.DataType, target: pa.DataType, inner: list[Convert | None]) -> bool:
+    return all(one is None for one in inner) and source.equals(target, check_metadata=True)
+
+
+def _reshape_struct(array: Any, inner: list[Convert | None], target: pa.DataType) -> Any:
+    children = [array.field(at) for at in range(array.type.num_fields)]
+    parts = [child if one is None else one(child) for child, one in zip(children, inner, strict=True)]
+    return pa.Array.from_buffers(target, len(array), [_validity(array)], children=parts)
+
+
+def _reshape_list(array: Any, inner: Convert | None, target: pa.DataType) -> Any:
+    offsets = array.offsets.to_numpy()
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    items = array.values.slice(first, last - first)
+    return _lists(array, offsets - first, items if inner is None else inner(items), target)
+
+
+def _reshape_map(array: Any, inner: list[Convert | None], target: pa.DataType) -> Any:
+    offsets = array.offsets.to_numpy()
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    parts = [array.keys.slice(first, last - first), array.items.slice(first, last - first)]
+    made = [part if one is None else one(part) for part, one in zip(parts, inner, strict=True)]
+    entries = pa.Array.from_buffers(target.field(0).type, last - first, [None], children=made)
+    return _lists(array, offsets - first, entries, target)
+
+
+def _lists(array: Any, offsets: Any, items: Any, target: pa.DataType) -> Any:
+    buffers = [_validity(array), pa.py_buffer(np.ascontiguousarray(offsets, np.int32))]
+    return pa.Array.from_buffers(target, len(array), buffers, children=[items])
+
+
+def _validity(array: Any) -> Any:
+    return array.is_valid().buffers()[1] if array.null_count else None
+
+
+def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Schema) -> pa.Table:
+    """Return a table in another Arrow form, column by column; columns that have it are not touched."""
+    columns = []
+    for column, one in zip(rows.columns, convert, strict=True):
+        columns.append(column if one is None else pa.chunked_array([one(chunk) for chunk in column.chunks]))
+    made = [
+        column if column.num_chunks else pa.chunked_array([], type=part.type)
+        for column, part in zip(columns, target, strict=True)
+    ]
+    return pa.table(made, schema=target)

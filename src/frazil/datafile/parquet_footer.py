@@ -1,0 +1,201 @@
+"""Annotations that Arrow cannot set, put into a Parquet footer that it wrote. Specification: "Parquet" (Appendix A).
+
+The format asks for the annotations VARIANT, GEOMETRY and GEOGRAPHY. Arrow writes the same columns as plain groups and
+binaries, so the annotation is added to the schema in the footer before it goes to the file. A footer is a structure in
+Thrift's compact protocol:
+
+    FileMetaData    1 version (i32), 2 schema (list of SchemaElement), ... the rest is not looked at
+    SchemaElement   1 type ... 9 field_id (i32), 10 logicalType (LogicalType)
+    LogicalType     a union: 16 VARIANT, 17 GEOMETRY, 18 GEOGRAPHY
+
+Fields are written in the order of their numbers, so that the annotation is the last field of an element that has none:
+it goes right before the element's end. Nothing else moves, and no offset in a footer points into the footer itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from frazil.errors import UnsupportedError
+from frazil.spec.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType, GeometryType, Type, VariantType
+
+MAGIC = b"PAR1"
+TAIL_BYTES = 8
+"""The length of the footer and the magic, after it."""
+
+_STOP = 0
+_BYTE, _I32, _BINARY, _LIST, _STRUCT = 3, 5, 8, 9, 12
+_FIELD_ID, _LOGICAL_TYPE = 9, 10
+
+
+def needs_annotation(kind: Type) -> bool:
+    """Return whether a type has an annotation that Arrow does not write."""
+    return isinstance(kind, VariantType | GeometryType | GeographyType)
+
+
+def annotate_footer(tail: bytes, kinds: Mapping[int, Type]) -> bytes:
+    """Return the end of a file, its footer last, with the annotations of the columns of these field ids."""
+    footer_bytes = int.from_bytes(tail[-TAIL_BYTES:-4], "little")
+    if tail[-4:] != MAGIC or footer_bytes + TAIL_BYTES > len(tail):
+        raise _not_understood("it does not end with a footer")
+    start = len(tail) - TAIL_BYTES - footer_bytes
+    footer = _annotate(tail[start : start + footer_bytes], kinds)
+    return tail[:start] + footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
+    reader = _CompactReader(footer)
+    number, wire = reader.field(0)
+    if (number, wire) != (1, _I32):
+        raise _not_understood("its footer does not begin with a version")
+    reader.skip(wire)
+    number, wire = reader.field(number)
+    if (number, wire) != (2, _LIST):
+        raise _not_understood("its footer has no schema")
+    count, element = reader.list_head()
+    if element != _STRUCT:
+        raise _not_understood("its schema is not a list of elements")
+    pieces: list[bytes] = []
+    written = 0
+    left = dict(kinds)
+    for _ in range(count):
+        field_id, last = _read_element(reader)
+        kind = None if field_id is None else left.pop(field_id, None)
+        if kind is None:
+            continue
+        if last != _FIELD_ID:
+            raise _not_understood(f"the column of field id {field_id} has an annotation already")
+        end = reader.at - 1
+        pieces += (footer[written:end], _field_head(last, _LOGICAL_TYPE, _STRUCT), _logical_type(kind))
+        written = end
+    if left:
+        raise _not_understood(f"it has no column of field id {min(left)}")
+    return b"".join((*pieces, footer[written:]))
+
+
+def _read_element(reader: _CompactReader) -> tuple[int | None, int]:
+    """Read a schema element to its end; return its field id and the number of its last field."""
+    field_id = None
+    last = 0
+    while True:
+        number, wire = reader.field(last)
+        if wire == _STOP:
+            return field_id, last
+        last = number
+        if number == _FIELD_ID and wire == _I32:
+            field_id = reader.number()
+        else:
+            reader.skip(wire)
+
+
+def _logical_type(kind: Type) -> bytes:
+    if isinstance(kind, VariantType):
+        # The version of the variant encoding, a byte.
+        return _union(16, _field_head(0, 1, _BYTE) + b"\x01")
+    if isinstance(kind, GeometryType):
+        return _union(17, b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs))
+    if isinstance(kind, GeographyType):
+        crs = b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs)
+        algorithm = _zigzag(EDGE_ALGORITHMS.index(kind.algorithm))
+        return _union(18, crs + _field_head(1 if crs else 0, 2, _I32) + algorithm)
+    raise UnsupportedError(f"Cannot write a Parquet file: {kind} has no annotation")
+
+
+def _union(number: int, content: bytes) -> bytes:
+    """Return a union whose one member is a structure."""
+    return _field_head(0, number, _STRUCT) + content + bytes((_STOP, _STOP))
+
+
+def _text_field(before: int, number: int, text: str) -> bytes:
+    data = text.encode()
+    return _field_head(before, number, _BINARY) + _varint(len(data)) + data
+
+
+def _field_head(before: int, number: int, wire: int) -> bytes:
+    distance = number - before
+    return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + _zigzag(number)
+
+
+def _zigzag(value: int) -> bytes:
+    return _varint(value << 1 if value >= 0 else -1 - (value << 1))
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class _CompactReader:
+    """Goes through a structure in Thrift's compact protocol, as far as schema elements need it."""
+
+    __slots__ = ("_data", "at")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def _byte(self) -> int:
+        if self.at >= len(self._data):
+            raise _not_understood("its footer is cut short")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def number(self) -> int:
+        """Read a whole number."""
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def field(self, before: int) -> tuple[int, int]:
+        """Read the head of the next field: its number, given that of the field before, and its wire type."""
+        head = self._byte()
+        wire, distance = head & 0x0F, head >> 4
+        if wire == _STOP:
+            return 0, _STOP
+        return (before + distance if distance else self.number()), wire
+
+    def list_head(self) -> tuple[int, int]:
+        """Read the head of a list: how many elements, and their wire type."""
+        head = self._byte()
+        count, wire = head >> 4, head & 0x0F
+        return (self._varint() if count == 15 else count), wire
+
+    def skip(self, wire: int) -> None:
+        """Read over a value."""
+        if wire == _BYTE:
+            self.at += 1
+        elif wire in (4, _I32, 6):
+            self._varint()
+        elif wire == 7:
+            self.at += 8
+        elif wire == _BINARY:
+            length = self._varint()
+            self.at += length
+        elif wire == _STRUCT:
+            last = 0
+            while True:
+                last, inner = self.field(last)
+                if inner == _STOP:
+                    return
+                self.skip(inner)
+        elif wire not in (1, 2):  # booleans are in the field's head
+            raise _not_understood(f"its schema has a value of wire type {wire}")
+
+
+def _not_understood(reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot annotate the Parquet file: {reason}",
+        hint="This version of pyarrow writes footers in another way than expected; use a version that is supported.",
+    )

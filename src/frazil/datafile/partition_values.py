@@ -1,0 +1,177 @@
+"""Rows by partition: which partition each row belongs to, and rows put together by it. Specification: "Partitioning".
+
+Part of the write path. Transforms run over whole columns (`columns/transforms.py`), the results become small codes, and
+rows are put in the order of their code with one stable sort, so that nothing here loops over rows.
+
+Two rows are in one partition if their values are the same: null is a value of its own and not the empty string, all
+NaNs are one value, and 0.0 and -0.0 are two.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.partition_arrow import values_of
+from frazil.columns.transforms import transform_column
+from frazil.errors import InvalidRequestError
+from frazil.spec.partitioning import PartitionSpec, check_partition_spec, check_writable
+from frazil.spec.schema import Schema
+from frazil.spec.types import Type
+
+Codes: TypeAlias = "npt.NDArray[np.int64]"
+
+_MANY_CODES = 1 << 22
+"""Beyond this many possible combinations, those that occur are found by sorting rather than by counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Rows by partition: `order` puts the rows of each partition together, None where they are so already.
+
+    Partition `n` has the rows from `starts[n]` to `starts[n + 1]` of that order, and the values `partitions[n]`.
+    """
+
+    order: npt.NDArray[np.int64] | None
+    starts: list[int]
+    partitions: list[tuple[Any, ...]]
+
+
+class Partitioner:
+    """Groups rows of one schema by a partition spec.
+
+    `schema` is the one of the rows, in the order of their columns; a source that it lacks is always null.
+    """
+
+    def __init__(self, schema: Schema, spec: PartitionSpec, table_schema: Schema | None = None) -> None:
+        check_writable(spec)
+        whole = schema if table_schema is None else table_schema
+        check_partition_spec(whole, spec)
+        self._fields = [(one.transform, find_path(schema, one.source_id)) for one in spec.fields]
+        self._types: list[tuple[Type, Type]] = [(one.source_type(whole), one.result_type(whole)) for one in spec.fields]
+        self._spec = spec
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether rows may be in different partitions."""
+        return self._spec.is_partitioned
+
+    def partition_columns(self, rows: pa.Table | pa.RecordBatch) -> list[pa.Array | None]:
+        """Return the partition values of rows, a column for each field of the spec; None where all are null."""
+        return [
+            None if transform.is_void or path is None else transform_column(transform, column_at(rows, path), source)
+            for (transform, path), (source, _) in zip(self._fields, self._types, strict=True)
+        ]
+
+    def group(self, rows: pa.Table | pa.RecordBatch) -> RowGroups:
+        """Return which rows belong together, and their partitions; there must be rows."""
+        columns = self.partition_columns(rows)
+        codes = _combined_codes([one for one in columns if one is not None], rows.num_rows)
+        if codes is None:
+            return RowGroups(None, [0, rows.num_rows], [self._values(columns, np.zeros(1, np.int64))[0]])
+        order: npt.NDArray[np.int64] | None = None
+        if np.any(codes[1:] < codes[:-1]):
+            order = np.argsort(_narrow(codes), kind="stable")
+            codes = codes[order]
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(codes)) + 1))
+        first_rows = starts if order is None else order[starts]
+        return RowGroups(order, [*starts.tolist(), rows.num_rows], self._values(columns, first_rows))
+
+    def _values(self, columns: Sequence[pa.Array | None], rows: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
+        taken = pa.array(rows)
+        values = [
+            [None] * len(rows) if column is None else values_of(_storage(column).take(taken), result)
+            for column, (_, result) in zip(columns, self._types, strict=True)
+        ]
+        return list(zip(*values, strict=True)) if values else [()] * len(rows)
+
+
+def partition_key(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a key that is equal for equal partitions: Python's NaN is never equal, its two zeros are."""
+    return tuple(_float_key(value) if isinstance(value, float) else value for value in values)
+
+
+def _float_key(value: float) -> bytes:
+    return struct.pack("<d", math.nan if math.isnan(value) else value)
+
+
+def find_path(schema: Schema, field_id: int) -> tuple[int, ...] | None:
+    """Return the way to a field through columns and structs, by position; None where the schema has no such field."""
+    found = schema.find_field(field_id)
+    if found is None:
+        return None
+    steps = [*reversed(schema.ancestors_of(field_id)), found]
+    fields = schema.fields
+    path = []
+    for step in steps:
+        path.append(next(at for at, one in enumerate(fields) if one.field_id == step.field_id))
+        fields = getattr(step.field_type, "fields", ())
+    return tuple(path)
+
+
+def column_at(rows: pa.Table | pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
+    """Return the values at a path as one array; they are null where a struct on the way is."""
+    column = rows.column(path[0])
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            raise InvalidRequestError("Cannot group the rows: a column has more than 2 GiB; hand over smaller batches")
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+
+
+def _combined_codes(columns: list[pa.Array], rows: int) -> Codes | None:
+    """Return a code for each row that is equal where all columns are; None where it is the same for all rows."""
+    codes: Codes | None = None
+    count = 1
+    for column in columns:
+        encoded = pc.dictionary_encode(_groupable(column), null_encoding="encode")
+        size = len(encoded.dictionary)
+        if size <= 1:
+            continue
+        more = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if codes is None:
+            codes, count = more, size
+            continue
+        if count * size > _MANY_CODES:
+            codes, count = _renumbered(codes)
+        codes = codes * size + more
+        count *= size
+    if codes is None or rows == 0:
+        return None
+    return codes
+
+
+def _renumbered(codes: Codes) -> tuple[Codes, int]:
+    used, numbers = np.unique(codes, return_inverse=True)
+    return numbers.astype(np.int64), len(used)
+
+
+def _groupable(column: pa.Array) -> pa.Array:
+    """Return values in a form whose equality is that of partitions."""
+    array = _storage(column)
+    if not pa.types.is_floating(array.type):
+        return array
+    # All NaNs become one; as integers, the two zeros are different.
+    quiet = pc.if_else(pc.is_nan(array), pa.scalar(math.nan, array.type), array)
+    return quiet.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+
+def _narrow(codes: Codes) -> npt.NDArray[Any]:
+    """Return codes in the narrowest type that holds them: numpy sorts 16 bits in linear time."""
+    largest = int(codes.max())
+    for kind in (np.uint8, np.uint16, np.uint32):
+        if largest <= np.iinfo(kind).max:
+            return codes.astype(kind)
+    return codes

@@ -1,0 +1,67 @@
+"""What of a schema a file stores: all of it but columns of type unknown. Specification: "Writing data files".
+
+Columns are stored even where the partition tells their value. A column of type unknown is always null and no format
+has a place for it; a list, map or struct of nothing else cannot be stored at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from frazil.errors import UnsupportedError
+from frazil.spec.schema import Schema
+from frazil.spec.types import ListType, MapType, NestedField, StructType, Type, UnknownType
+
+HEADING = "Writing data files"
+
+
+def stored_schema(schema: Schema) -> Schema:
+    """Return the schema of the files of a table: its own without fields of type unknown."""
+    fields = _stored_fields(schema.fields, "")
+    if not fields:
+        raise UnsupportedError(
+            "Cannot write a data file: the schema has no column that a file could store",
+            hint="Add a column of another type than unknown.",
+            heading=HEADING,
+        )
+    return replace(schema, fields=fields)
+
+
+def _stored_fields(fields: tuple[NestedField, ...], parent: str) -> tuple[NestedField, ...]:
+    return tuple(
+        replace(part, field_type=stored_type(part.field_type, f"{parent}{part.name}"))
+        for part in fields
+        if not isinstance(part.field_type, UnknownType)
+    )
+
+
+def stored_type(kind: Type, column: str) -> Type:
+    """Return what a file stores of a type; `column` is named in errors."""
+    if isinstance(kind, StructType):
+        fields = _stored_fields(kind.fields, f"{column}.")
+        if not fields:
+            raise _unstorable(column, kind)
+        return replace(kind, struct_fields=fields)
+    if isinstance(kind, ListType):
+        return replace(kind, element_type=_stored_part(kind.element_field, column, kind))
+    if isinstance(kind, MapType):
+        return replace(
+            kind,
+            key_type=_stored_part(kind.key_field, column, kind),
+            value_type=_stored_part(kind.value_field, column, kind),
+        )
+    return kind
+
+
+def _stored_part(part: NestedField, column: str, owner: Type) -> Type:
+    if isinstance(part.field_type, UnknownType):
+        raise _unstorable(column, owner)
+    return stored_type(part.field_type, f"{column}.{part.name}")
+
+
+def _unstorable(column: str, kind: Type) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot write the column {column!r}: files cannot store {kind}, which holds only unknown values",
+        hint="Give the values inside a type.",
+        heading=HEADING,
+    )

@@ -1,0 +1,137 @@
+"""Which Arrow types may be written as a primitive type, and how. Used by `match_columns.py`.
+
+A cast is offered only where the type of the data promises that each value is kept, or, where the data's times are
+finer than the table's, where Arrow checks each value. A value that does not fit is an error that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.errors import SchemaMismatchError
+from frazil.spec.type_promotion import is_promotion_allowed
+from frazil.spec.types import (
+    DATE,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+
+Convert = Callable[[Any], Any]
+
+_WRAPPERS: dict[str, tuple[type[Type], ...]] = {
+    "arrow.uuid": (UuidType,),
+    "arrow.json": (StringType,),
+    "geoarrow.wkb": (GeometryType, GeographyType),
+}
+"""Extension types that hold values of the format, by name."""
+
+
+def find_cast(kind: Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
+    """Return how arrays of a type become those of a primitive type, or None where values could be lost."""
+    if isinstance(source, pa.BaseExtensionType):
+        if not isinstance(kind, _WRAPPERS.get(source.extension_name, ())):
+            return None
+        return _after(lambda array: array.storage, kind, source.storage_type, path, format_version)
+    if pa.types.is_dictionary(source):
+        return _after(lambda array: array.dictionary_decode(), kind, source.value_type, path, format_version)
+    if pa.types.is_run_end_encoded(source):
+        return _after(pc.run_end_decode, kind, source.value_type, path, format_version)
+    accepts = _ACCEPTED.get(type(kind))
+    if accepts is None or not accepts(source, kind):
+        is_promoted = pa.types.is_date(source) and is_promotion_allowed(DATE, kind, format_version=format_version)
+        if not is_promoted:
+            return None
+    return _cast(kind, source, path)
+
+
+def _after(first: Convert, kind: Type, source: pa.DataType, path: str, format_version: int) -> Convert | None:
+    then = find_cast(kind, source, path, format_version=format_version)
+    return None if then is None else lambda array: then(first(array))
+
+
+def _cast(kind: Type, source: pa.DataType, path: str) -> Convert:
+    target = to_arrow_type(kind)
+    storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
+
+    def convert(array: Any) -> Any:
+        if source != storage:
+            try:
+                array = array.cast(storage)
+            except pa.ArrowException as error:
+                raise SchemaMismatchError(
+                    f"Cannot write the column {path!r}: a value of type {source} does not fit {kind}: {error}"
+                ) from error
+        return array if storage is target else pa.ExtensionArray.from_storage(target, array)
+
+    return convert
+
+
+def _one_of(*accepted: pa.DataType) -> Callable[[pa.DataType, Any], bool]:
+    return lambda source, kind: source in accepted
+
+
+def _is_text(source: pa.DataType, kind: Any = None) -> bool:
+    return bool(pa.types.is_string(source) or pa.types.is_large_string(source) or pa.types.is_string_view(source))
+
+
+def _is_binary(source: pa.DataType, kind: Any = None) -> bool:
+    return bool(pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_binary_view(source))
+
+
+def _is_bytes(source: pa.DataType, kind: Any = None) -> bool:
+    return _is_binary(source) or bool(pa.types.is_fixed_size_binary(source))
+
+
+def _is_narrower_decimal(source: pa.DataType, kind: DecimalType) -> bool:
+    return bool(
+        pa.types.is_decimal(source)
+        and source.scale <= kind.scale
+        and source.precision - source.scale <= kind.precision - kind.scale
+    )
+
+
+_SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
+_ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
+    BooleanType: _one_of(pa.bool_()),
+    IntType: _one_of(*_SMALL),
+    LongType: _one_of(*_SMALL, pa.int64(), pa.uint32()),
+    FloatType: _one_of(pa.float16(), pa.float32()),
+    DoubleType: _one_of(pa.float16(), pa.float32(), pa.float64()),
+    DecimalType: _is_narrower_decimal,
+    DateType: lambda source, kind: pa.types.is_date(source),
+    TimeType: lambda source, kind: pa.types.is_time(source),
+    TimestampType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is None,
+    TimestampNsType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is None,
+    TimestamptzType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is not None,
+    TimestamptzNsType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is not None,
+    StringType: _is_text,
+    BinaryType: _is_bytes,
+    GeometryType: _is_binary,
+    GeographyType: _is_binary,
+    UuidType: _one_of(pa.binary(16)),
+    FixedType: lambda source, kind: source == pa.binary(kind.length),
+    UnknownType: lambda source, kind: pa.types.is_null(source),
+}

@@ -1,0 +1,194 @@
+"""A lake: a catalog and the tables it names. What `frazil.connect` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.purge import PurgeReport
+from frazil.codec.arrow_schema import from_arrow_schema
+from frazil.commit.transaction import Transaction
+from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from frazil.lake.parse_name import parse_name
+from frazil.lake.table import Table, TransactionTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec.parse_type import parse_schema
+from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED, build_sort_order
+from frazil.spec.versions import DEFAULT
+
+Name = str | tuple[str, ...]
+
+
+class Lake:
+    """The tables of one catalog. Names are text such as `db.events`, parts quoted with backticks, or tuples."""
+
+    def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None) -> None:
+        self._catalog = catalog
+        self._cache = ManifestCache() if cache is None else cache
+
+    def __repr__(self) -> str:
+        return f"Lake({self._catalog!r})"
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog below."""
+        return self._catalog
+
+    def close(self) -> None:
+        """Give back what the lake holds open."""
+        self._catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Namespaces
+
+    def create_namespace(
+        self, namespace: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = True
+    ) -> None:
+        """Create a namespace; one that exists is no error unless `exist_ok` is false."""
+        try:
+            self._catalog.create_namespace(parse_name(namespace), properties)
+        except NamespaceAlreadyExistsError:
+            if not exist_ok:
+                raise
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """Drop a namespace that holds nothing."""
+        self._catalog.drop_namespace(parse_name(namespace))
+
+    def list_namespaces(self, parent: Name = ()) -> list[tuple[str, ...]]:
+        """Return the namespaces directly below another, or the topmost."""
+        return list(self._catalog.list_namespaces(parse_name(parent)))
+
+    def list_tables(self, namespace: Name) -> list[tuple[str, ...]]:
+        """Return the tables of a namespace."""
+        return list(self._catalog.list_tables(parse_name(namespace)))
+
+    def list_views(self, namespace: Name) -> list[tuple[str, ...]]:
+        """Return the views of a namespace."""
+        return list(self._catalog.list_views(parse_name(namespace)))
+
+    # Tables
+
+    def table(self, name: Name) -> Table:
+        """Return a table by name."""
+        return self._table(self._catalog.load_table(parse_name(name)))
+
+    def table_exists(self, name: Name) -> bool:
+        """Return whether there is a table of a name."""
+        return self._catalog.table_exists(parse_name(name))
+
+    def create_table(
+        self,
+        name: Name,
+        schema: Schema | pa.Schema | str,
+        *,
+        partition_by: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        format_version: int = DEFAULT,
+        location: str | None = None,
+    ) -> Table:
+        """Create an empty table; its namespace is created where it is missing.
+
+        The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema` or a `pyarrow.Schema`.
+        Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
+        """
+        if isinstance(partition_by, str) or isinstance(sort_by, str):
+            raise InvalidRequestError(f"Cannot create {name!r}: partition_by and sort_by are lists of terms")
+        identifier = parse_name(name)
+        columns = schema_of(schema, format_version)
+        spec = build_partition_spec(columns, partition_by) if partition_by else UNPARTITIONED
+        order = build_sort_order(columns, sort_by) if sort_by else UNSORTED
+        if len(identifier) > 1 and not self._catalog.namespace_exists(identifier[:-1]):
+            self.create_namespace(identifier[:-1])
+        loaded = self._catalog.create_table(
+            identifier,
+            columns,
+            spec,
+            order,
+            location=location,
+            properties=properties,
+            format_version=format_version,
+        )
+        return self._table(loaded)
+
+    def register_table(self, name: Name, metadata_location: str) -> Table:
+        """Give a name to a table whose metadata file exists."""
+        return self._table(self._catalog.register_table(parse_name(name), metadata_location))
+
+    def rename_table(self, name: Name, new_name: Name) -> None:
+        """Give a table another name; its files stay where they are."""
+        self._catalog.rename_table(parse_name(name), parse_name(new_name))
+
+    def drop_table(self, name: Name, *, purge: bool = False) -> PurgeReport:
+        """Take a table out of the catalog; with `purge`, delete its own files."""
+        return self._catalog.drop_table(parse_name(name), purge=purge)
+
+    def transaction(self) -> LakeTransaction:
+        """Change several tables in one commit: `with lake.transaction() as tx: tx.table("db.a").append(x)`.
+
+        All changes happen or none. Catalogs in a SQL database and in memory can; others refuse a second table.
+        """
+        return LakeTransaction(self._catalog, self._cache)
+
+    def _table(self, loaded: Any) -> Table:
+        return Table(self._catalog, loaded, self._cache)
+
+
+def schema_of(schema: Schema | pa.Schema | str, format_version: int) -> Schema:
+    """Return a schema given as text, Arrow schema or value."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str):
+        return parse_schema(schema)
+    if isinstance(schema, pa.Schema):
+        return from_arrow_schema(schema, format_version=format_version, has_fresh_ids=True)
+    raise InvalidRequestError(
+        f"Cannot make a schema of {type(schema).__name__}",
+        hint="Give text, a frazil.Schema or a pyarrow.Schema.",
+    )
+
+
+class LakeTransaction:
+    """Changes of several tables that happen together at the end of the `with` block, or not at all."""
+
+    def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
+        self._catalog = catalog
+        self._transaction = Transaction(catalog, cache=cache)
+        self._tables: dict[tuple[str, ...], TransactionTable] = {}
+
+    def table(self, name: Name) -> TransactionTable:
+        """Return a table to change in this transaction."""
+        identifier = parse_name(name)
+        found = self._tables.get(identifier)
+        if found is None:
+            loaded = self._catalog.load_table(identifier)
+            found = self._tables[identifier] = TransactionTable(self._transaction.table(loaded))
+        return found
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self._tables)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._transaction.commit()
+        else:
+            self._transaction.roll_back()

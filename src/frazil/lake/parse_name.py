@@ -1,0 +1,31 @@
+"""Names of tables and namespaces as text: `db.events`, `` db.`odd name` ``."""
+
+from __future__ import annotations
+
+import re
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.text_place import syntax_error
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+def parse_name(name: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of a name; backticks take dots and other characters as they are, a tuple is taken whole."""
+    if isinstance(name, tuple | list):
+        return tuple(name)
+    if not isinstance(name, str):
+        raise InvalidRequestError(f"Cannot use {name!r} as a name: give text or a tuple of texts")
+    parts: list[str] = []
+    at = 0
+    while True:
+        match = _PART.match(name, at)
+        if match is None:
+            raise syntax_error("the name", name, at, "a part is missing" if at >= len(name) else "a part is empty")
+        parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
+        at = match.end()
+        if at == len(name):
+            return tuple(parts)
+        if name[at] != ".":
+            raise syntax_error("the name", name, at, "expected a dot between parts")
+        at += 1

@@ -1,0 +1,235 @@
+"""A table as a user holds it: a live handle on a name in a catalog.
+
+Each write starts from the catalog's current state, and after it the handle shows the result. `refresh()` reads
+the catalog again. A scan is pinned to the snapshot that the handle showed when it was made.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from frazil.catalog.base import Catalog
+from frazil.commit.action import Action
+from frazil.commit.transaction import TableTransaction, Transaction
+from frazil.expr.predicates import Predicate
+from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
+from frazil.lake.scan import Scan, ScanOptions, scan_table
+from frazil.lake.verbs import TableVerbs, check_columns
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import SnapshotChoice
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+from frazil.spec.sorting import SortOrder
+from frazil.spec.table_metadata import TableMetadata
+
+
+class Table(TableVerbs):
+    """One table of a lake. Get it from `Lake.table` or `Lake.create_table`."""
+
+    def __init__(self, catalog: Catalog, loaded: LoadedTable, cache: ManifestCache | None = None) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+        self._cache = cache
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r})"
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """The names of the namespace and the table."""
+        return self._loaded.identifier
+
+    @property
+    def name(self) -> str:
+        """The identifier as text."""
+        return self._loaded.name
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The whole state that this handle shows."""
+        return self._loaded.metadata
+
+    @property
+    def metadata_location(self) -> str | None:
+        """The file that the state was read from."""
+        return self._loaded.metadata_location
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.current_schema
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partition spec of new files."""
+        return self.metadata.default_spec
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The sort order of new files."""
+        return self.metadata.default_sort_order
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties as they are set."""
+        return self.metadata.properties
+
+    @property
+    def location(self) -> str:
+        """The folder that new files go under."""
+        return self.metadata.location
+
+    @property
+    def format_version(self) -> int:
+        """The version of the format: 1, 2 or 3."""
+        return self.metadata.format_version
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The current state's snapshot; None for a table without rows so far."""
+        return self.metadata.current_snapshot
+
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """Every snapshot that has not expired."""
+        return self.metadata.snapshots
+
+    @property
+    def refs(self) -> Mapping[str, SnapshotRef]:
+        """Branches and tags by name."""
+        return self.metadata.refs
+
+    def history(self) -> tuple[SnapshotLogEntry, ...]:
+        """Return which snapshot was current since when, oldest first."""
+        return self.metadata.snapshot_log
+
+    def refresh(self) -> Self:
+        """Read the catalog again; refuse another table that has taken the name."""
+        self._loaded = self._catalog.refresh(self._loaded)
+        return self
+
+    # Reading
+
+    def scan(
+        self,
+        predicate: Predicate | str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        as_of: datetime.datetime | str | int | None = None,
+        ref: str | None = None,
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> Scan:
+        """Ask for rows: a filter, columns, and a snapshot by id, by time or by branch or tag."""
+        check_columns(columns)
+        return scan_table(
+            self._loaded,
+            predicate,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            as_of=as_of,
+            ref=ref,
+            case_sensitive=case_sensitive,
+            limit=limit,
+            options=ScanOptions(manifest_cache=self._cache),
+        )
+
+    @cached_property
+    def inspect(self) -> MetadataTables:
+        """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
+        return MetadataTables(self)
+
+    # Writing
+
+    @property
+    def _state(self) -> LoadedTable:
+        self.refresh()
+        return self._loaded
+
+    def _run(self, action: Action) -> Snapshot | None:
+        transaction = Transaction(self._catalog, cache=self._cache)
+        snapshot = transaction.table(self._loaded).add(action)
+        self._loaded = transaction.commit()[0]
+        return None if snapshot is None else self.metadata.find_snapshot(snapshot.snapshot_id)
+
+    def transaction(self) -> TransactionContext:
+        """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""
+        return TransactionContext(self, self._catalog, self._cache)
+
+    def _show(self, loaded: LoadedTable) -> None:
+        """Show a state that a transaction made."""
+        self._loaded = loaded
+
+
+class TransactionTable(TableVerbs):
+    """A table inside a transaction: verbs are prepared at once and happen at the end."""
+
+    def __init__(self, changes: TableTransaction) -> None:
+        self._changes = changes
+
+    @property
+    def _state(self) -> LoadedTable:
+        return self._changes.staged
+
+    def _run(self, action: Action) -> Snapshot | None:
+        return self._changes.add(action)
+
+    def scan(self, predicate: Predicate | str | None = None, *, columns: Sequence[str] | None = None) -> Scan:
+        """Ask for rows of the table as the transaction has changed it so far."""
+        check_columns(columns)
+        return scan_table(self._state, predicate, columns=columns)
+
+
+class TransactionContext:
+    """Several changes of one table in one commit, at the end of the `with` block; none where it raises."""
+
+    def __init__(self, table: Table, catalog: Catalog, cache: ManifestCache | None) -> None:
+        self._table = table
+        self._transaction = Transaction(catalog, cache=cache)
+
+    def __enter__(self) -> TransactionTable:
+        return TransactionTable(self._transaction.table(self._table.refresh()._loaded))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._table._show(self._transaction.commit()[0])
+        else:
+            self._transaction.roll_back()
+
+
+class MetadataTables:
+    """The metadata tables of a table, each a method that returns an Arrow table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *METADATA_TABLES]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in METADATA_TABLES:
+            raise AttributeError(f"no metadata table {name!r}; there are: {', '.join(METADATA_TABLES)}")
+
+        def read(
+            *,
+            snapshot_id: int | None = None,
+            as_of_ms: int | None = None,
+            ref: str | None = None,
+            columns: Sequence[str] | None = None,
+        ) -> pa.Table:
+            choice = SnapshotChoice(snapshot_id, as_of_ms, ref)
+            loaded = self._table._loaded
+            return read_metadata_table(loaded, name, choice=choice, columns=columns)
+
+        return read

@@ -3,7 +3,11 @@
 Avro interleaves the fields of a row, Arrow keeps them apart. Each column is encoded by itself into a column of
 bytes (numpy computes all varints of a column at once), and Arrow then joins those columns row by row. A
 list's items are encoded the same way; since they lie one after the other already, the items of a row are a
-slice of the joined bytes and cost no copy. Nothing here loops over rows.
+slice of the joined bytes and cost no copy. The fields of an optional record are joined for the rows that have it, and
+the result is spread over all rows. Nothing here loops over rows.
+
+Columns are Arrow's for what Avro stores: integers for dates and times, fixed-size binaries for decimals and uuids,
+lists of structs for maps.
 """
 
 from __future__ import annotations
@@ -47,18 +51,7 @@ def encode_avro(
     Without a sync marker one is made from the content, so that the same rows always give the same bytes.
     """
     avro_codec, compress = compressor(codec, level)
-    rows = len(columns[0]) if columns else 0
-
-    def encode_part(start: int) -> list[tuple[int, bytes]]:
-        part = _encode_slice(leaves, columns, start, min(_ROWS_AT_ONCE, rows - start))
-        return [(count, compress(content)) for count, content in _cut(part)]
-
-    starts = range(0, rows, _ROWS_AT_ONCE)
-    if threads > 1 and len(starts) > 1:
-        with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-            blocks = [block for part in pool.map(encode_part, starts) for block in part]
-    else:
-        blocks = [block for start in starts for block in encode_part(start)]
+    blocks = encode_blocks(leaves, columns, compress, threads=threads)
     header = {
         SCHEMA_KEY: encode_json(schema),
         CODEC_KEY: avro_codec.encode(),
@@ -68,6 +61,27 @@ def encode_avro(
     if len(sync) != SYNC_SIZE:
         raise InvalidRequestError(f"Cannot write Avro: a sync marker has {SYNC_SIZE} bytes, not {len(sync)}")
     return encode_container(header, sync, blocks)
+
+
+def encode_blocks(
+    leaves: Sequence[AvroType],
+    columns: Sequence[pa.Array],
+    compress: Callable[[bytes], bytes],
+    *,
+    threads: int = 1,
+) -> list[tuple[int, bytes]]:
+    """Return rows, one column for each leaf, as blocks: the count of their rows, and their compressed bytes."""
+    rows = len(columns[0]) if columns else 0
+
+    def encode_part(start: int) -> list[tuple[int, bytes]]:
+        part = _encode_slice(leaves, columns, start, min(_ROWS_AT_ONCE, rows - start))
+        return [(count, compress(content)) for count, content in _cut(part)]
+
+    starts = range(0, rows, _ROWS_AT_ONCE)
+    if threads > 1 and len(starts) > 1:
+        with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+            return [block for part in pool.map(encode_part, starts) for block in part]
+    return [block for start in starts for block in encode_part(start)]
 
 
 def _derive_sync(header: Mapping[str, bytes], blocks: Sequence[tuple[int, bytes]]) -> bytes:
@@ -90,7 +104,7 @@ def _encode_slice(leaves: Sequence[AvroType], columns: Sequence[pa.Array], start
         return _join(pieces)
     except pa.ArrowCapacityError:
         if length == 1:
-            raise InvalidRequestError("Cannot write a metadata file: one row takes more than 2 GiB") from None
+            raise InvalidRequestError("Cannot write Avro: one row takes more than 2 GiB") from None
         half = length // 2
         parts = (
             _encode_slice(leaves, columns, start, half),
@@ -143,9 +157,7 @@ def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
             branches[~valid] = 2 * form.null_branch
         pieces.append(_single_bytes(branches))
     elif array.null_count:
-        raise InvalidRequestError(
-            f"Cannot write a metadata file: {array.null_count} values of a required field are null"
-        )
+        raise InvalidRequestError(f"Cannot write Avro: {array.null_count} values of a required field are null")
     return pieces + _ENCODERS[form.kind](form, array, valid)
 
 
@@ -224,21 +236,28 @@ def _encode_list(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[
         ends = pc.if_else(pa.array(valid), ends, pa.scalar(None, pa.binary()))
     if first == last:
         return [ends]
-    items = _join(_encode_items(form.items, array.values.slice(first, last - first)))
+    items = _join(_encode_items(form, array.values.slice(first, last - first)))
     within = _offsets(items)[offsets - first]
     rows = pa.Array.from_buffers(pa.binary(), len(array), [None, pa.py_buffer(within), items.buffers()[2]])
     return [counts, rows, ends]
 
 
 def _encode_items(form: AvroType, values: pa.Array) -> list[pa.Array]:
-    if form.kind != "record":
-        return _encode(form, values)
-    pieces: list[pa.Array] = []
-    for at, part in enumerate(form.fields):
-        pieces += _encode(part.avro_type, values.field(at))
-    return pieces
+    assert form.items is not None
+    if form.kind == "map":
+        return _encode(_STRING, values.field(0)) + _encode(form.items, values.field(1))
+    return _encode(form.items, values)
 
 
+def _encode_record(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
+    if valid is None:
+        return [piece for at, part in enumerate(form.fields) for piece in _encode(part.avro_type, array.field(at))]
+    present = _join(_encode_record(form, array.filter(pa.array(valid)), None))
+    places = np.cumsum(valid, dtype=np.int64) - 1
+    return [present.take(pa.array(places, mask=~valid))]
+
+
+_STRING = AvroType("string", min_size=1)
 _ENCODERS: Mapping[str, Callable[[AvroType, pa.Array, _Bools | None], list[pa.Array]]] = {
     "boolean": _encode_booleans,
     "int": _encode_integers,
@@ -249,4 +268,6 @@ _ENCODERS: Mapping[str, Callable[[AvroType, pa.Array, _Bools | None], list[pa.Ar
     "string": _encode_bytes,
     "fixed": _encode_fixed,
     "array": _encode_list,
+    "map": _encode_list,
+    "record": _encode_record,
 }

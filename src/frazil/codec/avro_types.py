@@ -30,12 +30,15 @@ from frazil.spec.types import (
     UUID,
     DecimalType,
     FixedType,
+    GeographyType,
+    GeometryType,
     ListType,
     MapType,
     StringType,
     StructType,
     Type,
     UnknownType,
+    VariantType,
 )
 
 
@@ -86,6 +89,15 @@ def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
     simple = _SIMPLE.get(kind)
     if simple is not None:
         return simple
+    if isinstance(kind, GeometryType | GeographyType):
+        return "bytes"
+    if isinstance(kind, VariantType):
+        return {
+            "type": "record",
+            "name": f"r{field_id}",
+            "fields": [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}],
+            "logicalType": "variant",
+        }
     if kind == UUID:
         return _fixed("uuid_fixed", 16, named, logicalType="uuid")
     if isinstance(kind, FixedType) and kind.length > 0:
@@ -99,7 +111,7 @@ def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
             precision=kind.precision,
             scale=kind.scale,
         )
-    raise InvalidRequestError(f"Cannot write a field of type {kind} to Avro metadata")
+    raise InvalidRequestError(f"Cannot write a field of type {kind} to Avro")
 
 
 def _encode_map(kind: MapType, named: set[str]) -> dict[str, Any]:

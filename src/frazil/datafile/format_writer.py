@@ -1,19 +1,21 @@
 """What a file format must be able to do so that files can be written in it; `write_parquet.py` and its kin do it.
 
-A `WriteFormat` is made once for all files of one write. Rows come as tables whose columns are those of its schema, in the
-Arrow types of `codec/arrow_schema.py`.
+A `WriteFormat` is made once for all files of one write. Rows come as tables whose columns are those of its schema, in
+the Arrow types of `codec/arrow_schema.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from frazil.errors import FrazilError, InvalidRequestError, StorageError
 from frazil.spec.data_file import FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import ListType, MapType, StructType, Type
@@ -119,6 +121,19 @@ class Sink:
     def seekable(self) -> bool:
         """Return that bytes are written in one go."""
         return False
+
+
+@contextlib.contextmanager
+def arrow_errors(what: str, path: str) -> Iterator[None]:
+    """Turn what Arrow raises while it writes a file into this package's errors; those of storages come through."""
+    try:
+        yield
+    except FrazilError:
+        raise
+    except OSError as error:
+        raise StorageError(f"Cannot write the {what} file {path}: {error}", path=path) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidRequestError(f"Cannot write the {what} file {path}: {error}", path=path) from error
 
 
 def find_reshape(

@@ -21,12 +21,21 @@ from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.avro_types import make_avro_name
 from frazil.codec.json_text import encode_json
 from frazil.codec.schema_json import encode_schema
-from frazil.datafile.format_writer import FileLayout, FormatWriter, Sink, WriteFormat, find_reshape, reshape_table
+from frazil.datafile.format_writer import (
+    FileLayout,
+    FormatWriter,
+    Sink,
+    WriteFormat,
+    arrow_errors,
+    find_reshape,
+    reshape_table,
+)
 from frazil.datafile.parquet_footer import annotate_footer, needs_annotation
-from frazil.errors import FrazilError, InvalidPropertyError, StorageError
+from frazil.errors import InvalidPropertyError
 from frazil.spec import properties as known
 from frazil.spec.data_file import FileFormat
 from frazil.spec.properties import read_column_properties, read_property
+from frazil.spec.property_kinds import ColumnProperty
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.types import (
     BooleanType,
@@ -121,17 +130,17 @@ class _ParquetWriter(FormatWriter):
         self._file = file
         self._sink = Sink(file)
         self._collected: list[Any] = []
-        with _errors(file.path):
+        with arrow_errors("Parquet", file.path):
             self._writer: Any = form.start(self._sink, self._collected)
 
     def write(self, rows: pa.Table) -> None:
-        with _errors(self._file.path):
+        with arrow_errors("Parquet", self._file.path):
             table = self._format.stored_form(rows)
             self._writer.write_table(table, row_group_size=min(max(rows.num_rows, 1), _MAX_ROW_GROUP_ROWS))
 
     def close(self) -> FileLayout:
         self._sink.hold()
-        with _errors(self._file.path):
+        with arrow_errors("Parquet", self._file.path):
             self._writer.close()
         self._writer = None
         self._sink.release(self._format.annotate)
@@ -146,16 +155,6 @@ class _ParquetWriter(FormatWriter):
             self._writer.close()
         self._writer.is_open = False
         self._writer = None
-
-
-@contextlib.contextmanager
-def _errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except FrazilError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StorageError(f"Cannot write the Parquet file {path}: {error}", path=path) from error
 
 
 def _no_change(kind: Type, source: pa.DataType, target: pa.DataType) -> None:
@@ -272,7 +271,7 @@ def _compression_level(codec: str, properties: Mapping[str, str], *, is_delete: 
 
 
 def _columns_set(
-    schema: Schema, properties: Mapping[str, str], family: known.ColumnProperty[bool], *, value: bool
+    schema: Schema, properties: Mapping[str, str], family: ColumnProperty[bool], *, value: bool
 ) -> set[int]:
     """Return the ids of columns whose property has a value; names of no column are left alone, as in the reference."""
     found = set()
@@ -295,8 +294,10 @@ def _bloom_filters(schema: Schema, leaves: list[_Leaf], properties: Mapping[str,
             continue
         name = schema.name_of(leaf.field_id)
         rate = rates.get(name, known.PARQUET_BLOOM_FILTER_COLUMN_FPP.default)
-        # A block filter of n bits keeps the rate up to this many values; without a count the filter is as large as allowed.
-        most = max(1, int(-most_bytes * math.log(1 - rate ** (1 / 8))))
+        # Arrow makes a filter a power of two large. Up to `most` values it keeps its rate within the size allowed;
+        # where the number of values is not known, it is as large as that.
+        size = 1 << (most_bytes.bit_length() - 1)
+        most = max(1, int(-size * math.log(1 - rate ** (1 / 8))))
         count = counts.get(name)
         options[leaf.path] = {"fpp": rate, "ndv": most if count is None else min(count, most)}
     return options

@@ -1,0 +1,248 @@
+"""ORC files. Specification: "ORC" (Appendix A).
+
+Arrow's writer does the work. It keeps the metadata of Arrow fields as ORC type attributes, which is where ids and the
+types that ORC does not have belong: `iceberg.id`, `iceberg.required`, `iceberg.long-type` and their kin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import orc
+
+from frazil.codec.arrow_schema import to_arrow_schema, to_arrow_type
+from frazil.datafile.format_writer import (
+    Convert,
+    FileLayout,
+    FormatWriter,
+    Sink,
+    WriteFormat,
+    arrow_errors,
+    find_reshape,
+    reshape_table,
+)
+from frazil.datafile.orc_tail import decode_stripes
+from frazil.errors import UnsupportedError
+from frazil.spec import properties as known
+from frazil.spec.data_file import FileFormat
+from frazil.spec.properties import read_property
+from frazil.spec.schema import Schema
+from frazil.spec.types import (
+    BinaryType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UuidType,
+    VariantType,
+)
+from frazil.storage.new_file import NewFile
+
+ID_ATTRIBUTE = "iceberg.id"
+REQUIRED_ATTRIBUTE = "iceberg.required"
+
+_ATTRIBUTES: dict[type[Type], dict[str, str]] = {
+    TimeType: {"iceberg.long-type": "TIME"},
+    LongType: {"iceberg.long-type": "LONG"},
+    UuidType: {"iceberg.binary-type": "UUID"},
+    FixedType: {"iceberg.binary-type": "FIXED"},
+    BinaryType: {"iceberg.binary-type": "BINARY"},
+    GeometryType: {"iceberg.binary-type": "GEOMETRY"},
+    GeographyType: {"iceberg.binary-type": "GEOGRAPHY"},
+    TimestampType: {"iceberg.timestamp-unit": "MICROS"},
+    TimestamptzType: {"iceberg.timestamp-unit": "MICROS"},
+    TimestampNsType: {"iceberg.timestamp-unit": "NANOS"},
+    TimestamptzNsType: {"iceberg.timestamp-unit": "NANOS"},
+    VariantType: {"iceberg.struct-type": "VARIANT"},
+}
+_CODECS = {"zlib": "zlib", "zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "none": "uncompressed"}
+
+
+class OrcFormat(WriteFormat):
+    """ORC files of one schema, as a table's properties want them."""
+
+    __slots__ = ("_arrow", "_options", "_reshapes")
+
+    file_format = FileFormat.ORC
+
+    def __init__(self, schema: Schema, properties: Mapping[str, str], *, is_delete: bool = False) -> None:
+        super().__init__(schema)
+        source = to_arrow_schema(schema)
+        self._arrow = pa.schema([_orc_field(part) for part in schema.fields])
+        self._reshapes = [
+            find_reshape(part.field_type, source.field(at).type, self._arrow.field(at).type, _leaf_form)
+            for at, part in enumerate(schema.fields)
+        ]
+        self._options = _writer_options(schema, properties, is_delete=is_delete)
+
+    def open(self, file: NewFile) -> FormatWriter:
+        """Begin an ORC file."""
+        return _OrcWriter(self, file)
+
+    def start(self, sink: Sink) -> orc.ORCWriter:
+        """Return Arrow's writer of a new file."""
+        return orc.ORCWriter(pa.PythonFile(sink, mode="w"), **self._options)
+
+    def stored_form(self, rows: pa.Table) -> pa.Table:
+        """Return rows as the file has them."""
+        return reshape_table(rows, self._reshapes, self._arrow)
+
+
+class _OrcWriter(FormatWriter):
+    __slots__ = ("_file", "_format", "_has_rows", "_sink", "_writer")
+
+    def __init__(self, form: OrcFormat, file: NewFile) -> None:
+        self._format = form
+        self._file = file
+        self._sink = Sink(file)
+        self._has_rows = False
+        with arrow_errors("ORC", file.path):
+            self._writer: Any = form.start(self._sink)
+
+    def write(self, rows: pa.Table) -> None:
+        with arrow_errors("ORC", self._file.path):
+            self._writer.write(self._format.stored_form(rows))
+        self._has_rows = True
+
+    def close(self) -> FileLayout:
+        if not self._has_rows:
+            # Arrow learns the schema from the first table.
+            self.write(to_arrow_schema(self._format.schema).empty_table())
+        start = self._file.size
+        self._sink.hold()
+        with arrow_errors("ORC", self._file.path):
+            self._writer.close()
+        self._writer = None
+        ends: list[bytes] = []
+        self._sink.release(lambda end: ends.append(end) or end)  # type: ignore[func-returns-value]
+        return FileLayout(_stripe_offsets(ends[0], start))
+
+    def abandon(self) -> None:
+        if self._writer is None:
+            return
+        self._sink.abandon()
+        with contextlib.suppress(Exception):
+            self._writer.close()
+        self._writer = None
+
+
+class _FileEnd(io.RawIOBase):
+    """A file of which only the end is at hand, enough to read its footer."""
+
+    def __init__(self, end: bytes, start: int) -> None:
+        self._end = end
+        self._start = start
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._start + len(self._end)}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = max(self._start + len(self._end) - self._at, 0) if size < 0 else size
+        from_end = self._at - self._start
+        missing = min(max(-from_end, 0), wanted)
+        data = bytes(missing) + self._end[max(from_end, 0) : max(from_end, 0) + wanted - missing]
+        self._at += len(data)
+        return data
+
+
+def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
+    """Return where stripes start, from the end of a file; None where that does not tell."""
+    try:
+        reader = orc.ORCFile(pa.PythonFile(_FileEnd(end, start), mode="r"))
+        return tuple(one.offset for one in decode_stripes(reader.reader.serialized_file_tail())) or None
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+# --- types
+
+
+def _orc_field(part: NestedField) -> pa.Field:
+    kind = part.field_type
+    attributes = {ID_ATTRIBUTE: str(part.field_id), REQUIRED_ATTRIBUTE: str(part.required).lower()}
+    attributes |= _ATTRIBUTES.get(type(kind), {})
+    if isinstance(kind, FixedType):
+        attributes["iceberg.length"] = str(kind.length)
+    return pa.field(part.name, _orc_type(kind), nullable=part.optional, metadata=attributes)
+
+
+def _orc_type(kind: Type) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([_orc_field(part) for part in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(_orc_field(kind.element_field))
+    if isinstance(kind, MapType):
+        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.value_field))
+    return pa.int64() if isinstance(kind, TimeType) else to_arrow_type(kind, has_extensions=False)
+
+
+def _leaf_form(kind: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+    if isinstance(kind, TimeType):
+        return lambda array: array.view(pa.int64())
+    return (lambda array: array.storage) if isinstance(source, pa.BaseExtensionType) else None
+
+
+# --- properties
+
+
+def _writer_options(schema: Schema, properties: Mapping[str, str], *, is_delete: bool) -> dict[str, Any]:
+    codec = read_property(properties, known.DELETE_ORC_COMPRESSION if is_delete else known.ORC_COMPRESSION)
+    if codec not in _CODECS:
+        raise UnsupportedError(
+            f"Cannot write ORC files with the codec {codec}: Arrow does not have it",
+            hint=f"Set {known.ORC_COMPRESSION.name} to one of {', '.join(_CODECS)}.",
+        )
+    stripe = known.DELETE_ORC_STRIPE_SIZE_BYTES if is_delete else known.ORC_STRIPE_SIZE_BYTES
+    batch = known.DELETE_ORC_WRITE_BATCH_SIZE if is_delete else known.ORC_WRITE_BATCH_SIZE
+    strategy = known.DELETE_ORC_COMPRESSION_STRATEGY if is_delete else known.ORC_COMPRESSION_STRATEGY
+    return {
+        "compression": _CODECS[codec],
+        "stripe_size": read_property(properties, stripe),
+        "batch_size": read_property(properties, batch),
+        "compression_strategy": read_property(properties, strategy),
+        "bloom_filter_columns": _bloom_columns(schema, properties) or None,
+        "bloom_filter_fpp": read_property(properties, known.ORC_BLOOM_FILTER_FPP),
+    }
+
+
+def _bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[int]:
+    """Return the numbers of the columns that get a bloom filter; ORC numbers types as they come, the root being 0."""
+    wanted = {schema.find_field(name) for name in read_property(properties, known.ORC_BLOOM_FILTER_COLUMNS)}
+    ids = {part.field_id for part in wanted if part is not None}
+    return [at for at, field_id in enumerate(_walk_types(schema.fields), start=1) if field_id in ids]
+
+
+def _walk_types(fields: tuple[NestedField, ...]) -> Iterator[int | None]:
+    """Yield the field id of each ORC type; the parts of a variant have none."""
+    for part in fields:
+        yield part.field_id
+        if isinstance(part.field_type, StructType | ListType | MapType):
+            yield from _walk_types(part.field_type.fields)
+        elif isinstance(part.field_type, VariantType):
+            yield from (None, None)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +31,14 @@ from frazil.errors import InvalidRequestError
 BLOCK_BYTES = 64_000
 """About how many bytes of rows a block holds, as in the reference."""
 _ROWS_AT_ONCE = 8192
-_NOTHING = pa.scalar(b"", pa.binary())
 
 _Bools = npt.NDArray[np.bool_]
+
+
+@cache
+def _nothing() -> pa.Scalar:
+    # Made on first use: the first value pyarrow makes imports pandas, where that is installed.
+    return pa.scalar(b"", pa.binary())
 
 
 def encode_avro(
@@ -138,7 +144,7 @@ def _join(pieces: list[pa.Array]) -> pa.Array:
     """Return columns of bytes joined row by row; null counts as nothing."""
     if len(pieces) == 1 and pieces[0].null_count == 0:
         return pieces[0]
-    return pc.binary_join_element_wise(*pieces, _NOTHING, null_handling="skip")
+    return pc.binary_join_element_wise(*pieces, _nothing(), null_handling="skip")
 
 
 def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:

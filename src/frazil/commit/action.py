@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from frazil.changes.requirements import TableRequirement
 from frazil.changes.updates import TableUpdate
+from frazil.errors import FileAlreadyExistsError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads
@@ -80,7 +81,13 @@ class WrittenManifests:
         """Write a new file of this commit."""
         with self._lock:
             self._paths.append(path)
-        storage.create(path, data)
+        try:
+            storage.create(path, data)
+        except FileAlreadyExistsError:
+            # The file is another's, and not to be cleaned up with ours.
+            with self._lock:
+                self._paths.remove(path)
+            raise
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -31,14 +31,16 @@ class CodecRefusal(Exception):
     """A block that does not inflate, or inflates past the bound; the container names the place."""
 
 
-def decompress_block(codec: str, data: bytes, limit: int) -> bytes:
+def decompress_block(codec: str, data: bytes | memoryview, limit: int) -> bytes:
     """Return a block's content, or raise `CodecRefusal`; `codec` must be one of `AVRO_CODECS`."""
     if codec == "null":
         if len(data) > limit:
             raise _too_large(limit)
-        return data
+        return bytes(data)
     try:
-        return _DECOMPRESSORS[codec](data, limit)
+        if codec == "deflate":
+            return _inflate(data, limit)
+        return _DECOMPRESSORS[codec](bytes(data), limit)
     except (zlib.error, zstandard.ZstdError, lzma.LZMAError, pa.ArrowException, OSError, EOFError, ValueError) as error:
         raise CodecRefusal(f"it is not valid {codec} data ({str(error)[:120]})") from error
 
@@ -47,7 +49,7 @@ def _too_large(limit: int) -> CodecRefusal:
     return CodecRefusal(f"it inflates to more than {limit} bytes")
 
 
-def _inflate(data: bytes, limit: int) -> bytes:
+def _inflate(data: bytes | memoryview, limit: int) -> bytes:
     stream = zlib.decompressobj(_RAW_DEFLATE)
     content = stream.decompress(data, limit + 1)
     if len(content) > limit:

@@ -50,10 +50,10 @@ from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
 from frazil.errors import StorageError
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 8 << 20
 """How many inflated bytes are decoded at once; more gains nothing, less costs more calls."""
-_TASK_BYTES = 1 << 20
-"""How many compressed bytes one thread takes at a time."""
+_MIN_TASK_BYTES = 1 << 20
+"""How many compressed bytes one thread takes at a time, at least."""
 _MEMORY_FOLDER = Path("/dev/shm")
 _MEMORY_RESERVE = 32 << 20
 _FEW_BYTES = 8 << 10
@@ -86,7 +86,7 @@ def decode_leaves(
         job.budget.forget()
     job.prepare()
     with _Scratch() as scratch:
-        tasks = list(_split(blocks))
+        tasks = list(_split(blocks, threads))
         if threads > 1 and len(tasks) > 1:
             with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
                 batches = [batch for made in pool.map(lambda task: job.decode(task, scratch), tasks) for batch in made]
@@ -128,14 +128,18 @@ class _Decoders:
 _decoders = _Decoders()
 
 
-def _split(blocks: list[AvroBlock]) -> Iterator[list[AvroBlock]]:
-    """Yield runs of blocks, each about as much work as one thread should take at a time."""
+def _split(blocks: list[AvroBlock], threads: int) -> Iterator[list[AvroBlock]]:
+    """Yield runs of blocks for threads to take: three for each, so that none waits long for the last."""
+    if threads <= 1:
+        yield blocks
+        return
+    share = sum(block.end - block.start for block in blocks) // (3 * threads)
     task: list[AvroBlock] = []
     size = 0
     for block in blocks:
         task.append(block)
         size += block.end - block.start
-        if size >= _TASK_BYTES:
+        if size >= max(share, _MIN_TASK_BYTES):
             yield task
             task, size = [], 0
     if task:
@@ -197,7 +201,7 @@ class _Job:
         origin: AvroOrigin,
         limits: AvroLimits,
     ) -> None:
-        self.data = data
+        self.data = memoryview(data)
         self.header = header
         self.leaves = leaves
         self.wanted = tuple(wanted)
@@ -217,16 +221,17 @@ class _Job:
         batches: list[pa.RecordBatch] = []
         pieces: list[bytes] = []
         rows = size = 0
+        file = _ScratchFile(scratch)
         for block in blocks:
             content = self.inflate(block)
             pieces.append(content)
             rows += block.count
             size += len(content)
             if size >= _CHUNK_BYTES:
-                batches.append(self._decode_chunk(pieces, rows, size, scratch))
+                batches.append(self._decode_chunk(pieces, rows, size, file))
                 pieces, rows, size = [], 0, 0
         if rows:
-            batches.append(self._decode_chunk(pieces, rows, size, scratch))
+            batches.append(self._decode_chunk(pieces, rows, size, file))
         return batches
 
     def inflate(self, block: AvroBlock) -> bytes:
@@ -263,24 +268,19 @@ class _Job:
         _decoders.count_python(sum(map(len, contents)))
         return pa.Table.from_batches(batches, schema)
 
-    def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, scratch: _Scratch) -> pa.RecordBatch:
+    def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, file: _ScratchFile) -> pa.RecordBatch:
         chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))
         self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in chosen))
         head = self.file_header + encode_varint(rows + 1) + encode_varint(size + len(self.sentinel))
         try:
-            path = scratch.new_path(size)
-            with path.open("wb") as file:
-                file.writelines((head, *pieces, self.sentinel, self.header.sync))
+            path = file.write((head, *pieces, self.sentinel, self.header.sync), size)
         except OSError as error:
             raise StorageError(
                 f"Cannot read {self.origin.what}: no temporary file of {size} bytes can be written",
                 hint="Free some space where temporary files are kept.",
                 path=self.origin.path,
             ) from error
-        try:
-            batch = _read_batch(path, [f"c{at}" for at in chosen], rows + 1, self.origin)
-        finally:
-            path.unlink(missing_ok=True)
+        batch = _read_batch(path, [f"c{at}" for at in chosen], rows + 1, self.origin)
         if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), self.token):
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
         batch = batch.slice(0, rows)
@@ -418,22 +418,39 @@ class _Scratch:
         for folder in self._folders.values():
             folder.cleanup()
 
-    def new_path(self, size: int) -> Path:
-        """Return the path of a new file of about a size."""
-        try:
-            in_memory = shutil.disk_usage(_MEMORY_FOLDER).free > size + _MEMORY_RESERVE
-        except OSError:
-            in_memory = False
+    def new_path(self, *, in_memory: bool) -> Path:
+        """Return the path of a file that does not exist yet."""
         with self._lock:
-            return Path(self._folder(in_memory).name, f"{next(self._numbers)}.avro")
+            return Path(self._folder(_MEMORY_FOLDER if in_memory else None).name, f"{next(self._numbers)}.avro")
 
-    def _folder(self, in_memory: bool) -> tempfile.TemporaryDirectory[str]:
-        parent = _MEMORY_FOLDER if in_memory else None
+    def _folder(self, parent: Path | None) -> tempfile.TemporaryDirectory[str]:
         if parent not in self._folders:
             try:
                 self._folders[parent] = tempfile.TemporaryDirectory(prefix="frazil-", dir=parent)
             except OSError:
                 if parent is None:
                     raise
-                return self._folder(in_memory=False)
+                return self._folder(None)
         return self._folders[parent]
+
+
+class _ScratchFile:
+    """The file of one thread, written over for each chunk: it keeps its pages, which a new file would have to get."""
+
+    def __init__(self, scratch: _Scratch) -> None:
+        self._scratch = scratch
+        self._paths: dict[bool, Path] = {}
+
+    def write(self, pieces: Sequence[bytes], size: int) -> Path:
+        """Write pieces of a total size and return where they are."""
+        try:
+            in_memory = shutil.disk_usage(_MEMORY_FOLDER).free > size + _MEMORY_RESERVE
+        except OSError:
+            in_memory = False
+        if in_memory not in self._paths:
+            self._paths[in_memory] = self._scratch.new_path(in_memory=in_memory)
+        path = self._paths[in_memory]
+        with path.open("r+b" if path.exists() else "wb") as file:
+            file.writelines(pieces)
+            file.truncate()
+        return path

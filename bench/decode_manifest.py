@@ -1,0 +1,197 @@
+"""Decoding a manifest of many files with metrics: frazil beside fastavro and PyIceberg.
+
+One manifest, as the reference writes it (deflate, blocks of 64 KB): an entry has counts, sizes and bounds of
+ten columns. Contenders take turns, so that other work on the machine disturbs all of them alike; medians are
+printed. frazil's result is Arrow columns, the others' one object for each entry: that is the difference. The
+rows `small` decode a manifest of 20 files, where fixed costs are everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import ManifestContent as ForeignContent
+from pyiceberg.manifest import ManifestFile as ForeignManifest
+
+from frazil.codec.encode_manifest import EncodedManifest, encode_manifest
+from frazil.codec.manifest_avro import ManifestColumns, decode_manifest, iter_entries
+from frazil.columns.manifest_columns import bounds_of
+from frazil.spec.manifest import ManifestFile
+from frazil.spec.partitioning import build_partition_spec
+from frazil.spec.schema import Schema
+from frazil.spec.types import LONG, TIMESTAMP, NestedField
+
+COLUMNS = 10
+SCHEMA = Schema((NestedField(1, "ts", TIMESTAMP), *(NestedField(at, f"c{at}", LONG) for at in range(2, COLUMNS + 1))))
+SPEC = build_partition_spec(SCHEMA, ["day(ts)"])
+PLAN_FIELDS = ("status", "file_path", "record_count", "partition", "lower_bounds", "upper_bounds")
+PROMISE = 10
+"""What the design promises: at least this many times as fast as fastavro and as PyIceberg."""
+
+
+def make_entries(count: int) -> pa.Table:
+    """Describe files of a table partitioned by day, with metrics of ten columns each."""
+    random = np.random.default_rng(7)
+    files = np.arange(count)
+    ids = np.tile(np.arange(1, COLUMNS + 1, dtype=np.int32), count)
+    offsets = np.arange(count + 1, dtype=np.int32) * COLUMNS
+    rows = random.integers(1_000, 200_000, count)
+    low = random.integers(0, 1 << 40, count * COLUMNS)
+
+    def pairs(values: pa.Array) -> pa.Array:
+        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([ids, values], names=["key", "value"]))
+
+    def bounds(values: np.ndarray) -> pa.Array:
+        places = np.arange(len(values) + 1, dtype=np.int32) * 8
+        raw = pa.py_buffer(values.astype("<i8").tobytes())
+        return pairs(pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(places), raw]))
+
+    tokens = random.bytes(count * 8)
+    paths = [
+        f"s3://bucket/warehouse/db/events/data/ts_day={at // 1000}/{at:05d}-{tokens[at * 8 : at * 8 + 8].hex()}.parquet"
+        for at in range(count)
+    ]
+    return pa.table(
+        {
+            "status": np.ones(count, np.int32),
+            "file_path": paths,
+            "file_format": pa.array(["parquet"]).take(np.zeros(count, np.int64)),
+            "partition": pa.StructArray.from_arrays(
+                [pa.array(19_000 + files // 1000, pa.int32()).cast(pa.date32())], names=["ts_day"]
+            ),
+            "record_count": rows,
+            "file_size_in_bytes": random.integers(1 << 20, 1 << 28, count),
+            "column_sizes": pairs(pa.array(random.integers(100, 1 << 22, count * COLUMNS))),
+            "value_counts": pairs(pa.array(np.repeat(rows, COLUMNS))),
+            "null_value_counts": pairs(pa.array(random.integers(0, 5, count * COLUMNS))),
+            "lower_bounds": bounds(low),
+            "upper_bounds": bounds(low + random.integers(0, 1 << 20, count * COLUMNS)),
+            "split_offsets": pa.ListArray.from_arrays(
+                np.arange(count + 1, dtype=np.int32), pa.array(np.full(count, 4))
+            ),
+            "sort_order_id": np.zeros(count, np.int32),
+        }
+    )
+
+
+def make_manifest(count: int, path: str) -> EncodedManifest:
+    """Encode a manifest of so many added files."""
+    return encode_manifest(
+        make_entries(count), path=path, spec=SPEC, schema=SCHEMA, format_version=2, snapshot_id=7, threads=2
+    )
+
+
+def frazil_decode(data: bytes, threads: int, fields: tuple[str, ...] | None) -> Callable[[], ManifestColumns]:
+    """Decode into columns, inheriting as a plan does."""
+    line = ManifestFile("m.avro", len(data), 0, 7, sequence_number=3)
+    kind = SPEC.partition_type(SCHEMA)
+    return lambda: decode_manifest(data, manifest=line, partition_type=kind, fields=fields, threads=threads)
+
+
+def frazil_prune(data: bytes, threads: int) -> Callable[[], object]:
+    """Decode what a plan needs, and compare one column's bounds with a value."""
+    decode = frazil_decode(data, threads, PLAN_FIELDS)
+
+    def run() -> int:
+        columns = decode()
+        lower = bounds_of(columns, 3, "lower_bounds")
+        values = np.frombuffer(lower.buffers()[2], "<i8")
+        return int((values < (1 << 39)).sum())
+
+    return run
+
+
+def frazil_entries(data: bytes) -> Callable[[], object]:
+    """Decode, and make an object for each entry as the others do."""
+    decode = frazil_decode(data, 1, None)
+    return lambda: len(list(iter_entries(decode())))
+
+
+def fastavro_rows(data: bytes) -> Callable[[], object]:
+    """Decode into one dict for each entry."""
+    return lambda: len(list(fastavro.reader(io.BytesIO(data))))
+
+
+def pyiceberg_entries(path: Path) -> Callable[[], object]:
+    """Read into one ManifestEntry for each entry, as PyIceberg's planning does."""
+    manifest = ForeignManifest.from_args(
+        manifest_path=str(path),
+        manifest_length=path.stat().st_size,
+        partition_spec_id=0,
+        content=ForeignContent.DATA,
+        sequence_number=3,
+        min_sequence_number=3,
+        added_snapshot_id=7,
+    )
+    files = PyArrowFileIO()
+    return lambda: len(manifest.fetch_manifest_entry(files))
+
+
+def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Run each contender once in each round; return the median of each."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for run in contenders.values():
+        run()
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(one) for name, one in times.items()}
+
+
+def show(count: int, size: int, medians: dict[str, float]) -> None:
+    """Print a table; `times` is how many times faster than fastavro and than PyIceberg."""
+    print(f"\n{count:,} files, {size:,} bytes")
+    print(f"{'':<42} {'ms':>9} {'files/s':>12} {'x fastavro':>11} {'x PyIceberg':>12}")
+    for name, seconds in medians.items():
+        faster = [medians[other] / seconds for other in ("fastavro rows", "PyIceberg entries")]
+        print(f"{name:<42} {seconds * 1000:>9.2f} {count / seconds:>12,.0f} {faster[0]:>11.1f} {faster[1]:>12.1f}")
+
+
+def main() -> int:
+    """Measure, print, and say whether the promise holds."""
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    holds = True
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (given.files, 20):
+            path = Path(folder) / f"manifest-{count}.avro"
+            data = make_manifest(count, str(path)).data
+            path.write_bytes(data)
+            contenders = {
+                "frazil, all fields": frazil_decode(data, 1, None),
+                "frazil, all fields, 2 threads": frazil_decode(data, 2, None),
+                "frazil, fields of a plan": frazil_decode(data, 1, PLAN_FIELDS),
+                "frazil, fields of a plan, 2 threads": frazil_decode(data, 2, PLAN_FIELDS),
+                "frazil, decode and prune, 2 threads": frazil_prune(data, 2),
+                "frazil, an object for each entry": frazil_entries(data),
+                "fastavro rows": fastavro_rows(data),
+                "PyIceberg entries": pyiceberg_entries(path),
+            }
+            medians = take_turns(contenders, given.rounds if count > 1000 else 50)
+            show(count, len(data), medians)
+            if count > 1000:
+                best = medians["frazil, all fields, 2 threads"]
+                holds = min(medians["fastavro rows"], medians["PyIceberg entries"]) >= PROMISE * best
+    print(f"\nAt least {PROMISE} times as fast as either: {'yes' if holds else 'NO'}")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,19 +1,38 @@
-"""A table as a catalog returned it: what scans and commits start from. `Table` in `lake/` holds the live one."""
+"""A table or view as a catalog returned it: where scans and commits start. `Table` in `lake/` holds the live one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.base import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
-    """One state of one table: its identifier, its metadata, where that was read, and the storage to read on."""
+    """One state of one table: its identifier, its metadata, where that was read, and the storage to read on.
+
+    Of a table that is being created the location is None: nothing of it has been written.
+    """
 
     identifier: tuple[str, ...]
     metadata: TableMetadata
+    metadata_location: str | None
+    storage: Storage
+
+    @property
+    def name(self) -> str:
+        """The identifier as text."""
+        return ".".join(self.identifier)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedView:
+    """One state of one view: its identifier, its metadata, where that was read, and the storage it is on."""
+
+    identifier: tuple[str, ...]
+    metadata: ViewMetadata
     metadata_location: str | None
     storage: Storage
 

@@ -1,0 +1,1 @@
+"""The pointer from a name to the current metadata: SQL, filesystem, memory."""

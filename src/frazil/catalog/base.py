@@ -1,0 +1,362 @@
+"""What a catalog promises: names that lead to metadata, and a pointer that one writer at a time moves.
+
+A catalog keeps, for each table and view, the location of its current metadata file. Everything else of a table
+is in files that never change, so the pointer is the only thing writers race for. The promises every
+catalog keeps, and `tests/contract/test_catalog_contract.py` checks:
+
+    load      gives a state that was current at some time during the call
+    swap      compares and swaps: from the state the change was made from to the new one, or not at all. Of all
+              who start from one state, one succeeds at most. The new metadata is safe on disk before
+              the pointer moves. It returns an outcome (`catalog/outcomes.py`); an exception means that nothing
+              happened. (KeyboardInterrupt and the like tell nothing: treat them as unknown.)
+    create    of all who create one name, one succeeds at most; tables and views share their names
+    drop      takes the name away, whatever the state; a swap from a state of the dropped table is rejected
+    rename    moves the pointer in one step, where the catalog can; commits from states loaded before are rejected,
+              since they name the old identifier
+    swap_many moves several pointers, all or none, where the catalog can
+
+A table that was dropped and created anew is another table: `refresh` refuses it, by its UUID.
+
+A namespace exists when it was created, or when something below it exists. A table needs a namespace that exists.
+
+Files are never deleted by a catalog, but for: metadata written for a swap that was rejected; metadata the log
+forgets, where `write.metadata.delete-after-commit.enabled` asks for it; and a purge. All of them only inside the
+table's own folders (`storage/locations.py`).
+
+Storage, clock and the source of ids are given to a catalog, so that tests can choose them. A catalog may be used
+from several threads. It is not pickled: it may hold a connection and a password; the states it returns are.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import NoReturn, Self
+
+from frazil.catalog.names import Identifier, Namespace, namespace_not_found, shown, split_identifier
+from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
+from frazil.catalog.purge import PurgeReport
+from frazil.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    TableNotFoundError,
+    UnsupportedError,
+    ViewNotFoundError,
+)
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.spec.check_table_metadata import check_same_table
+from frazil.spec.new_table import new_table_metadata
+from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED, SortOrder
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.versions import DEFAULT
+from frazil.spec.view_evolution import new_view_metadata
+from frazil.spec.view_metadata import ViewMetadata, ViewVersion, check_same_view
+from frazil.storage.base import Storage
+from frazil.storage.locations import strip_slashes
+
+
+def system_ms() -> int:
+    """Return the time of this machine's clock, in milliseconds from 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def random_id() -> str:
+    """Return a new UUID as text."""
+    return str(uuid.uuid4())
+
+
+class Catalog(ABC):
+    """Names that lead to the current metadata of tables and views."""
+
+    def __init__(
+        self,
+        name: str,
+        warehouse: str,
+        storage: Storage,
+        *,
+        now_ms: Callable[[], int] = system_ms,
+        new_id: Callable[[], str] = random_id,
+    ) -> None:
+        if name == "" or "\0" in name:
+            raise InvalidRequestError(f"Cannot open a catalog named {name!r}: it needs a name without NUL characters")
+        self.name = name
+        self.warehouse = strip_slashes(warehouse)
+        self.storage = storage
+        self.now_ms = now_ms
+        self.new_id = new_id
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.warehouse!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is not pickled, since it may hold a password; open it again instead")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the catalog holds open; it may not be used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Namespaces
+
+    @abstractmethod
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+
+    @abstractmethod
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop a namespace that holds nothing; something created in it at the same moment may bring it back."""
+
+    @abstractmethod
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether a namespace was created, or something below it exists."""
+
+    @abstractmethod
+    def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below another, or the topmost, in order."""
+
+    @abstractmethod
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return a namespace's properties."""
+
+    @abstractmethod
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties in one step; parallel updates of other properties are kept."""
+
+    # Tables
+
+    @abstractmethod
+    def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the tables of a namespace, in order."""
+
+    @abstractmethod
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+
+    @abstractmethod
+    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        """Replace a table's state by its successor; from a state that was never written, create the table.
+
+        A writer who comes first makes this one `Rejected`. The metadata is one that `changes/apply.py` made.
+        """
+
+    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
+        """Replace the states of several tables, all or none."""
+        if len(changes) == 1:
+            return self.swap(*changes[0])
+        raise UnsupportedError(
+            f"Cannot commit to {len(changes)} tables at once: this catalog moves one pointer at a time",
+            hint="Use a SQL catalog for transactions over several tables.",
+        )
+
+    @abstractmethod
+    def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
+        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+
+    @abstractmethod
+    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
+        """Take a table's name away; with `purge`, delete the files that are its own and nobody else's."""
+
+    @abstractmethod
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its files stay where they are."""
+
+    @abstractmethod
+    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
+        """Give a name to a table whose metadata file exists."""
+
+    # Views
+
+    @abstractmethod
+    def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the views of a namespace, in order."""
+
+    @abstractmethod
+    def load_view(self, identifier: Identifier) -> LoadedView:
+        """Return the current state of a view."""
+
+    @abstractmethod
+    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+        """Replace a view's state by its successor; from a state that was never written, create the view."""
+
+    @abstractmethod
+    def drop_view(self, identifier: Identifier) -> None:
+        """Take a view's name away; its metadata files stay."""
+
+    @abstractmethod
+    def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Give a view another name."""
+
+    # What is the same for every catalog
+
+    @abstractmethod
+    def new_location(self, identifier: Identifier, location: str | None) -> str:
+        """Return where a new table or view may keep its files: the location asked for, or one of its own."""
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Return whether there is a table of that name that can be loaded."""
+        try:
+            self.load_table(identifier)
+        except TableNotFoundError:
+            return False
+        return True
+
+    def view_exists(self, identifier: Identifier) -> bool:
+        """Return whether there is a view of that name that can be loaded."""
+        try:
+            self.load_view(identifier)
+        except ViewNotFoundError:
+            return False
+        return True
+
+    def refresh(self, loaded: LoadedTable) -> LoadedTable:
+        """Return a table's current state; refuse another table that has taken its name meanwhile."""
+        fresh = self.load_table(loaded.identifier)
+        check_same_table(loaded.metadata, fresh.metadata)
+        return fresh
+
+    def refresh_view(self, loaded: LoadedView) -> LoadedView:
+        """Return a view's current state; refuse another view that has taken its name meanwhile."""
+        fresh = self.load_view(loaded.identifier)
+        check_same_view(loaded.metadata, fresh.metadata)
+        return fresh
+
+    def stage_table(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        format_version: int = DEFAULT,
+    ) -> LoadedTable:
+        """Return the first state of a new table, to be changed and then created by `swap`; writes nothing."""
+        self._check_free(identifier)
+        metadata = new_table_metadata(
+            schema,
+            spec,
+            sort_order,
+            location=self.new_location(identifier, location),
+            properties=properties,
+            format_version=format_version,
+            uuid=self.new_id(),
+            now_ms=self.now_ms(),
+        )
+        return LoadedTable(tuple(identifier), metadata, None, self.storage)
+
+    def create_table(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        format_version: int = DEFAULT,
+    ) -> LoadedTable:
+        """Create an empty table; of all who create one name, one succeeds at most."""
+        staged = self.stage_table(
+            identifier,
+            schema,
+            spec,
+            sort_order,
+            location=location,
+            properties=properties,
+            format_version=format_version,
+        )
+        return self.settle(self.swap(staged, staged.metadata))
+
+    def stage_view(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        version: ViewVersion,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadedView:
+        """Return the first state of a new view, to be created by `swap_view`; writes nothing."""
+        self._check_free(identifier)
+        metadata = new_view_metadata(
+            view_uuid=self.new_id(),
+            location=self.new_location(identifier, location),
+            schema=schema,
+            version=version,
+            properties=properties,
+        )
+        return LoadedView(tuple(identifier), metadata, None, self.storage)
+
+    def create_view(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        version: ViewVersion,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadedView:
+        """Create a view; of all who create one name, one succeeds at most."""
+        staged = self.stage_view(identifier, schema, version, location=location, properties=properties)
+        return self.settle(self.swap_view(staged, staged.metadata))
+
+    def settle(self, outcome: Outcome[LoadedT]) -> LoadedT:
+        """Return the new state, or raise what stood in its way; an unknown outcome is read back once."""
+        if isinstance(outcome, Unknown):
+            outcome = self.resolve_unknown(outcome)
+        if isinstance(outcome, Committed):
+            return outcome.loaded
+        raise outcome.reason if isinstance(outcome, Rejected) else outcome.error
+
+    @abstractmethod
+    def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
+        """Return the error that says what has a name; None where it is free."""
+
+    def _check_free(self, identifier: Identifier) -> None:
+        namespace, _ = split_identifier(identifier)
+        if not self.namespace_exists(namespace):
+            raise namespace_not_found(namespace)
+        taken = self.find_existing(identifier)
+        if taken is not None:
+            raise taken
+
+
+def check_successor(loaded: LoadedTable | LoadedView, metadata: TableMetadata | ViewMetadata) -> None:
+    """Refuse metadata that does not follow from a state: of another table, older, or with a hole in its log."""
+    base = loaded.metadata
+    what = f"Cannot commit to {shown(loaded.identifier)}"
+    if isinstance(base, ViewMetadata) or isinstance(metadata, ViewMetadata):
+        if not (isinstance(base, ViewMetadata) and isinstance(metadata, ViewMetadata)):
+            raise InvalidRequestError(f"{what}: a view does not follow a table, nor a table a view")
+        if base.view_uuid.lower() != metadata.view_uuid.lower():
+            raise InvalidRequestError(f"{what}: the view's UUID is {base.view_uuid}, not {metadata.view_uuid}")
+        return
+    if base.table_uuid is not None and base.table_uuid.lower() != (metadata.table_uuid or "").lower():
+        raise InvalidRequestError(f"{what}: the table's UUID is {base.table_uuid}, not {metadata.table_uuid}")
+    if metadata.format_version < base.format_version:
+        raise InvalidRequestError(
+            f"{what}: its format version would go from {base.format_version} to {metadata.format_version}"
+        )
+    last = metadata.metadata_log[-1].metadata_file if metadata.metadata_log else None
+    if loaded.metadata_location is not None and last != loaded.metadata_location:
+        # Without this line a commit of unknown outcome could not be found again once another one follows it.
+        raise InvalidRequestError(
+            f"{what}: the metadata log ends with {last}, not with the state it replaces",
+            hint="Make the metadata by apply_updates, with base_location.",
+            metadata_location=loaded.metadata_location,
+        )

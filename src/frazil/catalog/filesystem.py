@@ -1,0 +1,387 @@
+"""A catalog without a database: tables and namespaces are folders, and the pointer is the highest version number.
+
+Layout, that of the reference's Hadoop catalog ("File System Tables"):
+
+    <warehouse>/db/events/metadata/v1.metadata.json, v2.metadata.json, ...   the states; the highest is current
+    <warehouse>/db/events/metadata/version-hint.text                         a number, for other readers
+    <warehouse>/db/                                                          a namespace: a folder that is no table
+
+How a commit goes. A change made from version N is written as `v(N+1).metadata.json` by an exclusive create: the
+storage gives the name to one writer. That create is the commit; there is no other step that matters. The
+reference asks whether the name is free and then renames, which on a local file system replaces silently, and
+commits are lost; and its name depends on the codec, so that two writers who disagree on it can both win. Here the
+name is always the plain one, whatever `write.metadata.compression-codec` says. Files that others wrote as
+`vN.gz.metadata.json` or `vN.metadata.json.gz` are read. `catalog/version_files.py` has the files.
+
+Why it is safe:
+
+- Versions only grow, and a name once taken stays taken. Metadata that the log forgets is emptied, not deleted: were
+  its name free again, a writer who slept since then could claim it, and believe to have committed. (Other tools
+  delete such files, so a writer also looks, before it claims N+1, that N is still the highest.)
+- The hint is written and never believed. It may be absent, garbage, behind or ahead; the folder is listed.
+- A table dropped and made anew starts at v1 again, so a writer compares the UUID before it claims.
+- A drop first claims the next version, so that no commit can slip in behind it, then deletes the states, the
+  highest last: until then the table is there, whole.
+- If the answer to the create is lost, the file is read back: it holds what was to be written, or what another wrote.
+  If it is not there it might still come: the name is claimed with the state before, and then it cannot.
+
+What it cannot do: rename tables, move them, keep namespace properties or views, commit to several tables at once.
+On storage whose exclusive create is not atomic nothing of this holds; `storage/base.py` promises it.
+
+The format's specification calls this scheme deprecated for others' implementations of it. Prefer a SQL catalog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from frazil.catalog.base import Catalog, check_successor
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    check_namespace,
+    namespace_exists,
+    namespace_not_empty,
+    namespace_not_found,
+    shown,
+    split_identifier,
+    table_exists,
+    table_not_found,
+    view_not_found,
+)
+from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
+from frazil.catalog.purge import NOTHING_PURGED, PurgeReport, check_may_purge, purge_files, remove_empty_folders
+from frazil.catalog.version_files import VersionFiles, find_version
+from frazil.changes.apply import forgotten_metadata_files
+from frazil.codec.table_metadata_json import encode_table_metadata
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    MissingFileError,
+    StorageError,
+    UnsupportedError,
+    WriteOutcomeUnknownError,
+)
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.spec import properties as known
+from frazil.spec.properties import read_property
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+from frazil.storage.locations import location_key
+
+_REFUSED: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
+_MAX_NAME_BYTES: Final = 255
+_TRIES: Final = 20
+
+
+class FilesystemCatalog(Catalog):
+    """Tables as folders of a warehouse."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
+
+    # Namespaces
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        parts = _checked(check_namespace(namespace))
+        if properties:
+            raise _unsupported("keep properties of namespaces")
+        for depth in range(1, len(parts) + 1):
+            if self._is_table(parts[:depth]):
+                raise table_exists(parts[:depth])
+        try:
+            self.storage.create_folder(self._folder(parts))
+        except FileAlreadyExistsError as error:
+            raise namespace_exists(parts) from error
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop a namespace that holds nothing."""
+        parts = self._existing(namespace)
+        children = self.storage.list_children(self._folder(parts))
+        for name in (*children.folders, *children.files):
+            is_left = self._is_table_folder((*parts, name)) and not self._is_table((*parts, name))
+            raise namespace_not_empty(parts, f"files of the dropped table {name}" if is_left else name)
+        self.storage.delete_folder(self._folder(parts))
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether there is a folder of that name, which is no table's."""
+        parts = _checked(check_namespace(namespace))
+        if any(self._is_table_folder(parts[:depth]) for depth in range(1, len(parts) + 1)):
+            return False
+        return parts[-1] in self.storage.list_children(self._folder(parts[:-1])).folders
+
+    def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below another, or the topmost, in order."""
+        parts = self._existing(parent) if parent else ()
+        names = self.storage.list_children(self._folder(parts)).folders
+        return tuple((*parts, name) for name in names if not self._is_table_folder((*parts, name)))
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return no properties: folders have none."""
+        self._existing(namespace)
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> None:
+        """Refuse: folders have no properties."""
+        self._existing(namespace)
+        raise _unsupported("keep properties of namespaces")
+
+    # Tables
+
+    def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the tables of a namespace, in order."""
+        parts = self._existing(namespace)
+        names = self.storage.list_children(self._folder(parts)).folders
+        return tuple((*parts, name) for name in names if self._is_table((*parts, name)))
+
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+        parts = self._identifier(identifier)
+        current = self._states(parts).find_current()
+        if current is None:
+            raise table_not_found(parts)
+        location, metadata = current
+        return LoadedTable(parts, metadata, location, self.storage)
+
+    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        """Write the next version of a table; of a state that was never written, the first."""
+        parts = self._identifier(loaded.identifier)
+        if loaded.metadata_location is not None and metadata is loaded.metadata:
+            return Committed((loaded,))
+        check_successor(loaded, metadata)
+        self._check_place(loaded, metadata)
+        late = self._find_late(loaded)
+        if late is not None:
+            return late
+        states = self._states(parts)
+        version = 1 + (0 if loaded.metadata_location is None else find_version(loaded.metadata_location) or 0)
+        attempt = Attempt(loaded, LoadedTable(parts, metadata, states.location(version), self.storage))
+        try:
+            if not states.claim(version, encode_table_metadata(metadata)):
+                return self._rejected(loaded)
+        except WriteOutcomeUnknownError as error:
+            return Unknown(_unknown(parts, error.message), (attempt,))
+        states.write_hint(version)
+        self._forget(attempt)
+        return Committed((attempt.loaded,))
+
+    def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
+        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+        (attempt,) = unknown.attempts
+        if not isinstance(attempt.loaded, LoadedTable) or not isinstance(attempt.base, LoadedTable):
+            raise _unsupported("keep views")
+        try:
+            verdict = self._read_back(Attempt(attempt.base, attempt.loaded))
+        except StorageError as error:
+            return Unknown(_unknown(attempt.base.identifier, error.message), unknown.attempts)
+        if verdict is None:
+            return unknown
+        return verdict if isinstance(verdict, Rejected) else Committed((attempt.loaded,))
+
+    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
+        """Take a table's name away; with `purge`, delete the files that are its own.
+
+        Of a table in a folder, the states are the name. Without `purge` the last one stays as `dropped-vN-<id>.json`,
+        from which another catalog can register the table.
+        """
+        parts = self._identifier(identifier)
+        states = self._states(parts)
+        if states.newest() == 0:
+            raise table_not_found(parts)
+        last: TableMetadata | None = None
+        for _ in range(_TRIES):
+            newest = states.newest()
+            if newest == 0:
+                break
+            data = states.find_bytes(newest)
+            current = states.find_current() if purge else None
+            if current is not None:
+                last = current[1]
+                check_may_purge(LoadedTable(parts, last, None, self.storage))
+            if data is not None and states.claim(newest + 1, data):
+                if not purge:
+                    self.storage.create(f"{self._folder(parts)}/metadata/dropped-v{newest}-{self.new_id()}.json", data)
+                states.delete_all()
+        else:
+            raise CommitConflictError(f"Cannot drop table {shown(parts)}: other writers keep committing to it")
+        report = NOTHING_PURGED if last is None else purge_files(LoadedTable(parts, last, None, self.storage))
+        remove_empty_folders(self.storage, self._folder(parts))
+        return report
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Refuse: a table is where its folder is."""
+        raise _unsupported("rename tables")
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
+        """Refuse: a table is where its folder is."""
+        raise _unsupported("register tables that are elsewhere")
+
+    # Views
+
+    def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return none: this catalog has no views."""
+        self._existing(namespace)
+        return ()
+
+    def load_view(self, identifier: Identifier) -> LoadedView:
+        """Refuse: this catalog has no views."""
+        raise view_not_found(self._identifier(identifier))
+
+    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+        """Refuse: this catalog has no views."""
+        raise _unsupported("keep views")
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """Refuse: this catalog has no views."""
+        raise view_not_found(self._identifier(identifier))
+
+    def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Refuse: this catalog has no views."""
+        raise _unsupported("keep views")
+
+    # Names and places
+
+    def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
+        """Return the error that says what has a name; None where it is free."""
+        parts = self._identifier(identifier)
+        return table_exists(parts) if self._is_table(parts) else None
+
+    def new_location(self, identifier: Identifier, location: str | None) -> str:
+        """Return the table's folder; another location is refused."""
+        own = self._folder(self._identifier(identifier))
+        if location is not None and location_key(location) != location_key(own):
+            raise InvalidRequestError(
+                f"Cannot create {shown(identifier)} at {location}: in this catalog its place is {own}"
+            )
+        return own
+
+    def _identifier(self, identifier: Identifier) -> Identifier:
+        namespace, name = split_identifier(identifier)
+        return _checked((*namespace, name))
+
+    def _existing(self, namespace: Namespace) -> Namespace:
+        if not self.namespace_exists(namespace):
+            raise namespace_not_found(namespace)
+        return tuple(namespace)
+
+    def _folder(self, parts: tuple[str, ...]) -> str:
+        return "/".join((self.warehouse, *parts))
+
+    def _states(self, parts: tuple[str, ...]) -> VersionFiles:
+        return VersionFiles(self.storage, self._folder(parts))
+
+    def _is_table(self, parts: tuple[str, ...]) -> bool:
+        return self._states(parts).newest() > 0
+
+    def _is_table_folder(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a folder is a table's, or was: with files in a folder `metadata` it is no namespace."""
+        return bool(self._states(parts).file_names())
+
+    # Committing
+
+    def _check_place(self, loaded: LoadedTable, metadata: TableMetadata) -> None:
+        own = self._folder(loaded.identifier)
+        what = f"Cannot commit to {shown(loaded.identifier)}"
+        expected = own if loaded.metadata_location is None else loaded.metadata.location
+        if location_key(metadata.location) != location_key(expected):
+            raise InvalidRequestError(f"{what}: tables of this catalog cannot be moved, and this one is at {expected}")
+        if read_property(metadata.properties, known.WRITE_METADATA_LOCATION) is not None:
+            raise InvalidRequestError(
+                f"{what}: {known.WRITE_METADATA_LOCATION} is set, and this catalog looks in the table's folder only",
+                hint=f"Remove the property {known.WRITE_METADATA_LOCATION}.",
+            )
+
+    def _find_late(self, loaded: LoadedTable) -> Rejected | None:
+        """Return why a change comes too late, or None."""
+        parts = loaded.identifier
+        current = self._states(parts).find_current()
+        if loaded.metadata_location is None:
+            if current is not None:
+                return Rejected(table_exists(parts), current[0])
+            if not self.namespace_exists(parts[:-1]):
+                raise namespace_not_found(parts[:-1])
+            return None
+        if find_version(loaded.metadata_location) is None:
+            raise InvalidRequestError(
+                f"Cannot commit to {shown(parts)}: {loaded.metadata_location} is not a state of this catalog"
+            )
+        if current is not None:
+            location, metadata = current
+            is_same_table = (metadata.table_uuid or "").lower() == (loaded.metadata.table_uuid or "").lower()
+            if is_same_table and find_version(location) == find_version(loaded.metadata_location):
+                return None
+        return self._rejected(loaded)
+
+    def _rejected(self, loaded: LoadedTable) -> Rejected:
+        parts = loaded.identifier
+        locations = self._states(parts).locations()
+        if not locations:
+            return Rejected(table_not_found(parts))
+        current = locations[max(locations)]
+        if loaded.metadata_location is None:
+            return Rejected(table_exists(parts), current)
+        reason = CommitConflictError(
+            f"Cannot commit to {shown(parts)}: another writer committed first",
+            expected=loaded.metadata_location,
+            found=current,
+        )
+        return Rejected(reason, current)
+
+    def _forget(self, attempt: Attempt[LoadedTable]) -> None:
+        """Empty the states that the metadata log no longer names, where the table asks for it."""
+        if read_property(attempt.loaded.metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
+            # The log may name anything. Of what it names only the version counts, and only in this folder.
+            forgotten = forgotten_metadata_files(attempt.base.metadata, attempt.loaded.metadata)
+            versions = (find_version(one.metadata_file) for one in forgotten)
+            with contextlib.suppress(StorageError):
+                self._states(attempt.base.identifier).empty(one for one in versions if one is not None)
+
+    def _read_back(self, attempt: Attempt[LoadedTable]) -> Rejected | Committed[LoadedTable] | None:
+        """Return what a write came to, or None where that cannot be told."""
+        parts, location = attempt.base.identifier, attempt.loaded.metadata_location or ""
+        states, version = self._states(parts), find_version(location) or 0
+        for _ in range(2):
+            with contextlib.suppress(MissingFileError):
+                found = self.storage.read(location)
+                if found == encode_table_metadata(attempt.loaded.metadata):
+                    return Committed((attempt.loaded,))
+                # An emptied state may have been ours.
+                return self._rejected(attempt.base) if found != b"" else None
+            if attempt.base.metadata_location is None or states.newest() != version - 1:
+                return None
+            # Not there, but it might still come: once the name is taken, it cannot.
+            if states.claim(version, encode_table_metadata(attempt.base.metadata)):
+                reason = CommitConflictError(f"Cannot commit to {shown(parts)}: the change was not carried out")
+                return Rejected(reason, location)
+        return None
+
+
+def _checked(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse names that are no names of folders, or of other folders than they seem."""
+    for part in parts:
+        if part in (".", "..") or _REFUSED.search(part) is not None or len(part.encode()) > _MAX_NAME_BYTES:
+            raise InvalidRequestError(
+                f"Cannot use the name {ascii(part)[:80]} in a filesystem catalog: names are folders, without slashes, "
+                f"control characters and dots alone, of at most {_MAX_NAME_BYTES} bytes"
+            )
+    return parts
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError(f"Cannot {what} in a filesystem catalog", hint="Use a SQL catalog.")
+
+
+def _unknown(parts: Identifier, reason: str) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"Cannot tell whether the commit to {shown(parts)} happened: {reason}",
+        hint="Files written for it must stay.",
+    )

@@ -1,0 +1,67 @@
+"""Metadata files of tables and views whose pointer is kept elsewhere. Specification: "Metastore Tables".
+
+The one place where such files are named, written and read: `<version>-<uuid>.metadata.json` in the metadata folder,
+in gzip where the properties ask for it. A name is never used twice, so a file that was written means nothing
+until a pointer leads to it, and when `write_metadata` returns it is safe on disk (`storage/base.py`).
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+from frazil.codec.gzip_text import MAX_TEXT_BYTES
+from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
+from frazil.codec.view_metadata_json import MAX_VIEW_BYTES, decode_view_metadata, encode_view_metadata
+from frazil.errors import StorageError, WriteOutcomeUnknownError
+from frazil.spec import properties as known
+from frazil.spec.properties import read_property
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+from frazil.storage.base import Storage
+from frazil.storage.locations import find_metadata_version, metadata_file_name, metadata_folder
+
+
+def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
+    """Return the table metadata in a file."""
+    return decode_table_metadata(storage.read(location, max_bytes=MAX_TEXT_BYTES), path=location)
+
+
+def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:
+    """Return the view metadata in a file."""
+    return decode_view_metadata(storage.read(location, max_bytes=MAX_VIEW_BYTES), path=location)
+
+
+@overload
+def read_metadata(storage: Storage, location: str, like: TableMetadata) -> TableMetadata: ...
+@overload
+def read_metadata(storage: Storage, location: str, like: ViewMetadata) -> ViewMetadata: ...
+def read_metadata(storage: Storage, location: str, like: TableMetadata | ViewMetadata) -> TableMetadata | ViewMetadata:
+    """Return the metadata in a file, of the kind that another one is."""
+    if isinstance(like, ViewMetadata):
+        return read_view_metadata(storage, location)
+    return read_table_metadata(storage, location)
+
+
+def new_metadata_location(metadata: TableMetadata | ViewMetadata, *, base_location: str | None, unique_id: str) -> str:
+    """Return where the metadata that follows a file is to be written; versions count from 0."""
+    last = None if base_location is None else find_metadata_version(base_location)
+    name = metadata_file_name(0 if last is None else last + 1, unique_id, is_gzip=_is_gzip(metadata))
+    return f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
+
+
+def write_metadata(storage: Storage, location: str, metadata: TableMetadata | ViewMetadata) -> None:
+    """Write a metadata file under a new name; raise where that cannot be known to have worked."""
+    if isinstance(metadata, ViewMetadata):
+        data = encode_view_metadata(metadata, compress=_is_gzip(metadata))
+    else:
+        data = encode_table_metadata(metadata, compression="gzip" if _is_gzip(metadata) else "none")
+    try:
+        storage.create(location, data)
+    except WriteOutcomeUnknownError as error:
+        # Nothing leads to the file yet, so whether it is there makes no difference: the commit did not happen.
+        raise StorageError(f"Cannot write {location}: {error.message}", path=location) from error
+
+
+def _is_gzip(metadata: TableMetadata | ViewMetadata) -> bool:
+    codec = known.VIEW_METADATA_COMPRESSION if isinstance(metadata, ViewMetadata) else known.METADATA_COMPRESSION
+    return read_property(metadata.properties, codec) == "gzip"

@@ -1,0 +1,120 @@
+"""Names of tables, views and namespaces: what a catalog takes, and the errors that speak of them.
+
+A name is a tuple of parts, so that any character a user may type is only a character: quotes, dots, `%`, spaces.
+A catalog that cannot keep a name apart from others refuses it (`catalog/sql.py`, `catalog/filesystem.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from frazil.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    ViewAlreadyExistsError,
+    ViewNotFoundError,
+)
+
+Identifier: TypeAlias = tuple[str, ...]
+"""A table's or view's name: the parts of its namespace, then its own."""
+Namespace: TypeAlias = tuple[str, ...]
+
+MAX_NAME_CHARS: Final = 255
+_SHOWN_CHARS = 60
+
+
+def check_namespace(namespace: Namespace, *, may_be_root: bool = False) -> Namespace:
+    """Return a namespace's parts as a tuple, or refuse what is no namespace."""
+    parts = _parts("namespace", namespace)
+    if not parts and not may_be_root:
+        raise InvalidRequestError("Cannot use the namespace (): it has no name")
+    return parts
+
+
+def split_identifier(identifier: Identifier) -> tuple[Namespace, str]:
+    """Return the namespace and the name of a table or view, or refuse what is no identifier."""
+    parts = _parts("identifier", identifier)
+    if len(parts) < 2:
+        raise InvalidRequestError(
+            f"Cannot use the identifier {shown(parts)!r}: it needs a namespace and a name",
+            hint="Give both, as in ('db', 'events').",
+        )
+    return parts[:-1], parts[-1]
+
+
+def shown(parts: tuple[str, ...]) -> str:
+    """Return a name as text, for messages."""
+    return ".".join(parts)
+
+
+def _parts(what: str, parts: object) -> tuple[str, ...]:
+    if isinstance(parts, str) or not isinstance(parts, tuple | list):
+        raise InvalidRequestError(f"Cannot use the {what} {_short(parts)}: give its parts as a tuple")
+    for part in parts:
+        if not isinstance(part, str):
+            raise InvalidRequestError(f"Cannot use the {what} {_short(parts)}: {_short(part)} is not text")
+        _check_part(what, part)
+    return tuple(parts)
+
+
+def _check_part(what: str, part: str) -> None:
+    if part == "":
+        raise InvalidRequestError(f"Cannot use the {what}: one of its names is empty")
+    if "\0" in part:
+        raise InvalidRequestError(f"Cannot use the {what} {_short(part)}: it holds a NUL character")
+    if len(part) > MAX_NAME_CHARS:
+        raise InvalidRequestError(
+            f"Cannot use the {what} {_short(part)}: its {len(part)} characters are more than {MAX_NAME_CHARS}"
+        )
+    try:
+        part.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"Cannot use the {what} {_short(part)}: it is not Unicode text") from error
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+
+
+def table_not_found(identifier: Identifier) -> TableNotFoundError:
+    """Return the error for a table that is not there."""
+    return TableNotFoundError(f"Cannot find table {shown(identifier)}: the catalog has no such table")
+
+
+def view_not_found(identifier: Identifier) -> ViewNotFoundError:
+    """Return the error for a view that is not there."""
+    return ViewNotFoundError(f"Cannot find view {shown(identifier)}: the catalog has no such view")
+
+
+def namespace_not_found(namespace: Namespace) -> NamespaceNotFoundError:
+    """Return the error for a namespace that is not there."""
+    return NamespaceNotFoundError(
+        f"Cannot find namespace {shown(namespace)}: the catalog has no such namespace",
+        hint="Create it first, with create_namespace.",
+    )
+
+
+def table_exists(identifier: Identifier) -> TableAlreadyExistsError:
+    """Return the error for a name that a table has."""
+    return TableAlreadyExistsError(f"Cannot create {shown(identifier)}: there is a table of that name")
+
+
+def view_exists(identifier: Identifier) -> ViewAlreadyExistsError:
+    """Return the error for a name that a view has."""
+    return ViewAlreadyExistsError(f"Cannot create {shown(identifier)}: there is a view of that name")
+
+
+def namespace_exists(namespace: Namespace) -> NamespaceAlreadyExistsError:
+    """Return the error for a namespace that is there."""
+    return NamespaceAlreadyExistsError(f"Cannot create namespace {shown(namespace)}: it exists")
+
+
+def namespace_not_empty(namespace: Namespace, what: str) -> InvalidRequestError:
+    """Return the error for a namespace that holds something."""
+    return InvalidRequestError(
+        f"Cannot drop namespace {shown(namespace)}: it is not empty, it holds {what}", hint="Drop that first."
+    )

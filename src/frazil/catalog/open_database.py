@@ -1,0 +1,30 @@
+"""From a URI to a database: `sqlite:////srv/catalog.db`, `postgresql://user:secret@host/lake`."""
+
+from __future__ import annotations
+
+from frazil.catalog.database import Database
+from frazil.catalog.postgres import PostgresDatabase
+from frazil.catalog.sqlite import SqliteDatabase
+from frazil.errors import InvalidRequestError
+from frazil.storage.locations import scheme_of
+
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2")
+_KNOWN = "sqlite:///relative/path, sqlite:////absolute/path or postgresql://user:password@host/database"
+
+
+def open_database(uri: str) -> Database:
+    """Open the database of a URI; the names SQLAlchemy has for the same databases are understood too."""
+    scheme = scheme_of(uri)
+    rest = uri.partition(":")[2]
+    if scheme == "sqlite":
+        if not rest.startswith("///") or len(rest) == len("///") or "?" in rest:
+            raise InvalidRequestError(
+                f"Cannot open the SQLite database {uri!r}: its URI is not of a known form", hint=f"Use {_KNOWN}."
+            )
+        return SqliteDatabase(rest[len("///") :])
+    if scheme in _POSTGRES:
+        return PostgresDatabase(f"postgresql:{rest}")
+    # What follows the scheme may hold a password.
+    raise InvalidRequestError(
+        f"Cannot open a database of the kind {scheme!r}: it is not known here", hint=f"Use {_KNOWN}."
+    )

@@ -1,0 +1,56 @@
+"""What a commit came to: it happened, it did not, or nobody knows. Values, so that no exception can blur them.
+
+The caller of a swap decides by these what may be cleaned up: after `Committed` what the new state does not use,
+after `Rejected` everything that was written for the change, after `Unknown` nothing, ever, until
+`Catalog.resolve_unknown` has turned it into one of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from frazil.errors import CommitStateUnknownError, FrazilError
+from frazil.loaded import LoadedTable, LoadedView
+
+LoadedT = TypeVar("LoadedT", LoadedTable, LoadedView)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Generic[LoadedT]):
+    """The pointer moved. `all_loaded` are the new states, one for each table, in the order they were given."""
+
+    all_loaded: tuple[LoadedT, ...]
+
+    @property
+    def loaded(self) -> LoadedT:
+        """The new state of the only table or view, or of the first."""
+        return self.all_loaded[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The pointer did not move and will not. `reason` may be raised; it says whether a retry makes sense."""
+
+    reason: FrazilError
+    current_location: str | None = None
+    """Where the pointer was instead; None where there is no such table or view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[LoadedT]):
+    """What was to replace what: the base, and the state that was written for it."""
+
+    base: LoadedT
+    loaded: LoadedT
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Generic[LoadedT]):
+    """The pointer may or may not have moved."""
+
+    error: CommitStateUnknownError
+    attempts: tuple[Attempt[LoadedT], ...]
+
+
+Outcome: TypeAlias = Committed[LoadedT] | Rejected | Unknown[LoadedT]

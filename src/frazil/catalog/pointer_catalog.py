@@ -1,0 +1,459 @@
+"""A catalog whose pointers are kept apart from the files: the part that memory and SQL have in common.
+
+How a commit goes:
+
+1. The pointer is looked at. A writer who is late already writes nothing.
+2. The new metadata is written under a name of its own, and is safe on disk. Nothing leads to it.
+3. One atomic step moves the pointer from the location the change was made from to the new one. A writer who came
+   first moved it elsewhere, and the step finds nothing to move: rejected, and the file is deleted.
+4. If the answer to that step is lost, the outcome is unknown, and the file stays. `resolve_unknown` waits until the
+   step cannot be in flight any more, and reads: the pointer is at the new location, or was (by its previous
+   location, by the metadata log, under whatever name): committed. It is where it was, or whoever moved it was
+   somebody else: rejected. The log no longer reaches back: unknown for good, and nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from frazil.catalog.base import Catalog, check_successor
+from frazil.catalog.metadata_files import (
+    new_metadata_location,
+    read_table_metadata,
+    read_view_metadata,
+    write_metadata,
+)
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    check_namespace,
+    shown,
+    split_identifier,
+    table_exists,
+    table_not_found,
+    view_exists,
+    view_not_found,
+)
+from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
+from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
+from frazil.catalog.purge import NOTHING_PURGED, PurgeReport, check_may_purge, purge_files
+from frazil.changes.apply import forgotten_metadata_files
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    FrazilError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    MissingFileError,
+    NotFoundError,
+    StorageError,
+)
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.spec import properties as known
+from frazil.spec.properties import read_property
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+from frazil.storage.locations import check_may_delete, join_location, strip_slashes, table_folders
+
+_TRIES: Final = 5
+"""How often a state is read again that moved away while it was being read."""
+_UNSAFE: Final = re.compile(r"[^\w\-.]")
+_MAX_FOLDER_CHARS: Final = 80
+
+
+class PointerCatalog(Catalog):
+    """A catalog made of pointers and a storage."""
+
+    def __init__(self, name: str, warehouse: str, storage: Any, pointers: Pointers, **sources: Any) -> None:
+        super().__init__(name, warehouse, storage, **sources)
+        self._pointers = pointers
+
+    def close(self) -> None:
+        """Give back what the catalog holds open."""
+        self._pointers.close()
+
+    # Namespaces
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        self._pointers.create_namespace(self._namespace(namespace), _texts(properties or {}))
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop a namespace that holds nothing."""
+        self._pointers.drop_namespace(self._namespace(namespace))
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether a namespace was created, or something below it exists."""
+        return self._pointers.namespace_exists(self._namespace(namespace))
+
+    def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below another, or the topmost, in order."""
+        parts = check_namespace(parent, may_be_root=True)
+        self._pointers.check_namespace(parts)
+        return self._pointers.list_namespaces(parts)
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return a namespace's properties."""
+        return self._pointers.namespace_properties(self._namespace(namespace))
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties in one step."""
+        gone = set(removals)
+        both = gone & set(updates or {})
+        if both:
+            raise InvalidRequestError(
+                f"Cannot change the properties of {shown(namespace)}: {min(both)!r} is both set and removed"
+            )
+        self._pointers.update_namespace(self._namespace(namespace), _texts(updates or {}), gone)
+
+    # Tables
+
+    def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the tables of a namespace, in order."""
+        return self._pointers.list(Kind.TABLE, self._namespace(namespace))
+
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+        location, metadata = self._load(Kind.TABLE, identifier, read_table_metadata)
+        return LoadedTable(tuple(identifier), metadata, location, self.storage)
+
+    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        """Replace a table's state by its successor; from a state that was never written, create the table."""
+        return self._swap(Kind.TABLE, [(loaded, LoadedTable(loaded.identifier, metadata, None, self.storage))])
+
+    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
+        """Replace the states of several tables, all or none."""
+        if not changes:
+            raise InvalidRequestError("Cannot commit to no table")
+        names = [one.identifier for one, _ in changes]
+        if len(set(names)) < len(names):
+            raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))
+        return self._swap(
+            Kind.TABLE,
+            [(one, LoadedTable(one.identifier, metadata, None, self.storage)) for one, metadata in changes],
+        )
+
+    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
+        """Take a table's name away; with `purge`, delete the files that are its own and nobody else's.
+
+        Without `purge` the metadata is not read, so that a table whose files are lost can be dropped.
+        """
+        self._check(identifier)
+        if not purge:
+            if self._pointers.drop(Kind.TABLE, tuple(identifier)) is None:
+                raise table_not_found(identifier)
+            return NOTHING_PURGED
+        for _ in range(_TRIES):
+            loaded = self.load_table(identifier)
+            check_may_purge(loaded)
+            other = self._pointers.find_below(strip_slashes(loaded.metadata.location), loaded.identifier)
+            if other is not None:
+                raise InvalidRequestError(
+                    f"Cannot purge table {shown(identifier)}: files of {shown(other)} are in its folder",
+                    hint="Drop it without purge.",
+                    location=loaded.metadata.location,
+                )
+            # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
+            if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
+                return purge_files(loaded)
+        raise CommitConflictError(f"Cannot drop table {shown(identifier)}: other writers keep committing to it")
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its files stay where they are."""
+        self._rename(Kind.TABLE, source, target)
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
+        """Give a name to a table whose metadata file exists."""
+        self._check(identifier)
+        self._pointers.check_location(metadata_location)
+        metadata = read_table_metadata(self.storage, metadata_location)
+        change = PointerChange(Kind.TABLE, tuple(identifier), None, metadata_location)
+        stale = self._pointers.swap([change])
+        if stale is not None:
+            raise _rejected(stale).reason
+        return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
+
+    # Views
+
+    def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the views of a namespace, in order."""
+        return self._pointers.list(Kind.VIEW, self._namespace(namespace))
+
+    def load_view(self, identifier: Identifier) -> LoadedView:
+        """Return the current state of a view."""
+        location, metadata = self._load(Kind.VIEW, identifier, read_view_metadata)
+        return LoadedView(tuple(identifier), metadata, location, self.storage)
+
+    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+        """Replace a view's state by its successor; from a state that was never written, create the view."""
+        return self._swap(Kind.VIEW, [(loaded, LoadedView(loaded.identifier, metadata, None, self.storage))])
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """Take a view's name away; its metadata files stay."""
+        self._check(identifier)
+        if self._pointers.drop(Kind.VIEW, tuple(identifier)) is None:
+            raise view_not_found(identifier)
+
+    def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Give a view another name."""
+        self._rename(Kind.VIEW, source, target)
+
+    # Names and places
+
+    def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
+        """Return the error that says what has a name; None where it is free."""
+        self._check(identifier)
+        pointer = self._pointers.find(tuple(identifier))
+        if pointer is None:
+            return None
+        return table_exists(identifier) if pointer.kind is Kind.TABLE else view_exists(identifier)
+
+    def new_location(self, identifier: Identifier, location: str | None) -> str:
+        """Return where a new table or view may keep its files: the location asked for, or one of its own.
+
+        No two tables share a folder, or cleaning up after one would delete the files of the other. So a
+        folder that holds anything, of a table that was renamed or dropped, say, is passed over for a new one.
+        """
+        if location is not None:
+            wanted = strip_slashes(location)
+            other = self._pointers.find_below(wanted)
+            if other is not None:
+                raise InvalidRequestError(
+                    f"Cannot create {shown(identifier)} at {wanted}: the files of {shown(other)} are there"
+                )
+            return wanted
+        namespace, name = split_identifier(identifier)
+        folder = self._pointers.namespace_properties(namespace).get("location")
+        steps = [_folder_name(part) for part in (*namespace, name)]
+        if folder is None:
+            folder = "/".join([self.warehouse, *steps[:-1]])
+        own = join_location(strip_slashes(folder), steps[-1])
+        is_free = self._pointers.find_below(own) is None and next(iter(self.storage.list(own)), None) is None
+        return own if steps == [*namespace, name] and is_free else f"{own}-{self.new_id()}"
+
+    def _namespace(self, namespace: Namespace) -> Namespace:
+        parts = check_namespace(namespace)
+        self._pointers.check_namespace(parts)
+        return parts
+
+    def _check(self, identifier: Identifier) -> None:
+        split_identifier(identifier)
+        self._pointers.check_identifier(tuple(identifier))
+
+    def _rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+        self._check(source)
+        self._check(target)
+        self._pointers.rename(kind, tuple(source), tuple(target))
+
+    # Loading
+
+    def _load(self, kind: Kind, identifier: Identifier, read: Any) -> tuple[str, Any]:
+        self._check(identifier)
+        pointer = self._find(kind, identifier)
+        missing: MissingFileError | None = None
+        for _ in range(_TRIES):
+            try:
+                return pointer.metadata_location, read(self.storage, pointer.metadata_location)
+            except MissingFileError as error:
+                missing = error
+            latest = self._find(kind, identifier)
+            if latest.metadata_location == pointer.metadata_location:
+                break
+            pointer = latest
+        raise InvalidMetadataError(
+            f"Cannot load {shown(identifier)}: its metadata file is missing",
+            hint="The catalog names a file that is not there. Register the table anew from an older metadata file.",
+            path=pointer.metadata_location,
+            heading="Table Metadata",
+        ) from missing
+
+    def _find(self, kind: Kind, identifier: Identifier) -> Pointer:
+        pointer = self._pointers.find(tuple(identifier))
+        if pointer is None or pointer.kind is not kind:
+            raise _not_found(kind, identifier)
+        return pointer
+
+    # Committing
+
+    def _swap(self, kind: Kind, pairs: Sequence[tuple[LoadedT, LoadedT]]) -> Outcome[LoadedT]:
+        changed = [(base, new) for base, new in pairs if not _is_unchanged(base, new)]
+        for base, new in changed:
+            self._check(base.identifier)
+            check_successor(base, new.metadata)
+        for base, _ in changed:
+            late = self._find_late(kind, base)
+            if late is not None:
+                return late
+        attempts = self._write(changed)
+        try:
+            stale = self._pointers.swap([_change(kind, one) for one in attempts]) if attempts else None
+        except CommitStateUnknownError as error:
+            return Unknown(error, attempts)
+        except FrazilError:
+            self._discard(attempts)
+            raise
+        if stale is not None:
+            self._discard(attempts)
+            return _rejected(stale)
+        for attempt in attempts:
+            self._forget(attempt)
+        new_states = {one.base.identifier: one.loaded for one in attempts}
+        return Committed(tuple(new_states.get(base.identifier, base) for base, _ in pairs))
+
+    def _find_late(self, kind: Kind, base: LoadedTable | LoadedView) -> Rejected | None:
+        pointer = self._pointers.find(base.identifier)
+        found = None if pointer is None else pointer.metadata_location
+        is_same_kind = pointer is None or pointer.kind is kind
+        if found == base.metadata_location and is_same_kind:
+            return None
+        return _rejected(Stale(PointerChange(kind, base.identifier, base.metadata_location, ""), pointer))
+
+    def _write(self, pairs: Sequence[tuple[LoadedT, LoadedT]]) -> tuple[Attempt[LoadedT], ...]:
+        attempts: list[Attempt[LoadedT]] = []
+        try:
+            for base, new in pairs:
+                location = new_metadata_location(
+                    new.metadata, base_location=base.metadata_location, unique_id=self.new_id()
+                )
+                self._pointers.check_location(location)
+                attempts.append(Attempt(base, _at(new, location)))
+                write_metadata(self.storage, location, new.metadata)
+        except FrazilError:
+            self._discard(attempts)
+            raise
+        return tuple(attempts)
+
+    def _discard(self, attempts: Iterable[Attempt[Any]]) -> None:
+        """Delete metadata that was written for a change that did not happen, as far as that works."""
+        for attempt in attempts:
+            with contextlib.suppress(StorageError):
+                self.storage.delete(attempt.loaded.metadata_location)
+
+    def _forget(self, attempt: Attempt[Any]) -> None:
+        """Delete metadata files that the log no longer names, where the table asks for it."""
+        base, metadata = attempt.base.metadata, attempt.loaded.metadata
+        if not isinstance(metadata, TableMetadata) or not isinstance(base, TableMetadata):
+            return
+        if not read_property(metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
+            return
+        folders = table_folders(metadata.location, metadata.properties)
+        for entry in forgotten_metadata_files(base, metadata):
+            with contextlib.suppress(StorageError, InvalidRequestError):
+                check_may_delete(self.storage, entry.metadata_file, folders)
+                self.storage.delete(entry.metadata_file)
+
+    # Outcomes nobody heard
+
+    def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
+        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+        verdicts: list[Outcome[LoadedT]] = []
+        try:
+            verdicts += [self._resolve(one) for one in unknown.attempts]
+        except (StorageError, CommitStateUnknownError, CommitConflictError) as error:
+            return Unknown(_unknown(unknown, error), unknown.attempts)
+        # The pointers moved together, so one answer is the answer for all.
+        if any(isinstance(one, Committed) for one in verdicts):
+            return Committed(tuple(one.loaded for one in unknown.attempts))
+        rejected = next((one for one in verdicts if isinstance(one, Rejected)), None)
+        if rejected is not None:
+            self._discard(unknown.attempts)
+            return rejected
+        return unknown
+
+    def _resolve(self, attempt: Attempt[Any]) -> Outcome[Any]:
+        kind = Kind.VIEW if isinstance(attempt.loaded, LoadedView) else Kind.TABLE
+        change = _change(kind, attempt)
+        pointer, holder = self._pointers.find_settled(change)
+        if holder is not None:
+            return Committed((attempt.loaded,))
+        not_applied = Rejected(
+            CommitConflictError(f"Cannot commit to {shown(change.identifier)}: the change was not carried out"),
+            None if pointer is None else pointer.metadata_location,
+        )
+        unsure: Unknown[Any] = Unknown(_unknown_error(change), (attempt,))
+        if change.expected is None:
+            # Nobody has our file under any name, so our row is not there: another one has the name, or none.
+            return not_applied if pointer is None else _rejected(Stale(change, pointer))
+        if pointer is None or pointer.kind is not kind:
+            return unsure
+        if pointer.metadata_location == change.expected:
+            return not_applied
+        if pointer.previous_metadata_location == change.expected:
+            return _rejected(Stale(change, pointer))
+        if kind is Kind.VIEW:
+            return unsure
+        current = read_table_metadata(self.storage, pointer.metadata_location)
+        history = [*(one.metadata_file for one in current.metadata_log), pointer.metadata_location]
+        if change.location in history:
+            return Committed((attempt.loaded,))
+        return _rejected(Stale(change, pointer)) if change.expected in history else unsure
+
+
+def _is_unchanged(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:
+    return base.metadata_location is not None and new.metadata is base.metadata
+
+
+def _change(kind: Kind, attempt: Attempt[Any]) -> PointerChange:
+    return PointerChange(
+        kind, attempt.base.identifier, attempt.base.metadata_location, attempt.loaded.metadata_location
+    )
+
+
+def _folder_name(part: str) -> str:
+    """Return a name as a folder's: without separators, control characters and dots that lead elsewhere."""
+    safe = _UNSAFE.sub("_", part)[:_MAX_FOLDER_CHARS]
+    return safe if safe.strip(".") else f"_{safe}"
+
+
+def _at(loaded: LoadedT, location: str) -> LoadedT:
+    return type(loaded)(loaded.identifier, loaded.metadata, location, loaded.storage)
+
+
+def _not_found(kind: Kind, identifier: Identifier) -> NotFoundError:
+    return table_not_found(identifier) if kind is Kind.TABLE else view_not_found(identifier)
+
+
+def _rejected(stale: Stale) -> Rejected:
+    """Return what stood in a change's way."""
+    change, current = stale.change, stale.current
+    reason: FrazilError
+    if change.expected is None:
+        is_view = current is not None and current.kind is Kind.VIEW
+        reason = view_exists(change.identifier) if is_view else table_exists(change.identifier)
+    elif current is None or current.kind is not change.kind:
+        reason = _not_found(change.kind, change.identifier)
+    else:
+        reason = CommitConflictError(
+            f"Cannot commit to {shown(change.identifier)}: another writer committed first",
+            expected=change.expected,
+            found=current.metadata_location,
+        )
+    return Rejected(reason, None if current is None else current.metadata_location)
+
+
+def _unknown_error(change: PointerChange) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"Cannot tell whether the commit to {shown(change.identifier)} happened: its history no longer reaches back",
+        hint="Files written for it must stay.",
+        metadata_location=change.location,
+    )
+
+
+def _unknown(unknown: Unknown[Any], error: FrazilError) -> CommitStateUnknownError:
+    name = shown(unknown.attempts[0].base.identifier)
+    return CommitStateUnknownError(
+        f"Cannot tell whether the commit to {name} happened: {error.message}", hint=unknown.error.hint
+    )
+
+
+def _texts(properties: Mapping[str, str]) -> dict[str, str]:
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str) or name == "" or "\0" in name + value:
+            raise InvalidRequestError(f"Cannot set the property {name!r}: names and values are text without NUL")
+    return dict(properties)

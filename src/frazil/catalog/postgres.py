@@ -1,0 +1,216 @@
+"""A catalog's database in PostgreSQL, for many machines. Needs psycopg, in the extra `postgres`.
+
+Transactions run at READ COMMITTED, under which the one statement that matters is safe: an UPDATE that waited for
+another writer's row looks at the row again, and finds that the location it expected is gone.
+
+What a lost connection means depends on when. Before COMMIT was sent, the server rolls back: nothing happened. After
+that, nobody knows: the outcome is unknown. The transaction holds its row's lock until it has ended on the server, so
+a reader who asks for the lock (`row_lock`) learns how it ended.
+
+The password is kept out of messages, logs and pickles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from frazil.catalog.database import ConnectionPool, Database, DuplicateKey, Result, Run
+from frazil.errors import CommitConflictError, FrazilError, InvalidRequestError, StorageError, UnsupportedError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+CONNECT_TIMEOUT_SECONDS: Final = 10
+LOCK_TIMEOUT_MS: Final = 30_000
+
+_UNIQUE_VIOLATION = "23505"
+_TRY_AGAIN = ("40001", "40P01", "55P03")
+"""Serialization failure, deadlock, lock timeout: the server has rolled back."""
+_TOO_LONG_OR_ODD = ("22",)
+_MIN_PIECE = 3
+_SECRET_WORDS = ("password", "passfile", "sslpassword", "secret", "token")
+
+
+class PostgresDatabase(Database):
+    """A PostgreSQL database, by its `postgresql://` URI."""
+
+    row_lock = " FOR UPDATE"
+
+    def __init__(self, uri: str) -> None:
+        self._psycopg = _load_driver()
+        self._uri = uri
+        self.label = _without_secrets(uri)
+        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(_close)
+        self._pool.give(self._open())
+
+    def __repr__(self) -> str:
+        return f"PostgresDatabase({self.label!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("PostgresDatabase is not pickled, since it may hold a password; open it again instead")
+
+    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, as they are at one moment."""
+        with self._connection(sql, values) as (_, cursor):
+            return list(cursor.fetchall())
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Run]:
+        """Run statements all or none."""
+        with self._connection("BEGIN", ()) as (connection, _):
+
+            def run(sql: str, *values: object) -> Result:
+                with self._errors():
+                    cursor = connection.execute(_with_marks(sql), values)
+                    rows = list(cursor.fetchall()) if cursor.description is not None else []
+                    return Result(rows, cursor.rowcount)
+
+            try:
+                yield run
+            except BaseException:
+                with contextlib.suppress(self._psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            self._commit(connection)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Return the names of a table's columns; none where there is no such table."""
+        rows = self.read(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped",
+            table,
+        )
+        return frozenset(name for (name,) in rows)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._pool.drain()
+
+    def _commit(self, connection: Connection[Any]) -> None:
+        try:
+            connection.execute("COMMIT")
+        except self._psycopg.Error as error:
+            if error.sqlstate is not None and error.sqlstate in _TRY_AGAIN:
+                raise self._translated(error) from None
+            raise self.outcome_unknown(self._reason(error)) from None
+
+    @contextlib.contextmanager
+    def _connection(self, first: str, values: tuple[object, ...]) -> Iterator[tuple[Connection[Any], Any]]:
+        """Take a connection and run a first statement on it; a kept one that has died is replaced, once."""
+        connection = self._pool.take()
+        cursor = None
+        if connection is not None:
+            try:
+                cursor = connection.execute(_with_marks(first), values)
+            except self._psycopg.OperationalError:
+                _close(connection)
+                self._pool.drain()
+            except self._psycopg.Error as error:
+                _close(connection)
+                raise self._translated(error) from None
+        if connection is None or cursor is None:
+            connection = self._open()
+            with self._errors():
+                cursor = connection.execute(_with_marks(first), values)
+        is_sound = False
+        try:
+            yield connection, cursor
+            is_sound = True
+        finally:
+            is_idle = connection.info.transaction_status == self._psycopg.pq.TransactionStatus.IDLE
+            if is_idle and not connection.closed and (is_sound or not connection.broken):
+                self._pool.give(connection)
+            else:
+                _close(connection)
+
+    def _open(self) -> Connection[Any]:
+        with self._errors():
+            # Prepared statements would not survive a connection pooler between here and the server.
+            connection: Connection[Any] = self._psycopg.connect(
+                self._uri, autocommit=True, prepare_threshold=None, **self._defaults()
+            )
+            connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
+            return connection
+
+    def _defaults(self) -> dict[str, Any]:
+        given = self._psycopg.conninfo.conninfo_to_dict(self._uri)
+        defaults = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "frazil"}
+        return {name: value for name, value in defaults.items() if name not in given}
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FrazilError:
+            raise
+        except self._psycopg.Error as error:
+            # Not chained: the driver's error may hold the connection, and with it the password.
+            raise self._translated(error) from None
+
+    def _translated(self, error: Any) -> Exception:
+        state = error.sqlstate or ""
+        reason = self._reason(error)
+        if state == _UNIQUE_VIOLATION:
+            return DuplicateKey(reason)
+        if state in _TRY_AGAIN:
+            return CommitConflictError(f"Cannot use {self.label}: {reason}")
+        if state.startswith(_TOO_LONG_OR_ODD):
+            return InvalidRequestError(f"Cannot use {self.label}: {reason}")
+        return StorageError(f"Cannot use {self.label}: {reason}")
+
+    def _reason(self, error: Exception) -> str:
+        lines = str(error).strip().splitlines()
+        text = lines[0] if lines else type(error).__name__
+        for secret in _secrets(self._uri):
+            text = text.replace(secret, "***")
+        return text
+
+
+def _load_driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise UnsupportedError(
+            "Cannot open a PostgreSQL catalog: psycopg is not installed",
+            hint="Install it with: pip install 'frazil[postgres]'",
+        ) from error
+    return psycopg
+
+
+def _with_marks(sql: str) -> str:
+    return sql.replace("?", "%s")
+
+
+def _close(connection: Connection[Any]) -> None:
+    with contextlib.suppress(Exception):
+        connection.close()
+
+
+def _without_secrets(uri: str) -> str:
+    """Return a URI without user, password and parameters."""
+    try:
+        parts = urlsplit(uri)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        return "the PostgreSQL database"
+    # A slash in a password, which should have been escaped, makes the rest of it look like a path.
+    return "the PostgreSQL database" if "@" in parts.path else f"postgresql://{host}{port}{parts.path}"
+
+
+def _secrets(uri: str) -> list[str]:
+    """Return every text that must not be shown, the longest first."""
+    found = {uri}
+    userinfo, at, _ = uri.partition("://")[2].rpartition("@")
+    if at:
+        password = userinfo.partition(":")[2]
+        # A driver that splits a badly escaped password shows pieces of it.
+        pieces = (one for one in re.split(r"[/?#@:]", password) if len(one) >= _MIN_PIECE)
+        found |= {password, unquote(password), *pieces}
+    for name, value in parse_qsl(uri.partition("?")[2]):
+        if any(word in name.lower() for word in _SECRET_WORDS):
+            found.add(value)
+    return sorted((one for one in found if one), key=len, reverse=True)

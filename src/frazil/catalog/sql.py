@@ -1,0 +1,362 @@
+"""The SQL catalog: pointers in the two tables that the reference's JDBC catalog has, read and moved by plain SQL.
+
+Layout. Columns, keys and lengths are the reference's, so that JdbcCatalog, PyIceberg's SqlCatalog and this catalog,
+opened on one database under one catalog name, see each other's tables and race for them fairly:
+
+    iceberg_tables                 catalog_name, table_namespace, table_name (the key), metadata_location,
+                                   previous_metadata_location, iceberg_type ('TABLE', 'VIEW'; null is a table)
+    iceberg_namespace_properties   catalog_name, namespace, property_key (the key), property_value
+
+A namespace is its names joined by dots, so a name with a dot in it cannot be told from two names: such namespaces
+are refused. (The reference takes `('a.b',)` and `('a', 'b')` for one.) Tables may have dots in their names. A
+namespace exists when it has a property - `exists` is set where there is no other - or a table, or a namespace, in it.
+Prefixes are compared by `substr`, not LIKE: `%` and `_` are characters like others, and SQLite's LIKE ignores case.
+
+The commit is one statement:
+
+    UPDATE iceberg_tables SET metadata_location = new, previous_metadata_location = old
+    WHERE <key> AND metadata_location = old AND <is a table>
+
+One row changed: committed. None: another writer moved the pointer. The database serialises such statements on one
+row, so of all who start from one location one succeeds. Several tables are several such statements in one transaction,
+in the order of their names, so that two transactions cannot wait for each other.
+
+What may fail: see `catalog/database.py`. A lost answer to COMMIT is an unknown outcome; it is resolved by reading the
+row under its lock, which waits until no commit can be in flight.
+
+A database of the older layout, without `iceberg_type`, is used as it is: it has tables and no views. `enable_views`
+adds the column; older clients go on working.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from frazil.catalog.base import random_id, system_ms
+from frazil.catalog.database import Database, DuplicateKey, Run
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    namespace_not_found,
+    shown,
+    table_exists,
+    table_not_found,
+    view_exists,
+    view_not_found,
+)
+from frazil.catalog.pointer_catalog import PointerCatalog
+from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
+from frazil.catalog.sql_namespaces import SqlNamespaces, namespace_parts, namespace_text
+from frazil.errors import InvalidMetadataError, InvalidRequestError, StorageError, UnsupportedError
+from frazil.storage.base import Storage
+
+MAX_NAMESPACE_CHARS: Final = 255
+MAX_LOCATION_CHARS: Final = 1000
+
+_CREATE_TABLES: Final = """
+    CREATE TABLE IF NOT EXISTS iceberg_tables (
+        catalog_name VARCHAR(255) NOT NULL,
+        table_namespace VARCHAR(255) NOT NULL,
+        table_name VARCHAR(255) NOT NULL,
+        metadata_location VARCHAR(1000),
+        previous_metadata_location VARCHAR(1000),
+        iceberg_type VARCHAR(5),
+        PRIMARY KEY (catalog_name, table_namespace, table_name)
+    )"""
+_CREATE_PROPERTIES: Final = """
+    CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
+        catalog_name VARCHAR(255) NOT NULL,
+        namespace VARCHAR(255) NOT NULL,
+        property_key VARCHAR(255),
+        property_value VARCHAR(1000),
+        PRIMARY KEY (catalog_name, namespace, property_key)
+    )"""
+_KEY: Final = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
+
+
+class _Rollback(Exception):
+    """Ends a transaction without committing it."""
+
+
+class SqlPointers(Pointers):
+    """Pointers in the tables of a database, under a catalog's name."""
+
+    def __init__(self, database: Database, catalog_name: str) -> None:
+        self._database = database
+        self._catalog = catalog_name
+        self._namespaces = SqlNamespaces(database, catalog_name)
+        self._create_tables()
+        self._has_types = self._find_types()
+
+    def __repr__(self) -> str:
+        return f"SqlPointers({self._database.label!r}, {self._catalog!r})"
+
+    # What can be kept
+
+    def check_identifier(self, identifier: Identifier) -> None:
+        """Refuse a namespace that cannot be told from another."""
+        self.check_namespace(identifier[:-1])
+
+    def check_namespace(self, namespace: Namespace) -> None:
+        """Refuse a namespace that cannot be told from another."""
+        for part in namespace:
+            if "." in part:
+                raise InvalidRequestError(
+                    f"Cannot use the namespace {part!r} in a SQL catalog: with a dot in it, it cannot be told from "
+                    f"{' in '.join(repr(one) for one in reversed(part.split('.')))}"
+                )
+        if len(namespace_text(namespace)) > MAX_NAMESPACE_CHARS:
+            raise InvalidRequestError(
+                f"Cannot use the namespace {shown(namespace)[:60]!r}... in a SQL catalog: it has more than "
+                f"{MAX_NAMESPACE_CHARS} characters in all"
+            )
+
+    def check_location(self, location: str) -> None:
+        """Refuse a location that is too long for its column."""
+        if len(location) > MAX_LOCATION_CHARS or "\0" in location:
+            raise InvalidRequestError(
+                f"Cannot keep the metadata location {location[:60]!r}... in a SQL catalog: it has {len(location)} "
+                f"characters, more than {MAX_LOCATION_CHARS}, or a NUL character"
+            )
+
+    # Pointers
+
+    def find(self, identifier: Identifier) -> Pointer | None:
+        """Return the pointer of a name, or None."""
+        return self._pointer(identifier, self._database.read(self._select(), *self._key(identifier)))
+
+    def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
+        """Wait for changes in flight, then return a name's pointer and who, by any name, has the change's location."""
+        with self._database.transaction() as run:
+            key = self._key(change.identifier)
+            rows = run(self._select() + self._database.row_lock, *key).rows
+            holders = run(
+                "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
+                "AND (metadata_location = ? OR previous_metadata_location = ?)",
+                self._catalog,
+                change.location,
+                change.location,
+            ).rows
+        holder = (*namespace_parts(holders[0][0]), holders[0][1]) if holders else None
+        return self._pointer(change.identifier, rows), holder
+
+    def swap(self, changes: Sequence[PointerChange]) -> Stale | None:
+        """Make all changes, or none; return the one that was stale."""
+        stale: PointerChange | None = None
+        with contextlib.suppress(_Rollback), self._database.transaction() as run:
+            for change in sorted(changes, key=lambda one: one.identifier):
+                if not self._move(run, change):
+                    stale = change
+                    raise _Rollback
+        return None if stale is None else Stale(stale, self.find(stale.identifier))
+
+    def _move(self, run: Run, change: PointerChange) -> bool:
+        """Move or make a pointer; return whether it was as expected."""
+        key = self._key(change.identifier)
+        if change.expected is not None:
+            moved = run(
+                f"UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
+                f"WHERE {_KEY} AND metadata_location = ? AND {self._is(change.kind)}",
+                change.location,
+                change.expected,
+                *key,
+                change.expected,
+            )
+            return moved.count == 1
+        if not self._namespaces.exists(change.identifier[:-1], run):
+            raise namespace_not_found(change.identifier[:-1])
+        columns, marks = "", ""
+        values: tuple[str, ...] = ()
+        if self._has_types:
+            columns, marks, values = ", iceberg_type", ", ?", (change.kind.value,)
+        elif change.kind is Kind.VIEW:
+            raise self._no_views()
+        made = run(
+            "INSERT INTO iceberg_tables "
+            f"(catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location{columns}) "
+            f"VALUES (?, ?, ?, ?, NULL{marks}) ON CONFLICT (catalog_name, table_namespace, table_name) DO NOTHING",
+            *key,
+            change.location,
+            *values,
+        )
+        return made.count == 1
+
+    def drop(self, kind: Kind, identifier: Identifier, expected: str | None = None) -> Pointer | None:
+        """Remove a pointer, one at an expected location where given; return what it was, or None."""
+        with self._database.transaction() as run:
+            rows = run(self._select() + self._database.row_lock, *self._key(identifier)).rows
+            if not rows or _kind(identifier, rows[0][2]) is not kind or expected not in (None, rows[0][0]):
+                return None
+            run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *self._key(identifier))
+        # The location may be missing, and the row can be dropped all the same.
+        return Pointer(kind, rows[0][0] or "", rows[0][1])
+
+    def rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+        """Give a pointer another name that is free, in a namespace that exists."""
+        try:
+            with self._database.transaction() as run:
+                found = self._pointer(source, run(self._select() + self._database.row_lock, *self._key(source)).rows)
+                if found is None or found.kind is not kind:
+                    raise table_not_found(source) if kind is Kind.TABLE else view_not_found(source)
+                if source == target:
+                    return
+                if not self._namespaces.exists(target[:-1], run):
+                    raise namespace_not_found(target[:-1])
+                other = self._pointer(target, run(self._select(), *self._key(target)).rows)
+                if other is not None:
+                    raise table_exists(target) if other.kind is Kind.TABLE else view_exists(target)
+                run(
+                    f"UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE {_KEY}",
+                    namespace_text(target[:-1]),
+                    target[-1],
+                    *self._key(source),
+                )
+        except DuplicateKey:
+            raise table_exists(target) from None
+
+    def list(self, kind: Kind, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the names of a kind in a namespace that exists, in order."""
+        self._namespaces.check_exists(namespace)
+        rows = self._database.read(
+            "SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
+            f"AND {self._is(kind)}",
+            self._catalog,
+            namespace_text(namespace),
+        )
+        return tuple(sorted((*namespace, name) for (name,) in rows))
+
+    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
+        """Return the name of something whose metadata is below a location, or None."""
+        rows = self._database.read(
+            "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
+            "AND substr(metadata_location, 1, ?) = ?",
+            self._catalog,
+            len(location) + 1,
+            f"{location}/",
+        )
+        names = ((*namespace_parts(namespace), name) for namespace, name in rows)
+        return next((name for name in names if name != excluding), None)
+
+    # Namespaces
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Make a namespace that does not exist."""
+        self._namespaces.create(namespace, properties)
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Remove a namespace that exists and is empty."""
+        self._namespaces.drop(namespace)
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether a namespace was made, or something below it exists."""
+        return self._namespaces.exists(namespace)
+
+    def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below one that exists, or the topmost, in order."""
+        return self._namespaces.list(parent)
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return the properties of a namespace that exists."""
+        return self._namespaces.properties(namespace)
+
+    def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
+        """Set and remove properties of a namespace that exists."""
+        self._namespaces.update(namespace, updates, removals)
+
+    def enable_views(self) -> None:
+        """Add the column that tells views from tables to a database of the older layout."""
+        if not self._has_types:
+            with contextlib.suppress(StorageError), self._database.transaction() as run:
+                run("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
+            self._has_types = self._find_types()
+            if not self._has_types:
+                raise StorageError(f"Cannot add the column iceberg_type to iceberg_tables in {self._database.label}")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    # Pieces of statements
+
+    def _create_tables(self) -> None:
+        for table, statement in (
+            ("iceberg_tables", _CREATE_TABLES),
+            ("iceberg_namespace_properties", _CREATE_PROPERTIES),
+        ):
+            if self._database.columns(table):
+                continue
+            try:
+                with self._database.transaction() as run:
+                    run(statement)
+            except (DuplicateKey, StorageError):
+                # Two who create a table at once can both be told that it is not there.
+                if not self._database.columns(table):
+                    raise
+
+    def _find_types(self) -> bool:
+        return "iceberg_type" in self._database.columns("iceberg_tables")
+
+    def _select(self) -> str:
+        kind = "iceberg_type" if self._has_types else "NULL"
+        return f"SELECT metadata_location, previous_metadata_location, {kind} FROM iceberg_tables WHERE {_KEY}"
+
+    def _is(self, kind: Kind) -> str:
+        if kind is Kind.VIEW:
+            return f"iceberg_type = '{kind.value}'" if self._has_types else "1 = 0"
+        return f"(iceberg_type = '{kind.value}' OR iceberg_type IS NULL)" if self._has_types else "1 = 1"
+
+    def _key(self, identifier: Identifier) -> tuple[str, str, str]:
+        return self._catalog, namespace_text(identifier[:-1]), identifier[-1]
+
+    def _pointer(self, identifier: Identifier, rows: Sequence[tuple[Any, ...]]) -> Pointer | None:
+        if not rows:
+            return None
+        location, previous, kind = rows[0]
+        if location is None:
+            raise InvalidMetadataError(
+                f"Cannot load {shown(identifier)}: the catalog has no metadata location for it",
+                heading="Table Metadata",
+            )
+        return Pointer(_kind(identifier, kind), location, previous)
+
+    def _no_views(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"Cannot create a view in {self._database.label}: its tables have the layout that knows no views",
+            hint="Add the column with enable_views(); older clients go on working.",
+        )
+
+
+class SqlCatalog(PointerCatalog):
+    """A catalog in a SQL database; `open_database` in `catalog/open_database.py` opens one by its URI."""
+
+    def __init__(
+        self,
+        name: str,
+        warehouse: str,
+        database: Database,
+        storage: Storage,
+        *,
+        now_ms: Callable[[], int] = system_ms,
+        new_id: Callable[[], str] = random_id,
+    ) -> None:
+        pointers = SqlPointers(database, name)
+        super().__init__(name, warehouse, storage, pointers, now_ms=now_ms, new_id=new_id)
+        self._sql = pointers
+        self._label = database.label
+
+    def __repr__(self) -> str:
+        return f"SqlCatalog({self.name!r}, {self.warehouse!r}, {self._label!r})"
+
+    def enable_views(self) -> None:
+        """Add the column that tells views from tables to a database of the older layout."""
+        self._sql.enable_views()
+
+
+def _kind(identifier: Identifier, text: str | None) -> Kind:
+    if text is None or text == Kind.TABLE.value:
+        return Kind.TABLE
+    if text == Kind.VIEW.value:
+        return Kind.VIEW
+    raise UnsupportedError(f"Cannot load {shown(identifier)}: the catalog says it is a {text}, which is not known here")

@@ -26,6 +26,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 
 _MAX_SNAPSHOT_ID = (1 << 63) - 1
@@ -100,7 +101,9 @@ class WrittenManifests:
 class CommitContext:
     """What an action needs beside the table. One for each action of a transaction and each attempt.
 
-    `engine` goes into the summary of snapshots as it is: `engine-name`, `engine-version` and the like.
+    `engine` goes into the summary of snapshots as it is: `engine-name`, `engine-version` and the like. `own_ids` are
+    the snapshots of all actions of the transaction, and `first` the table's metadata when it began: an action may
+    have read what an earlier one of the same transaction made, and the two do not conflict.
     """
 
     snapshot_id: int
@@ -111,6 +114,8 @@ class CommitContext:
     engine: Mapping[str, str] = field(default=NO_ENGINE)
     cache: ManifestCache | None = None
     threads: int = field(default_factory=default_threads)
+    own_ids: frozenset[int] = frozenset()
+    first: TableMetadata | None = None
 
 
 class Action(Protocol):

@@ -51,7 +51,7 @@ class Append:
         check_still_readable(loaded.metadata, self.written_schema)
         parent = find_parent(loaded.metadata, self.target.branch)
         if self.read is not None and self.read.is_serializable:
-            window = open_window(loaded, context, self.read, parent)
+            window = open_window(loaded, context, self.read, parent, self.target.branch)
             check_added_data_files(window, self.read)
             check_deleted_data_files(window, self.read)
             check_new_delete_files(window, self.read)

@@ -209,7 +209,7 @@ def _filter_data(
 def _request_key(loaded: LoadedTable, changes: FileChanges) -> tuple[object, ...]:
     """Return what decides the outcome beside the manifest: a filter's names mean what the schema says."""
     schema_id = None if changes.where == FALSE else loaded.metadata.current_schema_id
-    return loaded.metadata.format_version, schema_id
+    return loaded.metadata.format_version, schema_id, changes.removed_paths, changes.removed_deletes
 
 
 def _filter_manifest(

@@ -95,7 +95,7 @@ class CherryPick:
             raise ConcurrentChangeError(
                 f"Cannot cherry-pick snapshot {picked.snapshot_id}: it replaces the whole table, and that has changed"
             )
-        window = open_window(loaded, context, ReadSet(start), parent)
+        window = open_window(loaded, context, ReadSet(start), parent, self.target.branch)
         keys = frozenset(partition_key_of(one) for one in files)
         check_added_in_partitions(window, keys)
         check_deleted_in_partitions(window, keys)

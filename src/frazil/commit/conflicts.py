@@ -2,7 +2,8 @@
 
 The window is the snapshots after the one that was read, up to the head of the same branch. Where it cannot be
 walked, because the snapshot that was read has expired or is no ancestor of the head, the operation is refused:
-what happened is not known, and not knowing is not the same as nothing.
+what happened is not known, and not knowing is not the same as nothing. Snapshots of the same transaction are no
+conflict; an operation that read one of them has read what the transaction started from.
 
     added_data_files          data that matches what was read was added            (append, overwrite)
     new_delete_files          deletes that may apply to what was read were added   (overwrite, delete; vectors: replace)
@@ -36,6 +37,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
+from frazil.commit.new_snapshot import find_parent
 from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import TRUE, Predicate
@@ -80,14 +82,11 @@ class ReadSet:
 class Window:
     """The snapshots of a branch after the one an operation read, and what they wrote."""
 
-    def __init__(
-        self, loaded: LoadedTable, context: CommitContext, start_id: int | None, parent: Snapshot | None
-    ) -> None:
+    def __init__(self, loaded: LoadedTable, context: CommitContext, snapshots: Sequence[Snapshot]) -> None:
         self._loaded = loaded
         self._context = context
         self._specs = partition_types(loaded.metadata)
-        self.start_id = start_id
-        self.snapshots = _snapshots_after(loaded, start_id, parent)
+        self.snapshots = snapshots
 
     def written(
         self,
@@ -159,9 +158,16 @@ class Window:
         return found
 
 
-def open_window(loaded: LoadedTable, context: CommitContext, read: ReadSet, parent: Snapshot | None) -> Window:
-    """Return the window of an operation; refuse one whose history is not known."""
-    return Window(loaded, context, read.snapshot_id, parent)
+def open_window(
+    loaded: LoadedTable, context: CommitContext, read: ReadSet, parent: Snapshot | None, branch: str
+) -> Window:
+    """Return the window of an operation on a branch; refuse one whose history is not known."""
+    start_id = read.snapshot_id
+    if start_id is not None and start_id in context.own_ids and context.first is not None:
+        first = find_parent(context.first, branch)
+        start_id = None if first is None else first.snapshot_id
+    after = _snapshots_after(loaded, start_id, parent)
+    return Window(loaded, context, [one for one in after if one.snapshot_id not in context.own_ids])
 
 
 def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot | None) -> list[Snapshot]:

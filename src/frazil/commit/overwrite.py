@@ -88,7 +88,7 @@ class Overwrite:
     def _validate(self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None) -> None:
         if self.read is None:
             return
-        window = open_window(loaded, context, self.read, parent)
+        window = open_window(loaded, context, self.read, parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed)
         if self.where != FALSE:
             covered = replace(self.read, predicate=self.where)

@@ -83,7 +83,7 @@ class ReplacePartitions:
     ) -> None:
         if self.read is None:
             return
-        window = open_window(loaded, context, self.read, parent)
+        window = open_window(loaded, context, self.read, parent, self.target.branch)
         if is_whole:
             everything = ReadSet(self.read.snapshot_id, TRUE, self.read.isolation)
             check_new_delete_files(window, everything)

@@ -64,7 +64,7 @@ class RewriteFiles:
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the snapshot that replaces the files in the branch as it is now."""
         parent = find_parent(loaded.metadata, self.target.branch)
-        window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent)
+        window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
         writer = ManifestWriter(loaded, context)
         changes = FileChanges(

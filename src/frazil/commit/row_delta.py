@@ -124,7 +124,7 @@ class RowDelta:
         """Refuse what conflicts; return the data files that a DELETE need not delete from, since they are gone."""
         if self.read is None:
             return frozenset()
-        window = open_window(loaded, context, self.read, parent)
+        window = open_window(loaded, context, self.read, parent, self.target.branch)
         paths = {one.file_path for one in referenced}
         vectors = {one.referenced_data_file or "" for one in self.added if one.is_deletion_vector}
         is_delete = self.command == "delete"

@@ -147,6 +147,8 @@ class TableTransaction:
             transaction.engine,
             transaction.cache,
             transaction.threads,
+            frozenset(one.snapshot_id for one in self._slots),
+            self.first_base.metadata,
         )
         slot.changes = slot.action.prepare(self.staged, context)
         check_requirements(self._metadata, slot.changes.requirements)

@@ -131,10 +131,12 @@ class ManifestWriter:
         written: list[ManifestFile] = []
         chosen = [one for one in files if one.content is content]
         for spec_id in sorted({one.file.spec_id for one in chosen}, reverse=True):
-            key = ("new", content, spec_id, self._metadata.format_version)
+            group = [one for one in chosen if one.file.spec_id == spec_id]
+            # What an action adds may differ between attempts: vectors are united with those of others.
+            names = tuple((one.file.file_path, one.file.content_offset, one.sequence_number) for one in group)
+            key = ("new", content, spec_id, self._metadata.format_version, names)
             known: list[ManifestFile] | None = self.context.written.find(key)
             if known is None:
-                group = [one for one in chosen if one.file.spec_id == spec_id]
                 parts = [group[at : at + FILES_PER_MANIFEST] for at in range(0, len(group), FILES_PER_MANIFEST)]
                 threads = min(self.context.threads, len(parts))
                 known = [one for made in map_in_order(self._write_part, parts, threads=threads) for one in made]

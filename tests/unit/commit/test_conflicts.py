@@ -1,0 +1,704 @@
+"""Isolation: for each operation, what other writers may do in between and what they may not, at both levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from frazil.commit.action import Action
+from frazil.commit.append import Append
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.delete_files import DeleteFiles
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.new_snapshot import Target
+from frazil.commit.overwrite import Overwrite
+from frazil.commit.replace_partitions import ReplacePartitions
+from frazil.commit.rewrite_files import RewriteFiles
+from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.commit.row_delta import RowDelta
+from frazil.commit.update_properties import UpdateProperties
+from frazil.commit.update_refs import CreateRef, Rollback, SetCurrentSnapshot
+from frazil.commit.update_schema import UpdateSchema
+from frazil.commit.update_spec import UpdateSpec
+from frazil.commit.write_manifests import AddedFile
+from frazil.errors import ConcurrentChangeError, InvalidRequestError, SchemaMismatchError
+from frazil.expr.parse import parse_predicate
+from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import IsolationLevel
+from tests.commit_lab import Lab, paths_of
+
+SERIALIZABLE: IsolationLevel = "serializable"
+SNAPSHOT: IsolationLevel = "snapshot"
+LEVELS: tuple[IsolationLevel, ...] = (SERIALIZABLE, SNAPSHOT)
+A = parse_predicate("k = 'a'")
+B = parse_predicate("k = 'b'")
+
+
+class Case:
+    """A table with a file in each of the partitions a and b, that an operation has read."""
+
+    def __init__(self, version: int = 2, partition_by: tuple[str, ...] = ("k",)) -> None:
+        self.lab = Lab(partition_by=partition_by, format_version=version)
+        self.a, self.b = self.lab.file([1, 2, 3], "a"), self.lab.file([4, 5, 6], "b")
+        self.lab.commit(Append((self.a, self.b)))
+        self.start = self.lab.snapshot.snapshot_id
+
+    def read(self, isolation: IsolationLevel = SERIALIZABLE, where: str = "k = 'a'") -> ReadSet:
+        """Return the read set of an operation on some rows."""
+        return ReadSet(self.start, parse_predicate(where), isolation)
+
+    def deletes_of(self, file: DataFile) -> DataFile:
+        """Return position deletes of a file: a vector in v3."""
+        if self.lab.load().metadata.format_version > 2:
+            return self.lab.vectors({file: [0]})[0]
+        return self.lab.position_deletes(file)
+
+    def rival(self, *actions: Action) -> None:
+        """Let another writer come first."""
+        self.lab.catalog.rivals = [self.lab.rival(*actions)]
+
+    def refused(self, action: Action, match: str | None = None) -> None:
+        """Check that an action conflicts and changes nothing."""
+        with pytest.raises(ConcurrentChangeError, match=match):
+            self.lab.commit(action)
+
+    def fresh_read(self) -> ReadSet:
+        """Return the read set of a rival that reads the table as it is."""
+        return ReadSet(self.lab.snapshot.snapshot_id)
+
+
+# Blind append
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_blind_append_never_conflicts(version: int) -> None:
+    case = Case(version)
+    mine, other = case.lab.file([9], "a"), case.lab.file([8], "a")
+    case.rival(Overwrite((other,), None, (case.a,)))
+    case.lab.commit(Append((mine,)))
+    assert case.lab.paths() == paths_of(mine, other, case.b)
+
+
+def test_an_append_is_refused_when_a_required_column_without_default_appeared() -> None:
+    case = Case()
+    schema = case.lab.load().metadata.current_schema
+    case.rival(UpdateSchema(lambda u: u.allow_incompatible_changes().add_required_column("must", "long")))
+    with pytest.raises(SchemaMismatchError, match="must"):
+        case.lab.commit(Append((case.lab.file([9]),), written_schema=schema))
+
+
+def test_an_append_goes_on_when_an_optional_column_appeared() -> None:
+    case = Case()
+    schema = case.lab.load().metadata.current_schema
+    case.rival(UpdateSchema(lambda u: u.add_column("may", "long")))
+    case.lab.commit(Append((case.lab.file([9]),), written_schema=schema))
+    assert len(case.lab.paths()) == 3
+
+
+def test_an_append_keeps_the_spec_its_files_were_written_with() -> None:
+    case = Case()
+    mine = case.lab.file([9], "a")
+    case.rival(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
+    case.lab.commit(Append((mine,)))
+    assert {one.data_file.spec_id for one in case.lab.live()} == {0}
+
+
+# Append of rows that were read from the table
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+@pytest.mark.parametrize("change", ["added", "removed", "deleted"])
+def test_an_append_of_rows_read_from_the_table(change: str, isolation: IsolationLevel) -> None:
+    case = Case()
+    actions: dict[str, Action] = {
+        "added": Append((case.lab.file([7], "a"),)),
+        "removed": DeleteFiles(frozenset({case.a.file_path})),
+        "deleted": RowDelta((case.lab.position_deletes(case.a),), ReadSet(case.start), "delete"),
+    }
+    case.rival(actions[change])
+    mine = Append((case.lab.file([9], "c"),), read=case.read(isolation))
+    if isolation == SERIALIZABLE:
+        case.refused(mine)
+    else:
+        case.lab.commit(mine)
+
+
+def test_an_append_of_rows_read_is_not_refused_for_what_it_did_not_read() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "b"),)))
+    case.lab.commit(Append((case.lab.file([9], "c"),), read=case.read()))
+    assert len(case.lab.paths()) == 4
+
+
+# Delete whole files
+
+
+def test_a_delete_by_filter_takes_what_others_added() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "a"),)))
+    case.lab.commit(DeleteFiles(where=A))
+    assert case.lab.paths() == paths_of(case.b)
+
+
+def test_a_delete_by_filter_refuses_a_file_that_others_added_and_only_some_rows_of_match() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([2, 70], "c"),)))
+    with pytest.raises(InvalidRequestError, match="some, but not all, rows"):
+        case.lab.commit(DeleteFiles(where=parse_predicate("id <= 3")))
+
+
+def test_a_delete_of_a_named_file_that_is_gone_is_refused() -> None:
+    case = Case()
+    case.rival(DeleteFiles(frozenset({case.a.file_path})))
+    case.refused(DeleteFiles(frozenset({case.a.file_path})), "not in the table")
+
+
+def test_a_delete_of_a_named_file_survives_other_commits() -> None:
+    case = Case()
+    other = case.lab.file([7], "a")
+    case.rival(Append((other,)))
+    case.lab.commit(DeleteFiles(frozenset({case.a.file_path})))
+    assert case.lab.paths() == paths_of(case.b, other)
+
+
+# Copy-on-write
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_copy_on_write_refuses_a_replaced_file_that_is_gone(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(Overwrite((case.lab.file([1, 2], "a"),), None, (case.a,)))
+    case.refused(Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,)))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_copy_on_write_refuses_new_deletes_of_a_replaced_file(isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    case.rival(RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete"))
+    case.refused(Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,)), "deletes were added")
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_copy_on_write_refuses_new_equality_deletes_that_may_apply(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(RowDelta((case.lab.equality_deletes([2], partition=("a",)),), None))
+    case.refused(Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,)))
+
+
+def test_copy_on_write_passes_equality_deletes_that_metrics_rule_out() -> None:
+    case = Case()
+    case.rival(RowDelta((case.lab.equality_deletes([99], partition=("a",)),), None))
+    case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+
+
+def test_copy_on_write_passes_deletes_of_other_files() -> None:
+    case = Case()
+    case.rival(RowDelta((case.lab.position_deletes(case.b),), ReadSet(case.start), "delete"))
+    case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_copy_on_write_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "a"),)))
+    mine = Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,))
+    if isolation == SERIALIZABLE:
+        case.refused(mine, "was added")
+    else:
+        case.lab.commit(mine)
+        assert len(case.lab.paths()) == 3
+
+
+def test_copy_on_write_passes_rows_added_elsewhere() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "b"),)))
+    case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+
+
+def test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the_same() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([10], "a"),)))
+    case.refused(Overwrite((case.lab.file([10], "a"),), case.read(SERIALIZABLE)))
+
+
+# Row deltas: DELETE
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+@pytest.mark.parametrize("change", ["overwritten", "compacted"])
+def test_a_row_delete_refuses_a_file_whose_rows_moved(change: str, isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    new = case.lab.file([1, 2, 3], "a")
+    actions: dict[str, Action] = {
+        "overwritten": Overwrite((new,), None, (case.a,)),
+        "compacted": RewriteFiles((case.a,), (new,), case.start),
+    }
+    case.rival(actions[change])
+    case.refused(RowDelta((case.deletes_of(case.a),), case.read(isolation), "delete"), "refer to was removed")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_row_delete_of_a_file_that_a_delete_removed_is_done(isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    case.rival(DeleteFiles(frozenset({case.a.file_path})))
+    case.lab.commit(RowDelta((case.deletes_of(case.a),), case.read(isolation), "delete"))
+    assert case.lab.paths() == paths_of(case.b)
+    assert case.lab.deletes() == []
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_two_row_deletes_of_one_file_pass_in_v2(isolation: IsolationLevel) -> None:
+    case = Case(2)
+    case.rival(RowDelta((case.lab.position_deletes(case.a),), ReadSet(case.start), "delete"))
+    case.lab.commit(RowDelta((case.lab.position_deletes(case.a),), case.read(isolation), "delete"))
+    assert len(case.lab.deletes()) == 2
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_two_row_deletes_of_one_file_are_united_in_v3(isolation: IsolationLevel) -> None:
+    case = Case(3)
+    case.rival(RowDelta(case.lab.vectors({case.a: [0]}), ReadSet(case.start), "delete"))
+    case.lab.commit(RowDelta(case.lab.vectors({case.a: [2]}), case.read(isolation), "delete"))
+    (vector,) = case.lab.deletes()
+    assert case.lab.positions(vector) == [0, 2]
+    assert case.lab.summary["total-position-deletes"] == "2"
+    assert case.lab.summary["total-delete-files"] == "1"
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_row_delete_does_not_lose_against_an_update_of_the_same_rows(isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    update = RowDelta((case.deletes_of(case.a), case.lab.file([1], "a")), ReadSet(case.start, A, SNAPSHOT), "update")
+    case.rival(update)
+    case.refused(RowDelta((case.deletes_of(case.a),), case.read(isolation), "delete"))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_row_delete_passes_an_update_of_other_files(isolation: IsolationLevel) -> None:
+    case = Case()
+    update = RowDelta(
+        (case.lab.position_deletes(case.b), case.lab.file([4], "b")), ReadSet(case.start, B, SNAPSHOT), "update"
+    )
+    case.rival(update)
+    case.lab.commit(RowDelta((case.lab.position_deletes(case.a),), case.read(isolation), "delete"))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_row_delete_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "a"),)))
+    mine = RowDelta((case.lab.position_deletes(case.a),), case.read(isolation), "delete")
+    if isolation == SERIALIZABLE:
+        case.refused(mine, "was added")
+    else:
+        case.lab.commit(mine)
+
+
+# Row deltas: UPDATE and MERGE
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+@pytest.mark.parametrize("command", ["update", "merge"])
+def test_an_update_refuses_deletes_where_it_read(command: str, isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    case.rival(RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete"))
+    mine = RowDelta((case.deletes_of(case.a), case.lab.file([1], "a")), case.read(isolation), command)  # type: ignore[arg-type]
+    case.refused(mine)
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_update_refuses_a_file_that_a_delete_removed(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(DeleteFiles(frozenset({case.a.file_path})))
+    mine = RowDelta((case.lab.position_deletes(case.a), case.lab.file([1], "a")), case.read(isolation), "update")
+    case.refused(mine, "refer to was removed")
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_update_refuses_a_vector_that_a_rewrite_of_deletes_added(isolation: IsolationLevel) -> None:
+    case = Case(3)
+    first = case.lab.vectors({case.a: [0]})
+    case.lab.commit(RowDelta(first, ReadSet(case.start), "delete"))
+    case.start = case.lab.snapshot.snapshot_id
+    again = case.lab.vectors({case.a: [0]})
+    number = case.lab.snapshot.sequence_number
+    case.rival(RewriteFiles((), (), case.start, first, tuple(AddedFile(one, number) for one in again)))
+    mine = RowDelta(
+        (*case.lab.vectors({case.a: [0, 1]}), case.lab.file([2], "a")),
+        case.read(isolation),
+        "update",
+        removed_deletes=first,
+    )
+    case.refused(mine)
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_update_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "a"),)))
+    mine = RowDelta((case.lab.position_deletes(case.a), case.lab.file([1], "a")), case.read(isolation), "update")
+    if isolation == SERIALIZABLE:
+        case.refused(mine)
+    else:
+        case.lab.commit(mine)
+
+
+def test_an_update_passes_what_happens_elsewhere() -> None:
+    case = Case()
+    case.rival(
+        Append((case.lab.file([7], "b"),)),
+        RowDelta((case.lab.position_deletes(case.b),), ReadSet(case.start, B), "delete"),
+    )
+    case.lab.commit(
+        RowDelta((case.lab.position_deletes(case.a), case.lab.file([1], "a")), case.read(SERIALIZABLE), "update")
+    )
+
+
+# Blind upserts
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_equality_delete_upsert_never_conflicts(version: int) -> None:
+    case = Case(version)
+    case.rival(Overwrite((case.lab.file([1, 2, 3], "a"),), None, (case.a,)))
+    case.lab.commit(RowDelta((case.lab.equality_deletes([1], partition=("a",)), case.lab.file([1], "a")), None))
+    assert len(case.lab.deletes()) == 1
+
+
+def test_deletes_by_position_need_to_say_what_they_read() -> None:
+    case = Case()
+    with pytest.raises(InvalidRequestError, match="without the snapshot"):
+        case.lab.commit(RowDelta((case.lab.position_deletes(case.a),), None))
+
+
+# Compaction
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_compaction_refuses_new_deletes_by_position(version: int) -> None:
+    case = Case(version)
+    case.rival(RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete"))
+    case.refused(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), case.start, data_sequence_number=1))
+
+
+@pytest.mark.parametrize("keeps_number", [True, False])
+def test_compaction_and_new_equality_deletes(keeps_number: bool) -> None:
+    case = Case()
+    deletes = case.lab.equality_deletes([2], partition=("a",))
+    case.rival(RowDelta((deletes,), None))
+    new = case.lab.file([1, 2, 3], "a")
+    mine = RewriteFiles((case.a,), (new,), case.start, data_sequence_number=1 if keeps_number else None)
+    if not keeps_number:
+        case.refused(mine, "deletes were added")
+        return
+    case.lab.commit(mine)
+    numbers = {one.data_file.file_path: one.sequence_number for one in case.lab.live()}
+    assert numbers[new.file_path] == 1
+    assert numbers[deletes.file_path] == 2
+
+
+def test_compaction_keeps_deletes_that_its_old_sequence_number_needs() -> None:
+    case = Case()
+    case.lab.commit(DeleteFiles(where=B))
+    deletes = case.lab.equality_deletes([2], partition=("a",))
+    case.lab.commit(RowDelta((deletes,), None))
+    start = case.lab.snapshot.snapshot_id
+    case.lab.commit(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), start, data_sequence_number=1))
+    assert case.lab.deletes() == [deletes]
+
+
+def test_compaction_refuses_a_file_that_is_gone() -> None:
+    case = Case()
+    case.rival(DeleteFiles(frozenset({case.a.file_path})))
+    case.refused(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), case.start))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_compaction_passes_appends_and_appends_pass_compaction(isolation: IsolationLevel) -> None:
+    case = Case()
+    other, new = case.lab.file([7], "a"), case.lab.file([1, 2, 3], "a")
+    case.rival(Append((other,)))
+    case.lab.commit(RewriteFiles((case.a,), (new,), case.start))
+    assert case.lab.paths() == paths_of(new, other, case.b)
+    again = Append((case.lab.file([8], "c"),), read=ReadSet(case.lab.snapshot.snapshot_id, A, isolation))
+    start = case.lab.snapshot.snapshot_id
+    case.rival(RewriteFiles((other,), (case.lab.file([7], "a"),), start))
+    if isolation == SNAPSHOT:
+        case.lab.commit(again)
+    else:
+        case.refused(again)
+
+
+def test_compaction_refuses_more_rows_than_it_replaces() -> None:
+    case = Case()
+    with pytest.raises(InvalidRequestError, match="4 rows are to replace 3"):
+        RewriteFiles((case.a,), (case.lab.file([1, 2, 3, 4], "a"),), case.start)
+
+
+# Rewriting of delete files
+
+
+def test_a_rewrite_of_delete_files_keeps_their_sequence_number() -> None:
+    case = Case()
+    old = case.lab.position_deletes(case.a)
+    case.lab.commit(RowDelta((old,), ReadSet(case.start), "delete"))
+    start = case.lab.snapshot.snapshot_id
+    new = case.lab.position_deletes(case.a)
+    case.rival(Append((case.lab.file([7], "a"),)))
+    case.lab.commit(RewriteFiles((), (), start, (old,), (AddedFile(new, 2),)))
+    assert [one.sequence_number for one in case.lab.live() if one.data_file == new] == [2]
+    assert case.lab.deletes() == [new]
+
+
+def test_a_rewrite_of_delete_files_refuses_one_that_is_gone_or_without_number() -> None:
+    case = Case()
+    old, new = case.lab.position_deletes(case.a), case.lab.position_deletes(case.a)
+    case.lab.commit(RowDelta((old,), ReadSet(case.start), "delete"))
+    start = case.lab.snapshot.snapshot_id
+    with pytest.raises(InvalidRequestError, match="sequence number is missing"):
+        RewriteFiles((), (), start, (old,), (AddedFile(new),))
+    case.rival(RewriteFiles((), (), start, (old,), ()))
+    case.refused(RewriteFiles((), (), start, (old,), (AddedFile(new, 2),)))
+
+
+# Overwrite by filter
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+@pytest.mark.parametrize("change", ["added", "removed", "deleted"])
+def test_an_overwrite_by_filter(change: str, isolation: IsolationLevel) -> None:
+    case = Case()
+    actions: dict[str, Action] = {
+        "added": Append((case.lab.file([7], "a"),)),
+        "removed": DeleteFiles(frozenset({case.a.file_path})),
+        "deleted": RowDelta((case.lab.position_deletes(case.a),), ReadSet(case.start), "delete"),
+    }
+    case.rival(actions[change])
+    mine = Overwrite((case.lab.file([9], "a"),), case.read(isolation), where=A)
+    if change == "added" and isolation == SNAPSHOT:
+        case.lab.commit(mine)
+        assert len(case.lab.paths()) == 2
+    else:
+        case.refused(mine)
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_overwrite_by_filter_passes_what_happens_elsewhere(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([7], "b"),)), DeleteFiles(frozenset({case.b.file_path})))
+    case.lab.commit(Overwrite((case.lab.file([9], "a"),), case.read(isolation), where=A))
+
+
+def test_an_overwrite_that_validates_nothing_replaces_what_others_added() -> None:
+    case = Case()
+    mine = case.lab.file([9], "a")
+    case.rival(Append((case.lab.file([7], "a"),)))
+    case.lab.commit(Overwrite((mine,), None, where=A))
+    assert case.lab.paths() == paths_of(mine, case.b)
+
+
+# Dynamic partition overwrite
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+@pytest.mark.parametrize("change", ["added", "removed", "deleted"])
+def test_a_dynamic_overwrite(change: str, isolation: IsolationLevel) -> None:
+    case = Case()
+    actions: dict[str, Action] = {
+        "added": Append((case.lab.file([7], "a"),)),
+        "removed": DeleteFiles(frozenset({case.a.file_path})),
+        "deleted": RowDelta((case.lab.position_deletes(case.a),), ReadSet(case.start), "delete"),
+    }
+    case.rival(actions[change])
+    mine = ReplacePartitions((case.lab.file([9], "a"),), case.read(isolation))
+    if change == "added" and isolation == SNAPSHOT:
+        case.lab.commit(mine)
+        assert len(case.lab.paths()) == 2
+    else:
+        case.refused(mine)
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_dynamic_overwrite_passes_other_partitions(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.rival(
+        Append((case.lab.file([7], "b"),)),
+        RowDelta((case.lab.position_deletes(case.b),), ReadSet(case.start, B), "delete"),
+    )
+    case.lab.commit(ReplacePartitions((case.lab.file([9], "a"),), case.read(isolation)))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_dynamic_overwrite_refuses_data_of_another_spec(isolation: IsolationLevel) -> None:
+    case = Case()
+    mine = case.lab.file([9], "a")
+
+    def evolve() -> None:
+        case.lab.commit(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
+        case.lab.commit(Append((case.lab.file([7], "a", partition=("a", 1)),)))
+
+    case.lab.catalog.rivals = [evolve]
+    case.refused(ReplacePartitions((mine,), case.read(isolation)), "partition spec 1")
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_dynamic_overwrite_refuses_equality_deletes_of_all_partitions(isolation: IsolationLevel) -> None:
+    lab = Lab(partition_by=[])
+    lab.commit(UpdateSpec(lambda u: u.add_field("k")))
+    one = lab.file([1], "a")
+    lab.commit(Append((one,)))
+    read = ReadSet(lab.snapshot.snapshot_id, isolation=isolation)
+    lab.catalog.rivals = [lab.rival(RowDelta((lab.equality_deletes([1], spec_id=0),), None))]
+    with pytest.raises(ConcurrentChangeError, match="deletes were added"):
+        lab.commit(ReplacePartitions((lab.file([9], "a"),), read))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_a_dynamic_overwrite_of_an_unpartitioned_table_is_of_the_whole_table(isolation: IsolationLevel) -> None:
+    case = Case(partition_by=())
+    mine = case.lab.file([9], "z")
+    case.rival(Append((case.lab.file([7], "b"),)))
+    action = ReplacePartitions((mine,), case.read(isolation))
+    if isolation == SERIALIZABLE:
+        case.refused(action)
+    else:
+        case.lab.commit(action)
+        assert case.lab.paths() == paths_of(mine)
+
+
+# Manifests, properties, expiry
+
+
+def test_a_rewrite_of_manifests_passes_all_changes() -> None:
+    case = Case()
+    other = case.lab.file([7], "a")
+    case.lab.commit(Append((case.lab.file([8], "c"),)))
+    case.rival(Append((other,)), DeleteFiles(frozenset({case.b.file_path})))
+    case.lab.commit(RewriteManifests())
+    assert paths_of(case.a, other) <= case.lab.paths()
+    assert case.b.file_path not in case.lab.paths()
+
+
+def test_properties_are_set_on_top_of_others() -> None:
+    case = Case()
+    case.rival(UpdateProperties(FrozenMap({"x": "1", "y": "1"})))
+    state = case.lab.commit(UpdateProperties(FrozenMap({"y": "2"})))
+    assert state.metadata.properties["x"] == "1" and state.metadata.properties["y"] == "2"
+
+
+def test_a_tag_made_during_an_expiry_keeps_its_snapshot() -> None:
+    case = Case()
+    first = case.start
+    case.lab.commit(Append((case.lab.file([7], "a"),)))
+    case.rival(CreateRef("keep", "tag", first))
+    state = case.lab.commit(ExpireSnapshots(older_than_ms=case.lab.now_ms + 1000))
+    assert state.metadata.ref("keep").snapshot_id == first
+    assert state.metadata.find_snapshot(first) is not None
+
+
+# History that cannot be walked
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_operation_whose_history_has_expired_is_refused(isolation: IsolationLevel) -> None:
+    case = Case()
+    action = Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,))
+
+    def expire() -> None:
+        case.lab.commit(Append((case.lab.file([7], "b"),)))
+        case.lab.commit(Append((case.lab.file([8], "b"),)))
+        case.lab.commit(ExpireSnapshots(older_than_ms=case.lab.now_ms + 1000))
+
+    case.lab.catalog.rivals = [expire]
+    case.refused(action, "Cannot tell what changed")
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_operation_on_a_branch_that_was_rolled_back_is_refused(isolation: IsolationLevel) -> None:
+    case = Case()
+    case.lab.commit(Append((case.lab.file([7], "a"),)))
+    read = ReadSet(case.lab.snapshot.snapshot_id, A, isolation)
+    case.rival(Rollback(case.start))
+    case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), "Cannot tell what changed")
+
+
+def test_only_the_same_branch_counts() -> None:
+    case = Case()
+    case.lab.commit(CreateRef("audit", "branch"))
+    case.rival(Overwrite((case.lab.file([8], "a"),), None, (case.a,), target=Target("audit")))
+    case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+    assert case.a.file_path not in case.lab.paths()
+
+
+def test_a_read_of_an_empty_table_conflicts_with_the_first_rows() -> None:
+    lab = Lab()
+    lab.catalog.rivals = [lab.rival(Append((lab.file([1]),)))]
+    with pytest.raises(ConcurrentChangeError, match="was added"):
+        lab.commit(Append((lab.file([1]),), read=ReadSet(None)))
+
+
+def test_files_without_metrics_may_match_anything() -> None:
+    case = Case(partition_by=())
+    case.rival(Append((case.lab.file([7], "b", has_metrics=False),)))
+    case.refused(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)), "was added")
+
+
+def test_a_column_renamed_meanwhile_is_found_by_its_name_now() -> None:
+    case = Case()
+    stale: Callable[[], object] = case.lab.rival(UpdateSchema(lambda u: u.rename_column("v", "w")))
+    case.lab.catalog.rivals = [stale]
+    case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+
+
+def test_set_current_to_a_snapshot_of_another_history_is_noticed() -> None:
+    case = Case()
+    case.lab.commit(Append((case.lab.file([9], "b"),)))
+    read = ReadSet(case.lab.snapshot.snapshot_id, A)
+    case.rival(SetCurrentSnapshot(case.start))
+    case.refused(RowDelta((case.lab.position_deletes(case.a),), read, "delete"), "Cannot tell")
+
+
+# Several actions in one transaction
+
+
+def test_actions_of_one_transaction_do_not_conflict_with_each_other() -> None:
+    case = Case()
+    transaction = case.lab.transaction()
+    table = transaction.table(case.lab.load())
+    table.add(Append((case.lab.file([7], "a"),)))
+    table.add(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
+    transaction.commit()
+    assert len(case.lab.paths()) == 3
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_action_that_read_what_its_transaction_made_still_sees_what_others_did(isolation: IsolationLevel) -> None:
+    case = Case()
+    transaction = case.lab.transaction()
+    table = transaction.table(case.lab.load())
+    staged = table.add(Append((case.lab.file([7], "c"),)))
+    assert staged is not None
+    read = ReadSet(staged.snapshot_id, A, isolation)
+    table.add(Overwrite((case.lab.file([1], "a"),), read, (case.a,)))
+    case.rival(RowDelta((case.lab.position_deletes(case.a),), ReadSet(case.start), "delete"))
+    with pytest.raises(ConcurrentChangeError, match="deletes were added"):
+        transaction.commit()
+
+
+def test_an_action_that_read_what_its_transaction_made_passes_what_others_did_elsewhere() -> None:
+    case = Case()
+    transaction = case.lab.transaction()
+    table = transaction.table(case.lab.load())
+    staged = table.add(Append((case.lab.file([7], "c"),)))
+    assert staged is not None
+    table.add(Overwrite((case.lab.file([1], "a"),), ReadSet(staged.snapshot_id, A), (case.a,)))
+    case.rival(Append((case.lab.file([8], "b"),)))
+    transaction.commit()
+    assert len(case.lab.paths()) == 4

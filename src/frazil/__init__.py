@@ -1,4 +1,10 @@
-"""Apache Iceberg for PySpark, in Python, with no jar. Re-exports only: this is the public face."""
+"""Apache Iceberg for PySpark, in Python, with no jar. Re-exports only: this is the public face.
+
+What needs Arrow is imported when it is first used, so that `import frazil` stays fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
     AlreadyExistsError,
@@ -36,6 +42,26 @@ from frazil.errors import (
 )
 from frazil.spec.schema import Schema
 
+if TYPE_CHECKING:
+    from frazil.lake.connect import connect
+    from frazil.lake.lake import Lake
+    from frazil.lake.scan import Scan
+    from frazil.lake.table import Table
+
+_ON_FIRST_USE = {
+    "Lake": "frazil.lake.lake",
+    "Scan": "frazil.lake.scan",
+    "Table": "frazil.lake.table",
+    "connect": "frazil.lake.connect",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'frazil' has no attribute {name!r}")
+    return getattr(import_module(_ON_FIRST_USE[name]), name)
+
+
 __all__ = [
     "AlreadyExistsError",
     "CommitConflictError",
@@ -53,16 +79,19 @@ __all__ = [
     "InvalidPropertyError",
     "InvalidPuffinError",
     "InvalidRequestError",
+    "Lake",
     "MissingFileError",
     "NamespaceAlreadyExistsError",
     "NamespaceNotFoundError",
     "NotFoundError",
     "ReferenceNotFoundError",
+    "Scan",
     "Schema",
     "SchemaChangeError",
     "SchemaMismatchError",
     "SnapshotNotFoundError",
     "StorageError",
+    "Table",
     "TableAlreadyExistsError",
     "TableNotFoundError",
     "TextSyntaxError",
@@ -70,4 +99,5 @@ __all__ = [
     "ViewAlreadyExistsError",
     "ViewNotFoundError",
     "WriteOutcomeUnknownError",
+    "connect",
 ]

@@ -12,7 +12,7 @@ from importlinter.cli import lint_imports
 from tests.architecture.source_files import ROOT, imports_in, is_under, source_files
 
 PYPROJECT = ROOT / "pyproject.toml"
-LATE_IMPORTS = {"datafusion"}
+LATE_IMPORTS = {"botocore", "datafusion", "psycopg"}
 """Packages so slow to import that a function may import them when it needs them."""
 
 

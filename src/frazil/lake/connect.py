@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.filesystem import FileSystemCatalog
+from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.open_database import open_database
 from frazil.catalog.sql import SqlCatalog
@@ -59,7 +59,7 @@ def _open(name: str, warehouse: str, catalog: str | None, storage: Storage, fold
     if catalog == "memory":
         return MemoryCatalog(name, warehouse, storage)
     if catalog == "filesystem":
-        return FileSystemCatalog(name, warehouse, storage)
+        return FilesystemCatalog(name, warehouse, storage)
     if catalog is None:
         if folder is None:
             raise InvalidRequestError("Cannot open a catalog: a warehouse in memory has no folder for it")

@@ -1,35 +1,76 @@
-"""A tour of what works today, run by `make demo`. Nothing here needs Spark or Java."""
+"""A tour of what works today, run by `make demo`: a lake in a folder, with no Spark and no Java."""
 
 from __future__ import annotations
 
+import datetime
+import tempfile
+
+import pyarrow as pa
+
 import frazil
-from frazil.spec.types import LONG, STRING, TIMESTAMPTZ, ListType, NestedField, StructType
+
+
+def orders(first: int, last: int, day: int) -> pa.Table:
+    """Make some rows of one day."""
+    noon = datetime.datetime(2024, 1, day, 12, tzinfo=datetime.UTC)
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "ts": pa.array([noon] * len(numbers), pa.timestamp("us", "UTC")),
+            "kind": ["web" if number % 3 else "shop" for number in numbers],
+        }
+    )
+
+
+def show(title: str, *lines: object) -> None:
+    """Print a title and what belongs to it."""
+    print(f"\n{title}")
+    for line in lines:
+        print("  " + str(line).replace("\n", "\n  "))
 
 
 def main() -> None:
-    events = frazil.Schema(
-        (
-            NestedField(1, "id", LONG, required=True),
-            NestedField(2, "ts", TIMESTAMPTZ),
-            NestedField(3, "kind", STRING, doc="what happened"),
-            NestedField(4, "payload", StructType((NestedField(5, "tags", ListType(6, STRING)),))),
-        ),
-        identifier_field_ids=(1,),
-    )
+    """Run the tour in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder, frazil.connect(folder) as lake:
+        table = lake.create_table(
+            "shop.orders",
+            "id bigint not null, ts timestamptz, kind string",
+            partition_by=["day(ts)"],
+            sort_by=["id"],
+            format_version=3,
+        )
+        for day in (1, 2, 3):
+            table.append(orders(day * 1000, day * 1000 + 500, day))
+        show("Three appends, a snapshot each:", *(f"{one.operation}: {one.summary['added-records']} rows, "
+             f"{one.summary['total-records']} in all" for one in table.snapshots if one.summary))  # fmt: skip
 
-    print("A schema, each field with its id:")
-    for column in events.fields:
-        print(f"  {column}")
+        scan = table.scan("ts >= '2024-01-02' and id < 2003", columns=["id", "kind"])
+        show("A filter prunes manifests and files before anything is read:", scan.plan().explain())
+        show("What is left is read:", *scan.to_arrow().to_pylist())
 
-    print("\nThe same with two columns, nested ones by their full name:")
-    for column in events.select(["id", "payload.tags"]).fields:
-        print(f"  {column}")
+        with table.update_schema() as update:
+            update.rename_column("kind", "channel")
+            update.add_column("price", "decimal(9,2)", default="9.99", after="id")
+        show("The schema changes, no file does:", *table.schema.fields)
+        show("Old rows have the new column:", *table.scan("id = 1001").to_arrow().drop_columns(["ts"]).to_pylist())
 
-    print("\nEvery error says what cannot be, and what to do:")
+        table.create_tag("january-2nd", table.snapshots[1].snapshot_id)
+        table.delete("ts >= '2024-01-03'")
+        show(
+            "Rows now, and as of the tag:",
+            f"{table.scan().count()} now, {table.scan(ref='january-2nd').count()} at january-2nd",
+        )
+        show("Every error says what cannot be, and what to do:", error_of(table))
+
+
+def error_of(table: frazil.Table) -> str:
+    """Return the text of an error."""
     try:
-        events.field("knid")
+        table.scan("knd = 'web'")
     except frazil.FrazilError as error:
-        print("  " + str(error).replace("\n", "\n  "))
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":

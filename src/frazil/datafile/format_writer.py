@@ -37,6 +37,9 @@ class FormatWriter(ABC):
 
     __slots__ = ()
 
+    holds_rows: ClassVar[bool] = False
+    """Whether rows stay in memory after `write`, so that the file's size does not tell what was written."""
+
     @abstractmethod
     def write(self, rows: pa.Table) -> None:
         """Add rows: a row group of their own, where the format has such."""

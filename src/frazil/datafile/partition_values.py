@@ -48,21 +48,31 @@ class RowGroups:
 class Partitioner:
     """Groups rows of one schema by a partition spec.
 
-    `schema` is the one of the rows, in the order of their columns; a source that it lacks is always null.
+    `schema` is the one of the rows, in the order of their columns; a source that it lacks is always null. With
+    `values` all rows are of that partition.
     """
 
-    def __init__(self, schema: Schema, spec: PartitionSpec, table_schema: Schema | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        spec: PartitionSpec,
+        table_schema: Schema | None = None,
+        *,
+        values: tuple[Any, ...] | None = None,
+    ) -> None:
         check_writable(spec)
+        self._only = (None,) * len(spec.fields) if values is None and spec.is_unpartitioned else values
+        if values is not None:
+            return
         whole = schema if table_schema is None else table_schema
         check_partition_spec(whole, spec)
         self._fields = [(one.transform, find_path(schema, one.source_id)) for one in spec.fields]
         self._types: list[tuple[Type, Type]] = [(one.source_type(whole), one.result_type(whole)) for one in spec.fields]
-        self._spec = spec
 
     @property
     def is_partitioned(self) -> bool:
         """Whether rows may be in different partitions."""
-        return self._spec.is_partitioned
+        return self._only is None
 
     def partition_columns(self, rows: pa.Table | pa.RecordBatch) -> list[pa.Array | None]:
         """Return the partition values of rows, a column for each field of the spec; None where all are null."""
@@ -73,6 +83,8 @@ class Partitioner:
 
     def group(self, rows: pa.Table | pa.RecordBatch) -> RowGroups:
         """Return which rows belong together, and their partitions; there must be rows."""
+        if self._only is not None:
+            return RowGroups(None, [0, rows.num_rows], [self._only])
         columns = self.partition_columns(rows)
         codes = _combined_codes([one for one in columns if one is not None], rows.num_rows)
         if codes is None:

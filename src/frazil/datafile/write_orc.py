@@ -105,6 +105,8 @@ class OrcFormat(WriteFormat):
 class _OrcWriter(FormatWriter):
     __slots__ = ("_file", "_format", "_has_rows", "_sink", "_writer")
 
+    holds_rows = True  # up to a stripe of them
+
     def __init__(self, form: OrcFormat, file: NewFile) -> None:
         self._format = form
         self._file = file

@@ -1,0 +1,245 @@
+"""The files of one partition, one after the other, each of about the size that the table asks for.
+
+Between `write.py`, which brings the rows of a partition together, and the formats, which write them. A file is cut into
+row groups here, measured, closed when it is large enough, published and described. How many bytes rows will take is
+guessed from those written before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.datafile.collect_metrics import MetricsCollector
+from frazil.datafile.format_writer import FormatWriter, WriteFormat
+from frazil.datafile.sort_rows import RowSorter
+from frazil.errors import WriteOutcomeUnknownError
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.metrics_mode import MetricsMode
+from frazil.spec.sorting import UNSORTED_ORDER_ID
+from frazil.storage.base import Storage
+from frazil.storage.new_file import NewFile
+
+_NEARLY_FULL = 0.9
+"""From this share of the size asked for on, a file counts as full: what is left would be a tiny row group."""
+
+
+class SizeGuess:
+    """How many bytes in a file one byte in memory becomes; learnt from what was written. Shared by threads."""
+
+    __slots__ = ("_lock", "ratio")
+
+    def __init__(self, ratio: float) -> None:
+        self.ratio = ratio
+        self._lock = threading.Lock()
+
+    def learn(self, memory_bytes: int, file_bytes: int) -> None:
+        """Take note of rows that were written."""
+        if memory_bytes > 0 and file_bytes > 0:
+            with self._lock:
+                self.ratio = min(max((self.ratio + file_bytes / memory_bytes) / 2, 0.001), 4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What all files of one write share."""
+
+    storage: Storage
+    format: WriteFormat
+    modes: dict[int, MetricsMode]
+    target_bytes: int
+    row_group_bytes: int
+    min_row_group_rows: int
+    spec_id: int
+    guess: SizeGuess
+    row_group_guess: SizeGuess
+    content: FileContent = FileContent.DATA
+    equality_ids: tuple[int, ...] | None = None
+    sort_order_id: int | None = UNSORTED_ORDER_ID
+    sorter: RowSorter | None = None
+    metrics_pool: Executor | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has become of the files of a write so far; `unsettled` are files that may or may not be there."""
+
+    files: list[DataFile] = field(default_factory=list)
+    unsettled: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    open_count: int = 0
+
+
+class RollingFile:
+    """Writes the rows of one partition; one thread at a time."""
+
+    def __init__(
+        self, plan: FilePlan, partition: tuple[Any, ...], next_location: Callable[[], str], outcome: Outcome
+    ) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._next_location = next_location
+        self._outcome = outcome
+        self._file: _OpenFile | None = None
+        self._last_key: pa.Table | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file has been begun and not been closed."""
+        return self._file is not None
+
+    @property
+    def open_bytes(self) -> int:
+        """The size of the open file so far."""
+        return 0 if self._file is None else self._file.file.size
+
+    def write(self, rows: pa.Table, **details: Any) -> None:
+        """Add rows, in the table's sort order as far as they go; `details` are fields of their files' descriptions."""
+        if self._plan.sorter is not None:
+            rows = self._sorted(rows, self._plan.sorter)
+        at = 0
+        while at < rows.num_rows:
+            if self._file is None:
+                self._file = self._begin(details)
+            count = self._next_count(rows, at)
+            self._file.write(rows.slice(at, count), self._plan)
+            at += count
+            if self._file.estimated_bytes(self._plan.guess) >= _NEARLY_FULL * self._plan.target_bytes:
+                self.close()
+
+    def _sorted(self, rows: pa.Table, sorter: RowSorter) -> pa.Table:
+        """Return rows sorted; a file that they do not continue in order is closed first."""
+        keys = sorter.keys(rows)
+        order = sorter.sort(keys)
+        if order is not None:
+            taken = pa.array(order)
+            rows, keys = rows.combine_chunks().take(taken), keys.take(taken)
+        if self._file is not None and self._last_key is not None:
+            if sorter.sort(pa.concat_tables([self._last_key, keys.slice(0, 1)])) is not None:
+                self.close()
+        last = keys.slice(keys.num_rows - 1, 1)
+        # A copy: a slice would keep all keys alive.
+        self._last_key = last.take(pa.array(np.zeros(1, np.int64)))
+        return rows
+
+    def _next_count(self, rows: pa.Table, at: int) -> int:
+        """Return how many rows the next row group takes: what fits it and the file, in even parts."""
+        assert self._file is not None
+        plan = self._plan
+        left: int = rows.num_rows - at
+        row_bytes: float = max(rows.nbytes / rows.num_rows, 0.01)
+        in_group = int(plan.row_group_bytes / (row_bytes * plan.row_group_guess.ratio))
+        room = plan.target_bytes - self._file.estimated_bytes(plan.guess)
+        in_file = int(room / (row_bytes * plan.guess.ratio))
+        most = max(min(in_group, in_file), plan.min_row_group_rows, 1)
+        parts = -(-left // most)
+        return min(left, -(-left // parts) if in_group <= in_file else most)
+
+    def _begin(self, details: dict[str, Any]) -> _OpenFile:
+        file = self._plan.storage.open_new(self._next_location())
+        try:
+            writer = self._plan.format.open(file)
+        except BaseException:
+            file.discard()
+            raise
+        with self._outcome.lock:
+            self._outcome.open_count += 1
+        return _OpenFile(file, writer, MetricsCollector(self._plan.format.schema, self._plan.modes), details)
+
+    def close(self) -> None:
+        """Complete and publish the open file, if there is one."""
+        opened, self._file = self._file, None
+        if opened is None:
+            return
+        with self._outcome.lock:
+            self._outcome.open_count -= 1
+        try:
+            described = opened.finish(self._plan, self._partition)
+        except WriteOutcomeUnknownError:
+            with self._outcome.lock:
+                self._outcome.unsettled.append(opened.file.path)
+            raise
+        finally:
+            opened.drop()
+        with self._outcome.lock:
+            self._outcome.files.append(described)
+
+    def abandon(self) -> None:
+        """Drop the open file, if there is one; nothing of it stays."""
+        opened, self._file = self._file, None
+        if opened is not None:
+            opened.drop()
+
+
+class _OpenFile:
+    """A file that rows are added to."""
+
+    __slots__ = ("_details", "_memory_bytes", "_metrics", "_writer", "file")
+
+    def __init__(self, file: NewFile, writer: FormatWriter, metrics: MetricsCollector, details: dict[str, Any]) -> None:
+        self.file = file
+        self._writer = writer
+        self._metrics = metrics
+        self._details = details
+        self._memory_bytes = 0
+
+    def estimated_bytes(self, guess: SizeGuess) -> int:
+        """Return the size of the file with what its writer still holds."""
+        return max(self.file.size, int(self._memory_bytes * guess.ratio) if self.holds_rows else 0)
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether the format keeps rows in memory long after they were written to it."""
+        return self._writer.holds_rows
+
+    def write(self, rows: pa.Table, plan: FilePlan) -> None:
+        before = self.file.size
+        measured = None if plan.metrics_pool is None else plan.metrics_pool.submit(self._metrics.add, rows)
+        try:
+            self._writer.write(rows)
+        finally:
+            if measured is not None:
+                measured.result()
+        if measured is None:
+            self._metrics.add(rows)
+        self._memory_bytes += rows.nbytes
+        if not self.holds_rows:
+            plan.guess.learn(rows.nbytes, self.file.size - before)
+
+    def finish(self, plan: FilePlan, partition: tuple[Any, ...]) -> DataFile:
+        layout = self._writer.close()
+        if self.holds_rows:
+            plan.guess.learn(self._memory_bytes, self.file.size)
+        self.file.publish()
+        found = self._metrics.metrics()
+        sizes = layout.column_sizes
+        measured = {key for key, mode in plan.modes.items() if mode.has_counts}
+        return DataFile(
+            file_path=self.file.path,
+            file_format=FileFormat(plan.format.file_format),
+            record_count=self._metrics.row_count,
+            file_size_in_bytes=self.file.size,
+            content=plan.content,
+            spec_id=plan.spec_id,
+            partition=partition,
+            column_sizes=None if sizes is None else {key: size for key, size in sizes.items() if key in measured},
+            value_counts=found.value_counts,
+            null_value_counts=found.null_value_counts,
+            nan_value_counts=found.nan_value_counts,
+            lower_bounds=found.lower_bounds,
+            upper_bounds=found.upper_bounds,
+            split_offsets=layout.split_offsets,
+            equality_ids=plan.equality_ids,
+            sort_order_id=plan.sort_order_id,
+            **self._details,
+        )
+
+    def drop(self) -> None:
+        self._writer.abandon()
+        self.file.discard()

@@ -1,0 +1,220 @@
+"""Batches of rows to files, by partition: what data files and equality delete files have in common.
+
+`write.py` tells the whole path. Here rows are held, grouped and handed to the writers of their partitions, on other
+threads where there are some. The rows of a partition are copied out only when their turn comes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.datafile.match_columns import ColumnMatcher
+from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.spec.data_file import DataFile
+
+MB = 1 << 20
+DEFAULT_HELD_BYTES = 256 * MB
+DEFAULT_MAX_OPEN_FILES = 100
+MAX_THREADS = 8
+
+
+class RowsWriter:
+    """Writes batches of rows to files; made by `DataFileWriter` and its kin.
+
+    As a context manager it drops what is not complete when an error leaves the block. `locate` names a new file of a
+    partition; `plan_files` says what files are like, given the threads that measure rows.
+    """
+
+    def __init__(
+        self,
+        matcher: ColumnMatcher,
+        partitioner: Partitioner,
+        plan_files: Callable[[Executor | None], FilePlan],
+        locate: Callable[[tuple[Any, ...]], str],
+        *,
+        held_bytes: int = DEFAULT_HELD_BYTES,
+        max_open_files: int = DEFAULT_MAX_OPEN_FILES,
+        threads: int | None = None,
+    ) -> None:
+        if held_bytes < 1 or max_open_files < 1 or (threads is not None and threads < 1):
+            raise InvalidRequestError(
+                f"Cannot write files: held_bytes ({held_bytes}), max_open_files ({max_open_files}) and "
+                f"threads ({threads}) must be positive"
+            )
+        self._matcher = matcher
+        self._partitioner = partitioner
+        self._locate = locate
+        workers = min(os.cpu_count() or 1, MAX_THREADS) if threads is None else threads
+        self._pool = ThreadPoolExecutor(workers, "frazil-write") if workers > 1 else None
+        self._metrics_pool = ThreadPoolExecutor(workers, "frazil-measure") if workers > 1 else None
+        self._plan = plan_files(self._metrics_pool)
+        self._batch_bytes = held_bytes if self._pool is None else max(held_bytes // 2, 1)
+        self._max_open_files = max_open_files
+        self._outcome = Outcome()
+        self._writers: dict[tuple[Any, ...], RollingFile] = {}
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._under_way: list[Future[None]] = []
+        self._is_closed = False
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files that are complete, in the order of their names' numbers."""
+        with self._outcome.lock:
+            return tuple(sorted(self._outcome.files, key=lambda one: one.file_path.rpartition("/")[2]))
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """The files of which it is not known whether they are there; they must not be deleted before that is known."""
+        with self._outcome.lock:
+            return tuple(self._outcome.unsettled)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows; they are written once enough are held."""
+        if self._is_closed:
+            raise InvalidRequestError("Cannot write rows: the writer is closed")
+        if batch.num_rows == 0:
+            return
+        matched = self._matcher.match(batch)
+        self._held.append(matched)
+        self._held_bytes += matched.nbytes
+        if self._held_bytes >= self._enough_bytes():
+            self._write_held()
+
+    def _enough_bytes(self) -> float:
+        """Return from how many bytes on held rows are written: those of a row group where that is all they become."""
+        if self._partitioner.is_partitioned or self._plan.sorter is not None:
+            return self._batch_bytes
+        return min(self._batch_bytes, self._plan.row_group_bytes / self._plan.row_group_guess.ratio)
+
+    def _write_held(self) -> None:
+        rows = pa.Table.from_batches(self._held)
+        self._held, self._held_bytes = [], 0
+        if self._partitioner.is_partitioned:
+            # Taking rows out of many chunks is slow, and it is done for each partition.
+            rows = rows.combine_chunks()
+        groups = self._partitioner.group(rows)
+        self._wait()
+        writers = [self._writer_of(values) for values in groups.partitions]
+        self._make_room(writers)
+        for at, writer in enumerate(writers):
+            start, end = groups.starts[at], groups.starts[at + 1]
+            if groups.order is None:
+                self._run(writer, rows.slice(start, end - start), None)
+            else:
+                self._run(writer, rows, groups.order[start:end])
+
+    def _writer_of(self, values: tuple[Any, ...]) -> RollingFile:
+        key = partition_key(values)
+        found = self._writers.get(key)
+        if found is None:
+            found = RollingFile(self._plan, values, lambda: self._locate(values), self._outcome)
+            self._writers[key] = found
+        return found
+
+    def _make_room(self, needed: list[RollingFile]) -> None:
+        """Close files that get no rows now, the largest first, as far as there would be too many open ones."""
+        kept = {id(one) for one in needed}
+        others = [one for one in self._writers.values() if one.is_open and id(one) not in kept]
+        too_many = len(others) + len(needed) - self._max_open_files
+        for one in sorted(others, key=lambda one: one.open_bytes, reverse=True)[: max(too_many, 0)]:
+            one.close()
+
+    def _run(self, writer: RollingFile, rows: pa.Table, chosen: npt.NDArray[np.int64] | None) -> None:
+        if self._pool is None:
+            self._write_part(writer, rows, chosen)
+        else:
+            self._under_way.append(self._pool.submit(self._write_part, writer, rows, chosen))
+
+    def _write_part(self, writer: RollingFile, rows: pa.Table, chosen: npt.NDArray[np.int64] | None) -> None:
+        writer.write(rows if chosen is None else rows.take(pa.array(chosen)))
+        if self._outcome.open_count > self._max_open_files:
+            writer.close()
+
+    def _wait(self) -> None:
+        """Wait for what other threads do; of several errors, the first is raised."""
+        under_way, self._under_way = self._under_way, []
+        failed: BaseException | None = None
+        for one in under_way:
+            if failed is not None:
+                one.cancel()
+            error = None if one.cancelled() else one.exception()
+            failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def close(self) -> list[DataFile]:
+        """Write what is held, complete all files and return the descriptions of all that were written."""
+        if not self._is_closed:
+            if self._held:
+                self._write_held()
+            self._wait()
+            for one in self._writers.values():
+                if self._pool is None:
+                    one.close()
+                else:
+                    self._under_way.append(self._pool.submit(one.close))
+            self._wait()
+            self._end()
+        return list(self.files)
+
+    def abort(self) -> None:
+        """Drop what is not complete; complete files stay, and `files` tells them."""
+        if self._is_closed:
+            return
+        self._held = []
+        for one in self._under_way:
+            one.cancel()
+        for one in self._under_way:
+            if not one.cancelled():
+                one.exception()
+        for writer in self._writers.values():
+            writer.abandon()
+        self._end()
+
+    def _end(self) -> None:
+        self._is_closed = True
+        self._writers = {}
+        for pool in (self._pool, self._metrics_pool):
+            if pool is not None:
+                pool.shutdown()
+
+    def __enter__(self) -> RowsWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+        if error is not None:
+            note_written(error, [one.file_path for one in self.files], self.unsettled)
+
+
+class PathList(tuple[str, ...]):
+    """Paths in an error's context: shown as their number, since there may be many."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{len(self)}, the first of them {self[0]}" if self else "none"
+
+
+def note_written(error: BaseException, written: list[str], unsettled: tuple[str, ...]) -> None:
+    """Put into an error which files were written before it, for whoever cleans up."""
+    if isinstance(error, FrazilError):
+        if written:
+            error.context.setdefault("written_files", PathList(written))
+        if unsettled:
+            error.context.setdefault("unsettled_files", PathList(unsettled))
+    elif written:
+        error.add_note(f"Files written before this: {PathList(written)}")

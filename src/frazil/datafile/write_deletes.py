@@ -1,0 +1,352 @@
+"""Delete files and deletion vectors. Specification: "Delete Formats".
+
+Which rows are deleted comes from whoever looked for them: positions of data files, or values to compare rows with. Here
+they become files and descriptions for a commit:
+
+- deletion vectors (v3): all vectors of one write in one Puffin file, described one by one;
+- position delete files (v2): sorted by path and position, for one data file each or for a partition, with full bounds
+  of both columns, by which readers find those that matter;
+- equality delete files (v2 and later): some of the table's columns, in the partition of the rows they delete, or for
+  all partitions where the spec has none.
+
+Merging with deletes that a data file has already is the caller's: a data file has one vector at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector_file
+from frazil.datafile.input_rows import Rows, open_input
+from frazil.datafile.match_columns import ColumnMatcher
+from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
+from frazil.datafile.rows_writer import RowsWriter, note_written
+from frazil.datafile.write import FIRST_GUESSES, make_format
+from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_path_of, write_target
+from frazil.errors import InvalidRequestError, UnsupportedError, WriteOutcomeUnknownError
+from frazil.loaded import LoadedTable
+from frazil.spec import properties as known
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.delete_schemas import (
+    EQUALITY_HEADING,
+    POSITION_DELETE_SCHEMA,
+    POSITION_HEADING,
+    equality_delete_schema,
+)
+from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES, metrics_modes
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.properties import DeleteGranularity, read_property
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED_ORDER_ID
+from frazil.spec.types import NestedField, StructType
+
+CREATED_BY = "frazil"
+_ROWS_AT_ONCE = 1 << 18
+_DELETES_SUFFIX = "deletes"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRows:
+    """Rows of one data file that are deleted; the partition is the data file's own, under its own spec."""
+
+    file_path: str
+    positions: DeletionVector
+    spec_id: int = 0
+    partition: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, data_file: DataFile, positions: Iterable[int] | npt.NDArray[Any] | DeletionVector) -> DeletedRows:
+        """Return the deletion of some rows of a data file, by position from 0."""
+        vector = positions if isinstance(positions, DeletionVector) else DeletionVector(positions)
+        if data_file.content is not FileContent.DATA:
+            raise InvalidRequestError(f"Cannot delete rows of {data_file.file_path}: it is not a data file")
+        last = vector.last
+        if last is not None and 0 <= data_file.record_count <= last:
+            raise InvalidRequestError(
+                f"Cannot delete row {last} of {data_file.file_path}: the file has {data_file.record_count} rows"
+            )
+        return cls(data_file.file_path, vector, data_file.spec_id, data_file.partition)
+
+
+def write_deletion_vectors(
+    deletes: Iterable[DeletedRows],
+    table: LoadedTable | WriteTarget,
+    *,
+    new_id: Callable[[], str] = new_uuid,
+    partition_id: int = 0,
+    task_id: int = 0,
+) -> list[DataFile]:
+    """Write deletion vectors to one Puffin file and return their descriptions, a vector for each data file.
+
+    Needs format version 3. Each vector must hold all deleted rows of its data file, those deleted before included.
+    """
+    target = write_target(table)
+    if target.format_version < 3:
+        raise UnsupportedError(
+            f"Cannot write deletion vectors: format version {target.format_version} has none",
+            hint="Write position delete files, or upgrade the table to version 3.",
+            heading="Deletion Vectors",
+        )
+    merged = _merged(deletes)
+    if not merged:
+        return []
+    encoded = encode_deletion_vector_file({path: one.positions for path, one in merged.items()}, created_by=CREATED_BY)
+    names = FileNames(
+        target, FileFormat.PUFFIN, new_id, partition_id=partition_id, task_id=task_id, suffix=_DELETES_SUFFIX
+    )
+    location = names.next_location(None)
+    try:
+        target.storage.create(location, encoded.data)
+    except WriteOutcomeUnknownError as error:
+        note_written(error, [], (location,))
+        raise
+    return [
+        DataFile(
+            file_path=location,
+            file_format=FileFormat.PUFFIN,
+            record_count=stored.cardinality,
+            file_size_in_bytes=len(encoded.data),
+            content=FileContent.POSITION_DELETES,
+            spec_id=merged[stored.referenced_data_file].spec_id,
+            partition=merged[stored.referenced_data_file].partition,
+            referenced_data_file=stored.referenced_data_file,
+            content_offset=stored.content_offset,
+            content_size_in_bytes=stored.content_size_in_bytes,
+        )
+        for stored in encoded.vectors
+    ]
+
+
+def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
+    """Return deletes by data file, those of the same file put together, files without deleted rows left out."""
+    merged: dict[str, DeletedRows] = {}
+    for one in deletes:
+        known_rows = merged.get(one.file_path)
+        if known_rows is None:
+            merged[one.file_path] = one
+            continue
+        if (known_rows.spec_id, partition_key(known_rows.partition)) != (one.spec_id, partition_key(one.partition)):
+            raise InvalidRequestError(f"Cannot delete rows of {one.file_path}: it is given with two partitions")
+        union = known_rows.positions.union(one.positions)
+        merged[one.file_path] = DeletedRows(one.file_path, union, one.spec_id, one.partition)
+    return {path: one for path, one in merged.items() if not one.positions.is_empty}
+
+
+# --- position delete files
+
+
+def write_position_deletes(
+    deletes: Iterable[DeletedRows],
+    table: LoadedTable | WriteTarget,
+    *,
+    granularity: DeleteGranularity | None = None,
+    new_id: Callable[[], str] = new_uuid,
+    file_format: FileFormat | str | None = None,
+    partition_id: int = 0,
+    task_id: int = 0,
+) -> list[DataFile]:
+    """Write position delete files, one for each data file or for each partition, and return their descriptions.
+
+    Only tables of format version 2 take them. Without a granularity it is that of `write.delete.granularity`.
+    """
+    target = write_target(table)
+    if target.format_version != 2:
+        reason = "has no deletes" if target.format_version < 2 else "takes deletion vectors instead"
+        raise UnsupportedError(
+            f"Cannot write position delete files: format version {target.format_version} {reason}",
+            heading=POSITION_HEADING,
+        )
+    chosen = _delete_format(target, file_format)
+    names = FileNames(target, chosen, new_id, partition_id=partition_id, task_id=task_id, suffix=_DELETES_SUFFIX)
+    form = make_format(chosen, POSITION_DELETE_SCHEMA, target.properties, is_delete=True)
+    whole = granularity if granularity is not None else read_property(target.properties, known.DELETE_GRANULARITY)
+    outcome = Outcome()
+    guess = SizeGuess(FIRST_GUESSES[chosen])
+    writer: RollingFile | None = None
+    try:
+        for group in _position_groups(_merged(deletes), per_file=whole == "file"):
+            spec = target.find_spec(group[0].spec_id)
+            path = partition_path_of(target, spec, group[0].partition)
+            plan = FilePlan(
+                storage=target.storage,
+                format=form,
+                modes=dict(POSITION_DELETE_METRICS_MODES),
+                target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
+                row_group_bytes=read_property(target.properties, known.DELETE_PARQUET_ROW_GROUP_SIZE_BYTES),
+                min_row_group_rows=1,
+                spec_id=spec.spec_id,
+                guess=guess,
+                row_group_guess=guess,
+                content=FileContent.POSITION_DELETES,
+                sort_order_id=None,
+            )
+            writer = RollingFile(plan, group[0].partition, _locations(names, path), outcome)
+            referenced = group[0].file_path if len(group) == 1 else None
+            for rows in _position_tables(group):
+                writer.write(rows, referenced_data_file=referenced)
+            writer.close()
+    except BaseException as error:
+        if writer is not None:
+            writer.abandon()
+        note_written(error, [one.file_path for one in outcome.files], tuple(outcome.unsettled))
+        raise
+    return outcome.files
+
+
+def _locations(names: FileNames, path: str | None) -> Callable[[], str]:
+    return lambda: names.next_location(path)
+
+
+def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list[list[DeletedRows]]:
+    """Return deletes by delete file, each in the order of paths."""
+    in_order = [deletes[path] for path in sorted(deletes)]
+    if per_file:
+        return [[one] for one in in_order]
+    groups: dict[tuple[Any, ...], list[DeletedRows]] = {}
+    for one in in_order:
+        groups.setdefault((one.spec_id, partition_key(one.partition)), []).append(one)
+    return list(groups.values())
+
+
+def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
+    """Yield the rows of a delete file in their order; small data files are put together, large ones cut."""
+    arrow = to_arrow_schema(POSITION_DELETE_SCHEMA)
+    tables: list[pa.Table] = []
+    held = 0
+    for one in group:
+        positions = one.positions.to_numpy()
+        for start in range(0, len(positions), _ROWS_AT_ONCE):
+            part = positions[start : start + _ROWS_AT_ONCE]
+            path = pa.repeat(pa.scalar(one.file_path, pa.string()), len(part))
+            tables.append(pa.table([path, pa.array(part, pa.int64())], schema=arrow))
+            held += len(part)
+            if held >= _ROWS_AT_ONCE:
+                yield pa.concat_tables(tables)
+                tables, held = [], 0
+    if tables:
+        yield pa.concat_tables(tables)
+
+
+# --- equality delete files
+
+
+def write_equality_deletes(
+    data: Rows,
+    table: LoadedTable | WriteTarget,
+    columns: Sequence[str | int],
+    *,
+    spec_id: int | None = None,
+    partition: tuple[Any, ...] | None = None,
+    new_id: Callable[[], str] = new_uuid,
+    case_sensitive: bool = True,
+    file_format: FileFormat | str | None = None,
+    partition_id: int = 0,
+    task_id: int = 0,
+) -> list[DataFile]:
+    """Write values as equality delete files: rows that equal one of them in all of the columns are deleted.
+
+    `columns` are compared, by full name or field id; further columns of the data are stored with them. The deletes
+    are for the partition of each row, so the data must have what the spec's fields are made of, or all rows are for
+    the `partition` given. Where the spec has no partitions, they are for all partitions of the table.
+    """
+    target = write_target(table)
+    if target.format_version < 2:
+        raise UnsupportedError("Cannot write equality deletes: format version 1 has none", heading=EQUALITY_HEADING)
+    spec = target.spec if spec_id is None else target.find_spec(spec_id)
+    ids = tuple(target.schema.field(name, case_sensitive=case_sensitive).field_id for name in columns)
+    rows = open_input(data, target.schema)
+    schema = _equality_schema(target.schema, rows.schema, ids, case_sensitive=case_sensitive)
+    matcher = ColumnMatcher(schema, rows.schema, format_version=target.format_version, case_sensitive=case_sensitive)
+    partitioner = _equality_partitioner(target, spec, schema, partition)
+    chosen = _delete_format(target, file_format)
+    names = FileNames(target, chosen, new_id, partition_id=partition_id, task_id=task_id, suffix=_DELETES_SUFFIX)
+
+    def plan_files(metrics_pool: Executor | None) -> FilePlan:
+        guess = SizeGuess(FIRST_GUESSES[chosen])
+        return FilePlan(
+            storage=target.storage,
+            format=make_format(chosen, matcher.schema, target.properties, is_delete=True),
+            modes=metrics_modes(matcher.schema, target.properties),
+            target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
+            row_group_bytes=read_property(target.properties, known.DELETE_PARQUET_ROW_GROUP_SIZE_BYTES),
+            min_row_group_rows=1,
+            spec_id=spec.spec_id,
+            guess=guess,
+            row_group_guess=guess,
+            content=FileContent.EQUALITY_DELETES,
+            equality_ids=ids,
+            sort_order_id=UNSORTED_ORDER_ID,
+            metrics_pool=metrics_pool,
+        )
+
+    def locate(values: tuple[Any, ...]) -> str:
+        return names.next_location(partition_path_of(target, spec, values))
+
+    with RowsWriter(matcher, partitioner, plan_files, locate) as writer:
+        for batch in rows.batches:
+            writer.write(batch)
+        return writer.close()
+
+
+def _equality_partitioner(
+    target: WriteTarget, spec: PartitionSpec, schema: Schema, partition: tuple[Any, ...] | None
+) -> Partitioner:
+    if partition is not None:
+        if len(partition) != len(spec.fields):
+            raise InvalidRequestError(
+                f"Cannot write equality deletes: {len(partition)} partition values are given for the "
+                f"{len(spec.fields)} fields of spec {spec.spec_id}"
+            )
+        return Partitioner(schema, spec, target.schema, values=partition)
+    for one in spec.fields:
+        if not one.transform.is_void and schema.find_field(one.source_ids[0]) is None:
+            raise InvalidRequestError(
+                f"Cannot write equality deletes: the partition field {one.name!r} needs the column of field id "
+                f"{one.source_ids[0]}, which the data lacks",
+                hint="Add the column to the data, or say which partition the rows are of.",
+                heading=EQUALITY_HEADING,
+            )
+    return Partitioner(schema, spec, target.schema)
+
+
+def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, case_sensitive: bool) -> Schema:
+    """Return the columns that the data has, refusing data that lacks one to compare."""
+    present = _present_ids(schema.fields, list(source), case_sensitive=case_sensitive)
+    missing = [schema.name_of(field_id) for field_id in ids if field_id not in present]
+    if missing:
+        raise InvalidRequestError(
+            f"Cannot write equality deletes: the data has no column {', '.join(map(repr, missing))} to compare",
+            heading=EQUALITY_HEADING,
+        )
+    return equality_delete_schema(schema, ids, other_ids=present)
+
+
+def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_sensitive: bool) -> list[int]:
+    """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
+    found: list[int] = []
+    for part in fields:
+        one = next((one for one in have if _same_name(one.name, part.name, case_sensitive=case_sensitive)), None)
+        if one is None:
+            continue
+        if isinstance(part.field_type, StructType) and pa.types.is_struct(one.type):
+            inner = [one.type.field(at) for at in range(one.type.num_fields)]
+            found += _present_ids(part.field_type.fields, inner, case_sensitive=case_sensitive)
+        else:
+            found.append(part.field_id)
+    return found
+
+
+def _same_name(one: str, other: str, *, case_sensitive: bool) -> bool:
+    return one == other or (not case_sensitive and one.lower() == other.lower())
+
+
+def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:
+    return FileFormat(read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT) if asked is None else asked)

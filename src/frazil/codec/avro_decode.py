@@ -56,7 +56,7 @@ _MIN_TASK_BYTES = 1 << 20
 """How many compressed bytes one thread takes at a time, at least."""
 _MEMORY_FOLDER = Path("/dev/shm")
 _MEMORY_RESERVE = 32 << 20
-_FEW_BYTES = 8 << 10
+_FEW_BYTES = 16 << 10
 _ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
 
 
@@ -249,24 +249,13 @@ class _Job:
 
     def decode_in_python(self, blocks: list[AvroBlock], contents: list[bytes]) -> pa.Table:
         """Return the rows of small blocks without DataFusion."""
-        schema = pa.schema([(f"c{at}", arrow_type(self.leaves[at].avro_type)) for at in self.wanted])
-        batches: list[pa.RecordBatch] = []
-        columns: dict[int, list[Any]] = {at: [] for at in self.wanted}
-        size = 0
-        for block, content in zip(blocks, contents, strict=True):
-            try:
-                rows = decode_rows(content, block.count, self.leaves, self.wanted)
-            except RowsRefusal as problem:
-                raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
-            for at, column in columns.items():
-                column += rows[at]
-            size += len(content)
-            if size >= _CHUNK_BYTES:
-                batches.append(_batch(columns, schema))
-                columns, size = {at: [] for at in self.wanted}, 0
-        batches.append(_batch(columns, schema))
         _decoders.count_python(sum(map(len, contents)))
-        return pa.Table.from_batches(batches, schema)
+        counts = [block.count for block in blocks]
+        try:
+            arrays = decode_rows(zip(counts, contents, strict=True), self.leaves, self.wanted)
+        except RowsRefusal as problem:
+            raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
+        return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in self.wanted])
 
     def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, file: _ScratchFile) -> pa.RecordBatch:
         chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))
@@ -286,11 +275,6 @@ class _Job:
         batch = batch.slice(0, rows)
         self.budget.keep(batch.nbytes)
         return batch
-
-
-def _batch(columns: dict[int, list[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array(values, field.type) for values, field in zip(columns.values(), schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -> pa.RecordBatch | None:

@@ -1,69 +1,90 @@
-"""Rows of a small Avro container, value by value in Python.
+"""Rows of a small Avro container as Arrow columns, value by value in Python.
 
 `codec/avro_decode.py` has DataFusion decode large containers. Loading that takes a quarter of a second, and each
-call some two milliseconds; the manifest list of a table with a dozen manifests decodes faster than that right
+call more than a millisecond; the manifest list of a table with a dozen manifests decodes faster than that right
 here. Both give the same columns for the same bytes. Both refuse the same bytes, but for the number of a union's
 branch: where it is neither 0 nor 1, DataFusion takes it for the branch that is not null.
+
+Each leaf is a `_Column`: a function that reads one value and keeps it, and the lists it keeps values in. Lists
+keep their items in columns of their own, so that no object is made for a list, a pair or a struct.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from frazil.codec.avro_schema import AvroType, Leaf
 
-_FLOAT = struct.Struct("<f")
-_DOUBLE = struct.Struct("<d")
 _INT_LIMIT = 1 << 32
 _LONG_LIMIT = 1 << 64
+_MAX_ITEMS = 2**31 - 1
 
-Reader = Callable[[bytes, int], tuple[Any, int]]
+Read = Callable[[bytes, int], int]
+"""Read the value at a position, keep it, and return the position after it."""
 
 
 class RowsRefusal(Exception):
     """Bytes that do not follow the schema; the container names the file."""
 
 
-def decode_rows(content: bytes, count: int, leaves: Sequence[Leaf], wanted: Iterable[int]) -> dict[int, list[Any]]:
-    """Return the values of some leaves of rows, which must take all of the bytes."""
-    columns: dict[int, list[Any]] = {at: [] for at in wanted}
-    readers = [(_reader(leaf.avro_type), columns.get(at)) for at, leaf in enumerate(leaves)]
-    at = 0
+def decode_rows(blocks: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf], wanted: Sequence[int]) -> list[pa.Array]:
+    """Return some leaves of blocks, each a number of rows and their bytes, which the rows must take all of."""
+    columns = [_column(leaf.avro_type) for leaf in leaves]
+    readers = [column.read for column in columns]
     try:
-        for _ in range(count):
-            for read, column in readers:
-                value, at = read(content, at)
-                if column is not None:
-                    column.append(value)
+        for count, content in blocks:
+            at = 0
+            for _ in range(count):
+                for read in readers:
+                    at = read(content, at)
+            if at != len(content):
+                raise RowsRefusal(f"{len(content) - at} bytes follow the last row")
+        return [columns[at].array() for at in wanted]
     except (IndexError, struct.error):
         raise RowsRefusal("unexpected end of data") from None
     except UnicodeDecodeError:
         raise RowsRefusal("text is not UTF-8") from None
-    if at != len(content):
-        raise RowsRefusal(f"{len(content) - at} bytes follow the last row")
-    return columns
 
 
-def _reader(one: AvroType) -> Reader:
-    read = _MAKERS[one.kind](one)
+class _Column:
+    """Values of one type being read."""
+
+    __slots__ = ("array", "null", "read")
+
+    def __init__(self, read: Read, null: Callable[[], None], array: Callable[[], pa.Array]) -> None:
+        self.read = read
+        self.null = null
+        self.array = array
+
+
+def _column(one: AvroType) -> _Column:
+    column = _MAKERS[one.kind](one)
     if not one.is_optional:
-        return read
-    null_branch = one.null_branch
+        return column
+    read_value, keep_null = column.read, column.null
+    null_byte, value_byte = 2 * one.null_branch, 2 - 2 * one.null_branch
 
-    def read_optional(data: bytes, at: int) -> tuple[Any, int]:
-        branch, at = _read_number(data, at, _INT_LIMIT)
-        if branch == null_branch:
-            return None, at
-        if branch != 1 - null_branch:
-            raise RowsRefusal(f"a union has no branch {branch}")
-        return read(data, at)
+    def read(data: bytes, at: int) -> int:
+        branch = data[at]
+        if branch == value_byte:
+            return read_value(data, at + 1)
+        if branch == null_byte:
+            keep_null()
+            return at + 1
+        number, _ = read_number(data, at, _INT_LIMIT)
+        raise RowsRefusal(f"a union has no branch {number}")
 
-    return read_optional
+    return _Column(read, keep_null, column.array)
 
 
-def _read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
+def read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
+    """Return the zigzag varint at a position, and the position after it."""
     byte = data[at]
     at += 1
     value = byte & 0x7F
@@ -80,124 +101,176 @@ def _read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _read_int(data: bytes, at: int) -> tuple[int, int]:
-    return _read_number(data, at, _INT_LIMIT)
+def _scalars(read: Callable[[Callable[[Any], None]], Read], kind: pa.DataType) -> _Column:
+    """Return the column of values that a reader appends to a list."""
+    values: list[Any] = []
+    return _Column(read(values.append), lambda: values.append(None), lambda: pa.array(values, kind))
 
 
-def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    return _read_number(data, at, _LONG_LIMIT)
+def _integers(one: AvroType) -> _Column:
+    limit = _INT_LIMIT if one.kind == "int" else _LONG_LIMIT
+
+    def make(keep: Callable[[Any], None]) -> Read:
+        def read(data: bytes, at: int) -> int:
+            byte = data[at]
+            if byte < 0x80:
+                keep((byte >> 1) ^ -(byte & 1))
+                return at + 1
+            value, at = read_number(data, at, limit)
+            keep(value)
+            return at
+
+        return read
+
+    return _scalars(make, pa.int32() if one.kind == "int" else pa.int64())
 
 
-def _read_null(data: bytes, at: int) -> tuple[None, int]:
-    return None, at
+def _booleans(one: AvroType) -> _Column:
+    def make(keep: Callable[[Any], None]) -> Read:
+        def read(data: bytes, at: int) -> int:
+            keep(data[at] != 0)
+            return at + 1
+
+        return read
+
+    return _scalars(make, pa.bool_())
 
 
-def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
-    return data[at] != 0, at + 1
+def _floats(one: AvroType) -> _Column:
+    form = struct.Struct("<f" if one.kind == "float" else "<d")
+
+    def make(keep: Callable[[Any], None]) -> Read:
+        def read(data: bytes, at: int) -> int:
+            keep(form.unpack_from(data, at)[0])
+            return at + form.size
+
+        return read
+
+    return _scalars(make, pa.float32() if one.kind == "float" else pa.float64())
 
 
-def _read_float(data: bytes, at: int) -> tuple[float, int]:
-    return _FLOAT.unpack_from(data, at)[0], at + 4
+def _bytes(one: AvroType) -> _Column:
+    is_text = one.kind == "string"
+
+    def make(keep: Callable[[Any], None]) -> Read:
+        def read(data: bytes, at: int) -> int:
+            length = data[at]
+            if length < 0x80 and not length & 1:
+                length >>= 1
+                at += 1
+            else:
+                length, at = read_number(data, at, _LONG_LIMIT)
+                if length < 0:
+                    raise RowsRefusal(f"a length is {length}")
+            end = at + length
+            if end > len(data):
+                raise IndexError
+            keep(data[at:end].decode() if is_text else data[at:end])
+            return end
+
+        return read
+
+    return _scalars(make, pa.string() if is_text else pa.binary())
 
 
-def _read_double(data: bytes, at: int) -> tuple[float, int]:
-    return _DOUBLE.unpack_from(data, at)[0], at + 8
-
-
-def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _read_number(data, at, _LONG_LIMIT)
-    end = at + length
-    if length < 0:
-        raise RowsRefusal(f"a length is {length}")
-    if end > len(data):
-        raise IndexError
-    return data[at:end], end
-
-
-def _read_string(data: bytes, at: int) -> tuple[str, int]:
-    value, at = _read_bytes(data, at)
-    return value.decode(), at
-
-
-def _fixed_reader(one: AvroType) -> Reader:
+def _fixed(one: AvroType) -> _Column:
     size = one.size
 
-    def read(data: bytes, at: int) -> tuple[bytes, int]:
-        if at + size > len(data):
-            raise IndexError
-        return data[at : at + size], at + size
+    def make(keep: Callable[[Any], None]) -> Read:
+        def read(data: bytes, at: int) -> int:
+            if at + size > len(data):
+                raise IndexError
+            keep(data[at : at + size])
+            return at + size
 
-    return read
+        return read
+
+    return _scalars(make, pa.binary(size))
 
 
-def _array_reader(one: AvroType) -> Reader:
+def _nothing(one: AvroType) -> _Column:
+    """Return the column of null, which has no bytes; readers never ask for it."""
+    return _Column(lambda data, at: at, lambda: None, lambda: pa.nulls(0))
+
+
+def _lists(one: AvroType) -> _Column:
+    """Return the column of an array or of a map: how many items each has, and the items in columns of their own."""
     assert one.items is not None
-    read_item = _reader(one.items)
+    is_map = one.kind == "map"
+    items = _column(one.items)
+    keys = _bytes(AvroType("string")) if is_map else None
+    read_key, read_item = keys.read if keys is not None else None, items.read
+    lengths: list[int | None] = []
 
-    def read(data: bytes, at: int) -> tuple[list[Any], int]:
-        items: list[Any] = []
+    def read(data: bytes, at: int) -> int:
+        total = 0
         while True:
-            count, at = _read_block_count(data, at)
+            count, at = read_number(data, at, _LONG_LIMIT)
             if count == 0:
-                return items, at
+                lengths.append(total)
+                return at
+            if count < 0:
+                # A negative count is followed by the size of the items, for readers that skip them.
+                count = -count
+                size, at = read_number(data, at, _LONG_LIMIT)
+                if size < 0:
+                    raise RowsRefusal(f"a size is {size}")
+            total += count
+            if total > _MAX_ITEMS:
+                raise RowsRefusal(f"a list has {total} items")
             for _ in range(count):
-                item, at = read_item(data, at)
-                items.append(item)
+                if read_key is not None:
+                    at = read_key(data, at)
+                at = read_item(data, at)
 
-    return read
+    def array() -> pa.Array:
+        offsets = accumulate((length or 0 for length in lengths), initial=0)
+        places = pa.array(np.fromiter(offsets, np.int32, len(lengths) + 1))
+        mask = pa.array([length is None for length in lengths], pa.bool_()) if None in lengths else None
+        if keys is not None:
+            return pa.MapArray.from_arrays(places, keys.array(), items.array(), mask=mask)
+        return pa.ListArray.from_arrays(places, items.array(), mask=mask)
 
-
-def _map_reader(one: AvroType) -> Reader:
-    assert one.items is not None
-    read_value = _reader(one.items)
-
-    def read(data: bytes, at: int) -> tuple[list[tuple[str, Any]], int]:
-        items: list[tuple[str, Any]] = []
-        while True:
-            count, at = _read_block_count(data, at)
-            if count == 0:
-                return items, at
-            for _ in range(count):
-                key, at = _read_string(data, at)
-                value, at = read_value(data, at)
-                items.append((key, value))
-
-    return read
+    return _Column(read, lambda: lengths.append(None), array)
 
 
-def _read_block_count(data: bytes, at: int) -> tuple[int, int]:
-    count, at = _read_number(data, at, _LONG_LIMIT)
-    if count < 0:
-        size, at = _read_number(data, at, _LONG_LIMIT)
-        if size < 0:
-            raise RowsRefusal(f"a size is {size}")
-        count = -count
-    return count, at
+def _records(one: AvroType) -> _Column:
+    """Return the column of a record: its fields in columns of their own, and which are not null."""
+    columns = [(f"c{at}", _column(part.avro_type)) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
+    readers = [column.read for _, column in columns]
+    valid: list[bool] = []
+
+    def read(data: bytes, at: int) -> int:
+        for read_field in readers:
+            at = read_field(data, at)
+        valid.append(True)
+        return at
+
+    def null() -> None:
+        for _, column in columns:
+            column.null()
+        valid.append(False)
+
+    def array() -> pa.Array:
+        arrays = [column.array() for _, column in columns]
+        kind = pa.struct([(name, made.type) for (name, _), made in zip(columns, arrays, strict=True)])
+        validity = None if all(valid) else pa.array(valid, pa.bool_()).buffers()[1]
+        return pa.Array.from_buffers(kind, len(valid), [validity], children=arrays)
+
+    return _Column(read, null, array)
 
 
-def _record_reader(one: AvroType) -> Reader:
-    parts = [(f"c{at}", _reader(part.avro_type)) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
-
-    def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        row = {}
-        for name, read_part in parts:
-            row[name], at = read_part(data, at)
-        return row, at
-
-    return read
-
-
-_MAKERS: dict[str, Callable[[AvroType], Reader]] = {
-    "null": lambda one: _read_null,
-    "boolean": lambda one: _read_boolean,
-    "int": lambda one: _read_int,
-    "long": lambda one: _read_long,
-    "float": lambda one: _read_float,
-    "double": lambda one: _read_double,
-    "bytes": lambda one: _read_bytes,
-    "string": lambda one: _read_string,
-    "fixed": _fixed_reader,
-    "array": _array_reader,
-    "map": _map_reader,
-    "record": _record_reader,
+_MAKERS: dict[str, Callable[[AvroType], _Column]] = {
+    "null": _nothing,
+    "boolean": _booleans,
+    "int": _integers,
+    "long": _integers,
+    "float": _floats,
+    "double": _floats,
+    "bytes": _bytes,
+    "string": _bytes,
+    "fixed": _fixed,
+    "array": _lists,
+    "map": _lists,
+    "record": _records,
 }

@@ -50,6 +50,7 @@ START_MS = 1_700_000_000_000
 STEP_MS = 60_000
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 UNIQUE_SUFFIX = "5e0f"
+Place = tuple[str, int | None]
 
 
 class TableBuilder:
@@ -184,7 +185,7 @@ class TableBuilder:
 
     def write_position_deletes(
         self,
-        deletes: Mapping[DataFile | str, Iterable[int]],
+        deletes: Mapping[DataFile, Iterable[int]] | Mapping[str, Iterable[int]],
         *,
         file_format: FileFormat | str = FileFormat.PARQUET,
         rows: Mapping[tuple[str, int], dict[str, Any]] | None = None,
@@ -199,13 +200,13 @@ class TableBuilder:
         The partition is that of the first data file unless it is given. With `names_file` the entry's
         `referenced_data_file` is set, as for files about one data file only.
         """
-        files = list(deletes)
-        first = files[0]
+        by_file: list[tuple[DataFile | str, Iterable[int]]] = list(deletes.items())
+        first = by_file[0][0]
         if isinstance(first, DataFile):
             spec = self.metadata.spec(first.spec_id) if spec is None else spec
             partition = first.partition if partition is None else partition
         spec = self.spec if spec is None else spec
-        pairs = sorted((_path(file), pos) for file, positions in deletes.items() for pos in positions)
+        pairs = sorted((_path(file), pos) for file, positions in by_file for pos in positions)
         schema = position_delete_schema(None if rows is None else self.schema.struct)
         content: Rows = [{DELETE_FILE_PATH.name: path, DELETE_POS.name: pos} for path, pos in pairs]
         if rows is not None:
@@ -307,7 +308,7 @@ class TableBuilder:
     def commit(
         self,
         *added: DataFile,
-        deleted: Iterable[DataFile | str] = (),
+        deleted: Iterable[DataFile | str | tuple[str, int | None]] = (),
         operation: str | None = None,
         manifests: int = 1,
         branch: str = MAIN_BRANCH,
@@ -325,7 +326,7 @@ class TableBuilder:
         ref = metadata.refs.get(branch)
         parent = None if ref is None else metadata.snapshot(ref.snapshot_id)
         kept = [] if parent is None else self.manifests_of(parent)
-        removed = {_path(one) for one in deleted}
+        removed = {_place(one) for one in deleted}
         kept, gone = self._without(kept, removed, snapshot_id)
         counts = _count(added, gone, parent)
         new = self._new_manifests(added, snapshot_id, manifests, sequence_numbers or {})
@@ -373,6 +374,11 @@ class TableBuilder:
         )
         return snapshot
 
+    def commit_vectors(self, added: Sequence[DataFile], replaced: Iterable[DataFile] = ()) -> Snapshot:
+        """Commit deletion vectors in place of others, which may share a Puffin file with vectors that stay."""
+        gone = {(one.file_path, one.content_offset) for one in replaced}
+        return self.commit(*added, deleted=gone)
+
     def append(self, rows: Rows | pa.Table, **options: Any) -> list[DataFile]:
         """Write rows, a file for each partition, and commit them."""
         files = self.write_partitions(rows, **options) if self.spec.fields else [self.write_data(rows, **options)]
@@ -413,28 +419,28 @@ class TableBuilder:
         return made
 
     def _without(
-        self, manifests: list[ManifestFile], removed: set[str], snapshot_id: int
+        self, manifests: list[ManifestFile], removed: set[Place], snapshot_id: int
     ) -> tuple[list[ManifestFile], list[DataFile]]:
         """Return manifests with removed files marked as such; those that held none are kept as they are."""
         result: list[ManifestFile] = []
         gone: list[DataFile] = []
         for manifest in manifests:
             entries = self.entries_of(manifest) if removed else []
-            hit = {one.data_file.file_path for one in entries if one.is_live} & removed
+            hit = {_place(one.data_file) for one in entries if one.is_live} & removed
             if not hit:
                 if manifest.has_live_files:
                     result.append(manifest)
                 continue
-            gone += [one.data_file for one in entries if one.data_file.file_path in hit and one.is_live]
+            gone += [one.data_file for one in entries if _place(one.data_file) in hit and one.is_live]
             rewritten = [
                 replace(one, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
-                if one.data_file.file_path in hit
+                if _place(one.data_file) in hit
                 else replace(one, status=EntryStatus.EXISTING)
                 for one in entries
                 if one.is_live
             ]
             result.append(self._write_manifest(rewritten, manifest.content, manifest.partition_spec_id, snapshot_id))
-        missing = removed - {one.file_path for one in gone}
+        missing = removed - {_place(one) for one in gone}
         assert not missing, f"not in the table: {missing}"
         return result, gone
 
@@ -514,12 +520,19 @@ def _path(file: DataFile | str) -> str:
     return file.file_path if isinstance(file, DataFile) else file
 
 
+def _place(file: DataFile | str | Place) -> Place:
+    """Return what tells a file from others: its path, and for a deletion vector where it is in the file."""
+    if isinstance(file, DataFile):
+        return (file.file_path, file.content_offset)
+    return (file, None) if isinstance(file, str) else file
+
+
 def _cut(files: list[DataFile], parts: int) -> list[list[DataFile]]:
     size = -(-len(files) // max(parts, 1))
     return [files[at : at + size] for at in range(0, len(files), size)]
 
 
-def _operation(added: Sequence[DataFile], removed: set[str]) -> str:
+def _operation(added: Sequence[DataFile], removed: set[Place]) -> str:
     has_data = any(one.content is FileContent.DATA for one in added)
     has_deletes = any(one.content is not FileContent.DATA for one in added)
     if removed or (has_data and has_deletes):

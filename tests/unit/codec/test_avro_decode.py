@@ -173,22 +173,28 @@ def test_no_temporary_files_are_left() -> None:
     assert after <= before
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_process_decodes_without_datafusions_threads() -> None:
-    rows = rows_of(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(100)])
-    script = f"""
+FORK = """
 import os, sys, warnings
+from pathlib import Path
 from frazil.codec.manifest_avro import decode_manifest
 warnings.simplefilter("ignore")
-data = bytes.fromhex({container(entry_schema(DAY), (100, rows)).hex()!r})
-while "datafusion" not in sys.modules:
-    assert len(decode_manifest(data)) == 100
+data = Path(sys.argv[1]).read_bytes()
+for _ in range(100):
+    assert len(decode_manifest(data)) == 400
+assert "datafusion" in sys.modules
 child = os.fork()
 if child == 0:
-    os._exit(0 if len(decode_manifest(data)) == 100 else 1)
+    os._exit(0 if len(decode_manifest(data)) == 400 else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_decodes_without_datafusions_threads(tmp_path: Path) -> None:
+    path = tmp_path / "m.avro"
+    rows = rows_of(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(400)])
+    path.write_bytes(container(entry_schema(DAY), (400, rows)))
+    assert subprocess.run([sys.executable, "-c", FORK, str(path)], timeout=60, check=False).returncode == 0
 
 
 def test_columns_that_would_not_fit_the_limit_are_refused_before_they_are_made() -> None:

@@ -1,0 +1,262 @@
+"""Expiry: which snapshots go, and that only files go with them that nothing else leads to."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from frazil.commit.append import Append
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.delete_files import DeleteFiles
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.expired_files import ExpiredFiles, delete_expired_files, find_expired_files
+from frazil.commit.new_snapshot import Target
+from frazil.commit.overwrite import Overwrite
+from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.commit.row_delta import RowDelta
+from frazil.commit.update_properties import UpdateProperties
+from frazil.commit.update_refs import CreateRef, DropRef, Rollback
+from frazil.commit.update_schema import UpdateSchema
+from frazil.commit.update_spec import UpdateSpec
+from frazil.commit.update_statistics import UpdateStatistics
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.statistics import StatisticsFile
+from tests.commit_lab import Lab
+
+
+def stored_file(lab: Lab, ids: list[int], k: str = "a") -> DataFile:
+    """Return a data file that is in storage too."""
+    file = lab.file(ids, k)
+    lab.storage.create(file.file_path, b"rows")
+    return file
+
+
+def expire(lab: Lab, **options: object) -> ExpiredFiles:
+    """Expire snapshots and delete their files."""
+    before = lab.load()
+    lab.commit(ExpireSnapshots(**{"older_than_ms": lab.now_ms + 1000, **options}))  # type: ignore[arg-type]
+    return delete_expired_files(before, lab.load(), threads=1)
+
+
+def check_whole(lab: Lab) -> None:
+    """Check that every snapshot is readable down to its data files."""
+    for snapshot in lab.load().metadata.snapshots:
+        for path in lab.paths(snapshot):
+            assert lab.storage.exists(path), path
+
+
+def test_files_that_only_removed_snapshots_had_are_deleted() -> None:
+    lab = Lab()
+    old, kept, new = stored_file(lab, [1]), stored_file(lab, [2]), stored_file(lab, [3])
+    lab.commit(Append((old,)))
+    lab.commit(Append((kept,)))
+    lab.commit(Overwrite((new,), ReadSet(lab.snapshot.snapshot_id), (old,)))
+    found = expire(lab)
+    assert found.data_files == [old.file_path]
+    assert len(found.manifest_lists) == 2
+    assert not lab.storage.exists(old.file_path)
+    assert len(lab.load().metadata.snapshots) == 1
+    check_whole(lab)
+    assert found.kept == {}
+
+
+def test_an_expiry_of_appends_deletes_no_data() -> None:
+    lab = Lab()
+    for at in range(4):
+        lab.commit(Append((stored_file(lab, [at]),)))
+    found = expire(lab)
+    assert found.data_files == []
+    assert len(found.manifest_lists) == 3
+    check_whole(lab)
+
+
+def test_branches_and_tags_keep_their_snapshots_and_files() -> None:
+    lab = Lab()
+    one, two = stored_file(lab, [1]), stored_file(lab, [2])
+    lab.commit(Append((one,)))
+    lab.commit(CreateRef("keep", "tag"))
+    lab.commit(Append((two,), Target("audit")))
+    lab.commit(DeleteFiles(frozenset({one.file_path})))
+    found = expire(lab)
+    assert found.data_files == []
+    check_whole(lab)
+    lab.commit(DropRef("keep", "tag"))
+    lab.commit(DropRef("audit", "branch"))
+    found = expire(lab)
+    assert sorted(found.data_files) == sorted([one.file_path, two.file_path])
+
+
+def test_the_last_snapshots_and_young_ones_stay() -> None:
+    lab = Lab()
+    for at in range(5):
+        lab.commit(Append((lab.file([at]),)))
+    ids = list(lab.load().metadata.snapshots.ids)
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000, retain_last=3))
+    assert list(lab.load().metadata.snapshots.ids) == ids[2:]
+    lab.commit(ExpireSnapshots())
+    assert list(lab.load().metadata.snapshots.ids) == ids[2:]
+
+
+def test_only_the_ids_given_expire_where_only_ids_are_given() -> None:
+    lab = Lab()
+    for at in range(4):
+        lab.commit(Append((lab.file([at]),)))
+        lab.now_ms += 30 * 24 * 3_600_000
+    ids = list(lab.load().metadata.snapshots.ids)
+    lab.commit(ExpireSnapshots(snapshot_ids=(ids[1], 12345)))
+    assert list(lab.load().metadata.snapshots.ids) == [ids[0], ids[2], ids[3]]
+
+
+def test_a_snapshot_that_a_reference_names_cannot_be_expired_by_id() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    with pytest.raises(InvalidRequestError, match="branch or tag 'main' is at it"):
+        lab.commit(ExpireSnapshots(snapshot_ids=(lab.snapshot.snapshot_id,)))
+
+
+def test_nothing_expires_from_a_table_whose_files_are_not_its_own() -> None:
+    lab = Lab(properties={"gc.enabled": "false"})
+    lab.commit(Append((lab.file([1]),)))
+    with pytest.raises(InvalidRequestError, match="used by other tables"):
+        lab.commit(ExpireSnapshots())
+
+
+def test_files_outside_the_tables_folders_are_reported_and_stay() -> None:
+    lab = Lab()
+    inside = stored_file(lab, [1])
+    outside = DataFile("memory://other/data.parquet", inside.file_format, 1, 4)
+    lab.storage.create(outside.file_path, b"rows")
+    lab.commit(Append((inside, outside)))
+    lab.commit(DeleteFiles(frozenset({inside.file_path, outside.file_path})))
+    found = expire(lab)
+    assert found.data_files == [inside.file_path]
+    assert list(found.kept) == [outside.file_path]
+    assert lab.storage.exists(outside.file_path)
+
+
+def test_a_file_that_was_removed_and_added_again_stays() -> None:
+    lab = Lab()
+    one = stored_file(lab, [1])
+    lab.commit(Append((one,)))
+    lab.commit(DeleteFiles(frozenset({one.file_path})))
+    lab.commit(Append((one,)))
+    assert expire(lab).data_files == []
+    check_whole(lab)
+
+
+def test_nothing_is_deleted_when_what_is_left_cannot_be_read() -> None:
+    lab = Lab()
+    one = stored_file(lab, [1])
+    lab.commit(Append((one,)))
+    lab.commit(DeleteFiles(frozenset({one.file_path})))
+    lab.commit(Append((stored_file(lab, [2]),)))
+    before = lab.load()
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000))
+    after = lab.load()
+    lab.storage.delete(lab.manifests()[0].manifest_path)
+    files = lab.stored()
+    with pytest.raises(FrazilError):
+        delete_expired_files(before, after, threads=1)
+    assert lab.stored() == files
+
+
+def test_what_cannot_be_read_of_removed_snapshots_is_left_behind() -> None:
+    lab = Lab()
+    one = stored_file(lab, [1])
+    lab.commit(Append((one,)))
+    first = lab.snapshot
+    lab.commit(DeleteFiles(frozenset({one.file_path})))
+    before = lab.load()
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000))
+    lab.storage.delete(first.manifest_list or "")
+    found = find_expired_files(before, lab.load(), threads=1)
+    assert found.data_files == []
+
+
+def test_statistics_go_with_their_snapshot() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    path = f"{lab.load().metadata.location}/metadata/stats.puffin"
+    lab.storage.create(path, b"stats")
+    lab.commit(UpdateStatistics((StatisticsFile(lab.snapshot.snapshot_id, path, 5, 1),)))
+    lab.commit(Append((lab.file([2]),)))
+    assert expire(lab).statistics_files == [path]
+    assert not lab.storage.exists(path)
+    assert lab.load().metadata.statistics == ()
+
+
+def test_schemas_and_specs_that_nothing_uses_are_dropped_where_asked() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    lab.commit(UpdateSchema(lambda u: u.add_column("x", "long")))
+    lab.commit(UpdateSchema(lambda u: u.add_column("y", "long")))
+    lab.commit(UpdateSpec(lambda u: u.add_field("k")))
+    lab.commit(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000, cleans_metadata=True))
+    metadata = lab.load().metadata
+    assert sorted(metadata.schemas_by_id) == [0, 2]
+    assert sorted(metadata.specs_by_id) == [0, 2]
+
+
+def test_old_references_expire_but_never_main() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    lab.commit(CreateRef("short", "branch", max_ref_age_ms=10))
+    lab.now_ms += 1000
+    lab.commit(ExpireSnapshots())
+    assert list(lab.load().metadata.refs) == ["main"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_snapshot_that_is_left_reads_after_expiry_on_random_histories(seed: int) -> None:
+    chance = random.Random(seed)
+    version = chance.choice([2, 3])
+    lab = Lab(partition_by=["k"], format_version=version, properties={"commit.manifest.min-count-to-merge": "2"})
+    lab.commit(Append((stored_file(lab, [0]),)))
+    for step in range(25):
+        branch = chance.choice(["main", "b1", "b2"])
+        target = Target(branch, is_staged=chance.random() < 0.1)
+        head = lab.head(branch) or lab.snapshot
+        files = [one.data_file for one in lab.live(head) if one.data_file.content == 0]
+        kind = chance.randrange(8)
+        if kind <= 2 or not files:
+            lab.commit(Append((stored_file(lab, [step], chance.choice("ab")),), target))
+        elif kind == 3:
+            lab.commit(DeleteFiles(frozenset({chance.choice(files).file_path}), target=target))
+        elif kind == 4:
+            old = chance.choice(files)
+            new = stored_file(lab, [step], old.partition[0])
+            lab.commit(Overwrite((new,), ReadSet(head.snapshot_id), (old,), target=target))
+        elif kind == 5:
+            lab.commit(RewriteManifests(target=target))
+        elif kind == 6:
+            lab.commit(CreateRef(f"t{step}", "tag", head.snapshot_id))
+        elif lab.head(branch) is not None:
+            ancestors = list(lab.load().metadata.snapshots.ids)
+            try:
+                lab.commit(Rollback(chance.choice(ancestors), branch=branch))
+            except InvalidRequestError:
+                continue
+        if chance.random() < 0.2:
+            expire(lab, retain_last=chance.randint(1, 3))
+            check_whole(lab)
+    expire(lab)
+    check_whole(lab)
+    lab.check_readable()
+
+
+def test_a_row_deltas_files_go_when_nothing_leads_to_them() -> None:
+    lab = Lab(format_version=3)
+    one = stored_file(lab, [1, 2, 3])
+    lab.commit(Append((one,)))
+    first = lab.vectors({one: [0]})
+    lab.commit(RowDelta(first, ReadSet(lab.snapshot.snapshot_id), "delete"))
+    second = lab.vectors({one: [0, 1]})
+    lab.commit(RowDelta(second, ReadSet(lab.snapshot.snapshot_id), "delete", removed_deletes=first))
+    found = expire(lab)
+    assert found.data_files == [first[0].file_path]
+    assert lab.storage.exists(second[0].file_path)
+    lab.commit(UpdateProperties(FrozenMap({"x": "y"})))

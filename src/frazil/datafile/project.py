@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -226,7 +227,7 @@ def _list(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Conve
 
     def apply(array: pa.Array) -> pa.Array:
         if not is_plain:
-            array = array.cast(pa.list_(array.type.value_field))
+            array = _plain_list(array)
         values = convert(array.values)
         made = _with_offsets(array, values, target)
         if field.required and values.null_count and made.flatten().null_count:
@@ -234,6 +235,15 @@ def _list(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Conve
         return made
 
     return apply
+
+
+def _plain_list(array: pa.Array) -> pa.Array:
+    """Return a list of any layout with offsets of 32 bits. Casts between layouts are not to be relied on."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    values = array.flatten()
+    buffers = [_validity(array), pa.array(offsets, pa.int32()).buffers()[1]]
+    return pa.Array.from_buffers(pa.list_(array.type.value_field), len(array), buffers, children=[values])
 
 
 def _element(inner: ResolvedColumn, stored: FileField, target: pa.DataType) -> Convert:

@@ -93,7 +93,7 @@ def test_the_first_commit_to_a_branch_of_an_empty_table_is_its_first_snapshot() 
         ("true", ""),
         ("false", "abn"),
         ("k = 'a' or id = 30", "bn"),
-        ("not (k = 'a')", "a"),
+        ("not (k = 'a')", "an"),
     ],
 )
 def test_a_delete_by_filter_takes_whole_files_by_partition_or_metrics(version: int, where: str, left: str) -> None:

@@ -27,6 +27,7 @@ from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
 from frazil.spec.snapshot import Snapshot
+from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
@@ -131,6 +132,16 @@ def commit(catalog: Catalog, loaded: LoadedTable, *updates: TableUpdate) -> Outc
     """Apply updates and swap."""
     changed = apply_updates(loaded.metadata, updates, now_ms=catalog.now_ms(), base_location=loaded.metadata_location)
     return catalog.swap(loaded, changed)
+
+
+def changed_by(catalog: Catalog, loaded: LoadedTable, **properties: str) -> TableMetadata:
+    """Return a table's metadata with properties set, to be swapped."""
+    return apply_updates(
+        loaded.metadata,
+        [SetProperties(FrozenMap(properties))],
+        now_ms=catalog.now_ms(),
+        base_location=loaded.metadata_location,
+    )
 
 
 def set_property(catalog: Catalog, loaded: LoadedTable, **properties: str) -> Outcome[LoadedTable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -9,7 +10,8 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,8 +110,16 @@ def running_server() -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@cache
+def shared_server() -> PostgresServer:
+    """Return the server of this run, started at the first call and stopped when the process ends."""
+    stack = ExitStack()
+    server = stack.enter_context(running_server())
+    atexit.register(stack.close)
+    return server
+
+
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """One server for all tests of a run; each test has a catalog name of its own in it."""
-    with running_server() as server:
-        yield server
+def postgres_server() -> PostgresServer:
+    """The server of this run; each test has a catalog name of its own in it. Modules import this fixture."""
+    return shared_server()

@@ -54,6 +54,7 @@ from tests.catalog_cases import (
     EVENTS,
     NAMES,
     CatalogCase,
+    changed_by,
     commit,
     committed,
     failing_database,
@@ -64,6 +65,9 @@ from tests.catalog_cases import (
     set_property_until_it_works,
     write_snapshot,
 )
+from tests.postgres_server import postgres_server
+
+__all__ = ["postgres_server"]
 
 VERSION = ViewVersion(1, 0, 1_700_000_000_000, (SqlRepresentation("select 1", "spark"),), ("db",))
 AWKWARD = [
@@ -555,15 +559,6 @@ class TestSeveralTables:
         first, second = (case.catalog.load_table(("db", name)).metadata.properties for name in ("a", "b"))
         assert sum(key.startswith("x") for key in first) == 40
         assert {key for key in first if key.startswith("x")} == {key for key in second if key.startswith("x")}
-
-
-def changed_by(catalog: Catalog, loaded: LoadedTable, **properties: str) -> Any:
-    return apply_updates(
-        loaded.metadata,
-        [SetProperties(FrozenMap(properties))],
-        now_ms=catalog.now_ms(),
-        base_location=loaded.metadata_location,
-    )
 
 
 class TestRenaming:

@@ -295,6 +295,10 @@ class PointerCatalog(Catalog):
             stale = self._pointers.swap([_change(kind, one) for one in attempts]) if attempts else None
         except CommitStateUnknownError as error:
             return Unknown(error, attempts)
+        except CommitConflictError as error:
+            # A lock that was not to be had, or two transactions in each other's way.
+            self._discard(attempts)
+            return Rejected(error, changed[0][0].metadata_location)
         except FrazilError:
             self._discard(attempts)
             raise

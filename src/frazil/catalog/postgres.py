@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS: Final = 10
 LOCK_TIMEOUT_MS: Final = 30_000
+IDLE_TIMEOUT_MS: Final = 20_000
+"""How long the server waits for the next statement of a transaction, whose client may have died with no goodbye. Less
+than others wait for its locks."""
 
 _UNIQUE_VIOLATION = "23505"
 _TRY_AGAIN = ("40001", "40P01", "55P03")
@@ -133,6 +136,7 @@ class PostgresDatabase(Database):
                 self._uri, autocommit=True, prepare_threshold=None, **self._defaults()
             )
             connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
+            connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS}")
             return connection
 
     def _defaults(self) -> dict[str, Any]:

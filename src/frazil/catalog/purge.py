@@ -9,6 +9,7 @@ Metadata may name any file on earth, so nothing is deleted outside the table's o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from frazil.spec import properties as known
 from frazil.spec.properties import read_property
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
-from frazil.storage.locations import check_may_delete, table_folders
+from frazil.storage.locations import check_may_delete, scheme_of, table_folders
 
 MAX_REPORTED = 100
 _UNREADABLE = (CorruptTableError, StorageError, UnsupportedError)
@@ -131,8 +132,13 @@ class _Purge:
                 self.storage.delete(path)
             except (InvalidRequestError, StorageError) as error:
                 self.keep(path, error)
-            else:
-                self.deleted_count += 1
+                continue
+            self.deleted_count += 1
+            if scheme_of(path) in (None, "file"):
+                # The checksum that Hadoop's local file system keeps beside a file.
+                folder, _, name = path.rpartition("/")
+                with contextlib.suppress(StorageError):
+                    self.storage.delete(f"{folder}/.{name}.crc")
 
     def keep(self, path: str, error: FrazilError) -> None:
         """Note a file that stays."""

@@ -115,3 +115,8 @@ class VersionFiles:
         states = [(int(parsed[1]), name) for name in names if (parsed := _NAME.fullmatch(name)) is not None]
         for _, name in sorted(states):
             self._storage.delete(f"{self._folder}/{name}")
+        # Checksums that Hadoop's local file system keeps of its files.
+        for name in names:
+            if name.startswith(".v") and name.endswith(".crc"):
+                with contextlib.suppress(StorageError):
+                    self._storage.delete(f"{self._folder}/{name}")

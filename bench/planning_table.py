@@ -11,17 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.manifest_list_avro import encode_manifest_list
 from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.loaded import LoadedTable
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import build_partition_spec, parse_partition_term
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import LONG, TIMESTAMP, NestedField
 from frazil.storage.local import LocalStorage
 
@@ -62,15 +65,15 @@ def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable
     )
     storage.create(list_path, encoded_list.data)
     snapshot = Snapshot(
-        SNAPSHOT_ID, NOW_MS, list_path, summary={"operation": "append"}, sequence_number=1, schema_id=0  # type: ignore[arg-type]
+        SNAPSHOT_ID, NOW_MS, list_path, FrozenMap({"operation": "append"}), sequence_number=1, schema_id=0
     )
     metadata = replace(
         metadata,
-        snapshots=(snapshot,),  # type: ignore[arg-type]
+        snapshots=SnapshotList((snapshot,)),
         current_snapshot_id=SNAPSHOT_ID,
         last_sequence_number=1,
         snapshot_log=(SnapshotLogEntry(NOW_MS, SNAPSHOT_ID),),
-        refs={"main": SnapshotRef(SNAPSHOT_ID, "branch")},  # type: ignore[arg-type]
+        refs=FrozenMap({"main": SnapshotRef(SNAPSHOT_ID, "branch")}),
     )
     metadata_path = f"{location}/metadata/00001-{uuid.UUID(int=8)}.metadata.json"
     storage.create(metadata_path, encode_table_metadata(metadata))
@@ -94,7 +97,7 @@ def _entries(start: int, end: int, location: str) -> pa.Table:
         pairs = pa.StructArray.from_arrays([pa.array(ids), values], fields=list(kind))
         return pa.ListArray.from_arrays(offsets, pairs)
 
-    def bounds(first: np.ndarray, others: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+    def bounds(first: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> pa.Array:
         wide = np.repeat(others[:, None], COLUMNS, axis=1)
         wide[:, 0] = first
         data = np.ascontiguousarray(wide.astype("<i8")).view(np.uint8).tobytes()

@@ -185,7 +185,7 @@ class TableBuilder:
 
     def write_position_deletes(
         self,
-        deletes: Mapping[DataFile, Iterable[int]] | Mapping[str, Iterable[int]],
+        deletes: Mapping[Any, Iterable[int]],
         *,
         file_format: FileFormat | str = FileFormat.PARQUET,
         rows: Mapping[tuple[str, int], dict[str, Any]] | None = None,

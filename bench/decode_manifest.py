@@ -2,8 +2,9 @@
 
 One manifest, as the reference writes it (deflate, blocks of 64 KB): an entry has counts, sizes and bounds of
 ten columns. Contenders take turns, so that other work on the machine disturbs all of them alike; medians are
-printed. frazil's result is Arrow columns, the others' one object for each entry: that is the difference. The
-rows `small` decode a manifest of 20 files, where fixed costs are everything.
+printed, and the processor time beside them, which says what one core would take. frazil's result is Arrow
+columns, the others' one object for each entry: that is the difference. The second table is of a manifest of 20
+files, where fixed costs are everything.
 """
 
 from __future__ import annotations
@@ -42,13 +43,23 @@ PROMISE = 10
 
 
 def make_entries(count: int) -> pa.Table:
-    """Describe files of a table partitioned by day, with metrics of ten columns each."""
+    """Describe files of a table partitioned by day, with metrics of ten columns each.
+
+    The bounds are those of a table written in the order of time: two columns rise from file to file, four have
+    the same bounds everywhere, four nearly the same, with noise in their lower 16 bits.
+    """
     random = np.random.default_rng(7)
     files = np.arange(count)
     ids = np.tile(np.arange(1, COLUMNS + 1, dtype=np.int32), count)
     offsets = np.arange(count + 1, dtype=np.int32) * COLUMNS
-    rows = random.integers(1_000, 200_000, count)
-    low = random.integers(0, 1 << 40, count * COLUMNS)
+    rows = random.integers(90_000, 110_000, count)
+    wide = np.zeros((count, COLUMNS), np.int64)
+    wide[:, 0] = 1_641_600_000_000_000 + files * 86_400_000
+    wide[:, 1] = files * 100_000
+    wide[:, 2:6] = [0, 1, 7, 1000]
+    wide[:, 6:] = random.integers(0, 1 << 16, (count, 4))
+    spans = np.array([86_399_999, 99_999, 255, 1, 12, 2, *[1 << 40] * 4])
+    low, high = wide.reshape(-1), (wide + spans).reshape(-1)
 
     def pairs(values: pa.Array) -> pa.Array:
         return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([ids, values], names=["key", "value"]))
@@ -73,11 +84,11 @@ def make_entries(count: int) -> pa.Table:
             ),
             "record_count": rows,
             "file_size_in_bytes": random.integers(1 << 20, 1 << 28, count),
-            "column_sizes": pairs(pa.array(random.integers(100, 1 << 22, count * COLUMNS))),
+            "column_sizes": pairs(pa.array(random.integers(1 << 19, 1 << 20, count * COLUMNS))),
             "value_counts": pairs(pa.array(np.repeat(rows, COLUMNS))),
-            "null_value_counts": pairs(pa.array(random.integers(0, 5, count * COLUMNS))),
+            "null_value_counts": pairs(pa.array(np.zeros(count * COLUMNS, np.int64))),
             "lower_bounds": bounds(low),
-            "upper_bounds": bounds(low + random.integers(0, 1 << 20, count * COLUMNS)),
+            "upper_bounds": bounds(high),
             "split_offsets": pa.ListArray.from_arrays(
                 np.arange(count + 1, dtype=np.int32), pa.array(np.full(count, 4))
             ),
@@ -108,7 +119,7 @@ def frazil_prune(data: bytes, threads: int) -> Callable[[], object]:
         columns = decode()
         lower = bounds_of(columns, 3, "lower_bounds")
         values = np.frombuffer(lower.buffers()[2], "<i8")
-        return int((values < (1 << 39)).sum())
+        return int((values < 1).sum())
 
     return run
 
@@ -120,8 +131,8 @@ def frazil_entries(data: bytes) -> Callable[[], object]:
 
 
 def fastavro_rows(data: bytes) -> Callable[[], object]:
-    """Decode into one dict for each entry."""
-    return lambda: len(list(fastavro.reader(io.BytesIO(data))))
+    """Decode into one dict for each entry; none is kept, which is the best that can be done with it."""
+    return lambda: sum(1 for _ in fastavro.reader(io.BytesIO(data)))
 
 
 def pyiceberg_entries(path: Path) -> Callable[[], object]:
@@ -139,26 +150,32 @@ def pyiceberg_entries(path: Path) -> Callable[[], object]:
     return lambda: len(manifest.fetch_manifest_entry(files))
 
 
-def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Run each contender once in each round; return the median of each."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
+def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+    """Run each contender once in each round; return the medians of each: seconds passed, and of processor time."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for run in contenders.values():
         run()
     for _ in range(rounds):
         for name, run in contenders.items():
-            start = time.perf_counter()
+            start = time.perf_counter(), time.process_time()
             run()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(one) for name, one in times.items()}
+            times[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
+    return {
+        name: (statistics.median(one[0] for one in found), statistics.median(one[1] for one in found))
+        for name, found in times.items()
+    }
 
 
-def show(count: int, size: int, medians: dict[str, float]) -> None:
-    """Print a table; `times` is how many times faster than fastavro and than PyIceberg."""
+def show(count: int, size: int, medians: dict[str, tuple[float, float]]) -> None:
+    """Print a table; the last two columns say how many times faster than fastavro and than PyIceberg."""
     print(f"\n{count:,} files, {size:,} bytes")
-    print(f"{'':<42} {'ms':>9} {'files/s':>12} {'x fastavro':>11} {'x PyIceberg':>12}")
-    for name, seconds in medians.items():
-        faster = [medians[other] / seconds for other in ("fastavro rows", "PyIceberg entries")]
-        print(f"{name:<42} {seconds * 1000:>9.2f} {count / seconds:>12,.0f} {faster[0]:>11.1f} {faster[1]:>12.1f}")
+    print(f"{'':<42} {'ms':>9} {'CPU ms':>9} {'files/s':>12} {'x fastavro':>11} {'x PyIceberg':>12}")
+    for name, (seconds, work) in medians.items():
+        faster = [medians[other][0] / seconds for other in ("fastavro rows", "PyIceberg entries")]
+        print(
+            f"{name:<42} {seconds * 1000:>9.2f} {work * 1000:>9.2f} {count / seconds:>12,.0f} "
+            f"{faster[0]:>11.1f} {faster[1]:>12.1f}"
+        )
 
 
 def main() -> int:
@@ -187,8 +204,8 @@ def main() -> int:
             medians = take_turns(contenders, given.rounds if count > 1000 else 50)
             show(count, len(data), medians)
             if count > 1000:
-                best = medians["frazil, all fields, 2 threads"]
-                holds = min(medians["fastavro rows"], medians["PyIceberg entries"]) >= PROMISE * best
+                best = min(medians["frazil, all fields"][0], medians["frazil, all fields, 2 threads"][0])
+                holds = min(medians["fastavro rows"][0], medians["PyIceberg entries"][0]) >= PROMISE * best
     print(f"\nAt least {PROMISE} times as fast as either: {'yes' if holds else 'NO'}")
     return 0 if holds else 1
 

@@ -2,7 +2,8 @@
 
 The entries are those of `decode_manifest.py`: counts, sizes and bounds of ten columns for each file. frazil takes
 them as Arrow columns, or as one value for each file; PyIceberg's writer takes objects. Both are given what they
-take, made before the clock starts. Contenders take turns; medians are printed, and the size of the file.
+take, made before the clock starts. Contenders take turns; medians are printed, and the size of the file. PyIceberg
+starts a new block with each entry, which leaves compression little to find.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from frazil.codec.schema_json import encode_schema
 from frazil.spec.data_file import METRIC_MAPS
 from frazil.spec.manifest import ManifestEntry
 
-TIMES, SIZE = 3, 4
-"""What the design promises: at least so many times as fast, and at most one part in so many of the size."""
+PROMISE = 3
+"""What the design promises: at least this many times as fast as PyIceberg's writer."""
 
 
 def frazil_writer(entries: Any, path: Path, codec: str, threads: int) -> Callable[[], object]:
@@ -128,15 +129,12 @@ def main() -> int:
         sizes = {name: path.stat().st_size for name, path in paths.items()}
     print(f"{given.files:,} files")
     print(f"{'':<36} {'ms':>10} {'files/s':>10} {'bytes':>12} {'x PyIceberg':>12} {'of its size':>12}")
-    for name, seconds in medians.items():
-        faster, smaller = medians["PyIceberg, gzip"] / seconds, sizes[name] / sizes["PyIceberg, gzip"]
+    for name, (seconds, _) in medians.items():
+        faster, smaller = medians["PyIceberg, gzip"][0] / seconds, sizes[name] / sizes["PyIceberg, gzip"]
         rate = given.files / seconds
         print(f"{name:<36} {seconds * 1000:>10.1f} {rate:>10,.0f} {sizes[name]:>12,} {faster:>12.1f} {smaller:>12.2f}")
-    ours = "frazil, columns, gzip"
-    is_fast = medians["PyIceberg, gzip"] >= TIMES * medians[ours]
-    print(f"\nAt least {TIMES} times as fast: {'yes' if is_fast else 'NO'}")
-    is_small = sizes[ours] * SIZE <= sizes["PyIceberg, gzip"]
-    print(f"At most one part in {SIZE} of the size: {'yes' if is_small else 'NO'}")
+    is_fast = medians["PyIceberg, gzip"][0] >= PROMISE * medians["frazil, columns, gzip"][0]
+    print(f"\nAt least {PROMISE} times as fast: {'yes' if is_fast else 'NO'}")
     return 0 if is_fast else 1
 
 

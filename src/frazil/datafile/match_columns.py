@@ -188,7 +188,7 @@ class _Plan:
         target = to_arrow_type(stored_type(want, path))
 
         def convert(array: Any) -> Any:
-            return _list_of(array, element.read([array.flatten()], 0, None), target)
+            return _list_of(array, element.read([_items(array)], 0, None), target)
 
         return convert
 
@@ -196,11 +196,13 @@ class _Plan:
         key = self._match_part(want.key_field, have.key_type, path)
         value = self._match_part(want.value_field, have.item_type, path)
         target = to_arrow_type(stored_type(want, path))
-        entries = pa.struct([have.key_field, have.item_field])
+        pairs_type = pa.list_(pa.field("entries", pa.struct([have.key_field, have.item_field]), nullable=False))
 
         def convert(array: Any) -> Any:
-            lists = array.cast(pa.list_(entries))
-            pairs = lists.flatten()
+            lists = pa.Array.from_buffers(
+                pairs_type, len(array), array.buffers()[:2], offset=array.offset, children=[array.values]
+            )
+            pairs = _items(lists)
             parts = [key.read([pairs.field(0)], 0, None), value.read([pairs.field(1)], 0, None)]
             made = pa.Array.from_buffers(target.field(0).type, len(pairs), [None], children=parts)
             return _list_of(lists, made, target)
@@ -238,6 +240,14 @@ def _same(array: Any) -> Any:
 def _shown(kind: Type) -> str:
     arrow = to_arrow_field(NestedField(1, "x", kind), with_ids=False).type
     return f"{kind}" if str(arrow) == str(kind) or kind.is_nested else f"{kind} ({arrow})"
+
+
+def _items(array: Any) -> Any:
+    """Return the items of all lists that are not null, one after the other."""
+    if pc.sum(pc.list_value_length(array)).as_py() in (None, 0):
+        # Arrow cannot put no arrays of an extension type together.
+        return array.values.slice(0, 0)
+    return array.flatten()
 
 
 def _list_of(array: Any, items: Any, target: pa.DataType) -> Any:

@@ -2,6 +2,11 @@
 
 Arrow's writer does the work. It keeps the metadata of Arrow fields as ORC type attributes, which is where ids and the
 types that ORC does not have belong: `iceberg.id`, `iceberg.required`, `iceberg.long-type` and their kin.
+
+Arrow's ORC writer has faults that lose data, and they are kept from the files here. It takes values under a null struct
+for values of the rows after it, and it forgets that the parts of a struct may begin in the middle of their buffers:
+nested columns are copied, and what is under a null is made null. And it writes fractions of seconds before 1970 as
+negative numbers, which readers refuse or misread: such values are refused.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from frazil.codec.arrow_schema import to_arrow_schema, to_arrow_type
@@ -40,6 +46,7 @@ from frazil.spec.types import (
     LongType,
     MapType,
     NestedField,
+    NestedType,
     StructType,
     TimestampNsType,
     TimestampType,
@@ -99,7 +106,17 @@ class OrcFormat(WriteFormat):
 
     def stored_form(self, rows: pa.Table) -> pa.Table:
         """Return rows as the file has them."""
-        return reshape_table(rows, self._reshapes, self._arrow)
+        table = reshape_table(rows, self._reshapes, self._arrow)
+        columns = [
+            pa.chunked_array([_without_hidden(_copied(chunk)) for chunk in column.chunks], type=column.type)
+            if isinstance(part.field_type, NestedType | VariantType)
+            else column
+            for part, column in zip(self.schema.fields, table.columns, strict=True)
+        ]
+        for part, column in zip(self.schema.fields, columns, strict=True):
+            for chunk in column.chunks:
+                _check_times(chunk, part.field_type, part.name)
+        return pa.table(columns, schema=self._arrow)
 
 
 class _OrcWriter(FormatWriter):
@@ -140,6 +157,53 @@ class _OrcWriter(FormatWriter):
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer = None
+
+
+def _copied(array: Any) -> Any:
+    """Return an array whose parts all begin where their buffers do."""
+    return pa.concat_arrays([array.slice(0, 0), array])
+
+
+def _without_hidden(array: Any) -> Any:
+    """Return an array in which the parts of a null struct are null."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = array.flatten() if array.null_count else [array.field(at) for at in range(kind.num_fields)]
+        validity = array.is_valid().buffers()[1] if array.null_count else None
+        return pa.Array.from_buffers(kind, len(array), [validity], children=[_without_hidden(one) for one in parts])
+    if pa.types.is_list(kind):
+        children = [_without_hidden(array.values)]
+    elif pa.types.is_map(kind):
+        pairs = [_without_hidden(array.keys), _without_hidden(array.items)]
+        children = [pa.Array.from_buffers(kind.field(0).type, len(array.values), [None], children=pairs)]
+    else:
+        return array
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=children)
+
+
+def _check_times(array: Any, kind: Type, column: str) -> None:
+    """Refuse instants before 1970 that are not whole seconds."""
+    if isinstance(kind, StructType):
+        for at, part in enumerate(kind.fields):
+            _check_times(array.field(at), part.field_type, f"{column}.{part.name}")
+    elif isinstance(kind, ListType):
+        _check_times(array.values, kind.element_type, f"{column}.element")
+    elif isinstance(kind, MapType):
+        _check_times(array.keys, kind.key_type, f"{column}.key")
+        _check_times(array.items, kind.value_type, f"{column}.value")
+    elif pa.types.is_timestamp(array.type):
+        values = array.view(pa.int64())
+        smallest = pc.min(values).as_py()
+        if smallest is None or smallest >= 0:
+            return
+        per_second = 1_000_000 if array.type.unit == "us" else 1_000_000_000
+        whole = pc.multiply(pc.divide(values, per_second), per_second)
+        if pc.any(pc.and_(pc.less(values, 0), pc.not_equal(values, whole))).as_py():
+            raise UnsupportedError(
+                f"Cannot write the column {column!r} to ORC: a time before 1970 has a fraction of a second, and Arrow "
+                "writes such times in a way that other readers misread",
+                hint=f"Set {known.DEFAULT_FILE_FORMAT.name} to parquet.",
+            )
 
 
 class _FileEnd(io.RawIOBase):

@@ -182,6 +182,8 @@ def array_of(values: Sequence[Any], kind: Type) -> pa.Array:
         if convert is not None:
             values = [None if value is None else convert(value) for value in values]
         return pa.array(values, plain).view(target) if plain != target else pa.array(values, target)
+    except SchemaMismatchError:
+        raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise SchemaMismatchError(f"Cannot use a partition value as {kind}: {str(error)[:120]}") from error
 

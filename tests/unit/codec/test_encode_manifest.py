@@ -398,3 +398,11 @@ def test_a_spec_of_no_known_type_writes_null() -> None:
     made = encode(added(data_file(partition=(None,), spec_id=5)), schema=narrower, spec=spec)
     (found,) = iter_entries(decode_manifest(made.data))
     assert found.data_file.partition == (None,)
+
+
+def test_a_decimal_with_more_digits_than_its_type_is_refused() -> None:
+    schema = Schema((NestedField(1, "x", DecimalType(4, 2)),))
+    spec = build_partition_spec(schema, ["x"])
+    for value in (Decimal("1.234"), Decimal("123.45")):
+        with pytest.raises(SchemaMismatchError, match=r"Cannot use a partition value as decimal\(4, 2\): [^C]"):
+            encode(added(data_file(partition=(value,), spec_id=0)), schema=schema, spec=spec)

@@ -94,7 +94,7 @@ def read_columns(
         projection = Projection(columns, reader.pruned(leaves).fields)
         test = None
         if isinstance(reader, ParquetReader) and field_ids_of(predicate):
-            test = row_group_test(predicate, columns, reader.schema.fields, reader.metadata)
+            test = row_group_test(predicate, columns, reader)
         for batch in reader.batches(leaves, batch_rows=batch_rows, may_match=test):
             assert batch.columns is not None
             yield projection.batch(batch.columns, batch.length)

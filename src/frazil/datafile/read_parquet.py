@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.codec.arrow_schema import FIELD_ID_KEY
-from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, with_ids
+from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, walk, with_ids
 from frazil.datafile.open_file import is_local, open_file, reading
+from frazil.datafile.parquet_chunks import Footer, read_footer
 from frazil.datafile.project import DICTIONARY
 from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
 from frazil.errors import UnsupportedError
@@ -36,10 +38,12 @@ class ParquetReader(FileReader):
         self._path = path
         self._file = open_file(storage, path, size=size)
         self._is_local = is_local(storage)
+        self._footer: Footer | None = None
+        self._known: frozenset[int] = frozenset()
         with reading("Parquet file", path, HEADING):
             _refuse_encrypted(self._file, path)
             self._parquet = self._open()
-            self.metadata = self._parquet.metadata
+            self._metadata = self._parquet.metadata
             fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
             self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True)
 
@@ -59,17 +63,30 @@ class ParquetReader(FileReader):
         if chosen:
             with reading("Parquet file", self._path, HEADING):
                 names = [part.name for part in chosen]
-                self._parquet = self._open(metadata=self.metadata, read_dictionary=names)
+                self._parquet = self._open(metadata=self._metadata, read_dictionary=names)
             fields = tuple([replace(part, arrow=DICTIONARY) if part in chosen else part for part in self.schema.fields])
             self.schema = replace(self.schema, fields=fields)
 
     def _has_few_values(self, part: FileField) -> bool:
         # The decoder knows columns by their path, in which a dot leads to a part.
-        if part.arrow != DICTIONARY.value_type or "." in part.name or self.metadata.num_row_groups == 0:
+        if part.arrow != DICTIONARY.value_type or "." in part.name or self._metadata.num_row_groups == 0:
             return False
-        column = self.metadata.row_group(0).column(part.start)
-        is_encoded = bool({"RLE_DICTIONARY", "PLAIN_DICTIONARY"} & {*column.encodings})
-        return is_encoded and column.total_uncompressed_size <= _FEW_BYTES_PER_VALUE * column.num_values
+        chunk = self.footer({part.start}).groups[0].get(part.start)
+        if chunk is None or chunk.uncompressed_bytes is None or chunk.num_values is None:
+            return False
+        return chunk.has_dictionary and chunk.uncompressed_bytes <= _FEW_BYTES_PER_VALUE * chunk.num_values
+
+    def footer(self, leaves: Collection[int]) -> Footer:
+        """Return what the footer says of some stored columns."""
+        if self._footer is None or not frozenset(leaves) <= self._known:
+            with reading("Parquet file", self._path, HEADING):
+                self._known |= frozenset(leaves)
+                self._footer = read_footer(self._file, self._known)
+        return self._footer
+
+    def rows_of(self, group: int) -> int:
+        """Return how many rows a row group has."""
+        return int(self._metadata.row_group(group).num_rows)
 
     def pruned(self, leaves: Collection[int]) -> FileSchema:
         """Return the columns as `batches` gives them when only some stored columns are read."""
@@ -87,10 +104,9 @@ class ParquetReader(FileReader):
         """Yield batches; `may_match` says of a row group's number whether it can hold a match."""
         chosen = sorted(leaves)
         first = 0
-        for group in range(self.metadata.num_row_groups):
-            with reading("Parquet file", self._path, HEADING):
-                rows = self.metadata.row_group(group).num_rows
-                is_wanted = within is None or within.holds(self._start_of(group))
+        for group in range(self._metadata.num_row_groups):
+            rows = self.rows_of(group)
+            is_wanted = within is None or within.holds(self._start_of(group))
             if is_wanted and rows > 0 and (may_match is None or may_match(group)):
                 yield from self._group(group, rows, first, chosen, batch_rows, use_threads=use_threads)
             first += rows
@@ -118,22 +134,31 @@ class ParquetReader(FileReader):
                 raise ValueError(f"row group {group} has {at - first} rows where its footer says {rows}")
 
     def _fitting_rows(self, group: int, rows: int, leaves: list[int], batch_rows: int) -> int:
-        """Return how many rows make a batch of about the usual bytes."""
-        metadata = self.metadata.row_group(group)
-        total = sum(max(metadata.column(leaf).total_uncompressed_size, 0) for leaf in leaves)
-        return max(1, min(batch_rows, int(rows * BATCH_BYTES // max(total, 1))))
+        """Return how many rows make a batch of about the usual bytes, as far as the footer tells."""
+        if all(_is_narrow(part) for part in self._stored if part.start in leaves):
+            return batch_rows
+        total = max(int(self._metadata.row_group(group).total_byte_size), 1)
+        return max(1, min(batch_rows, rows * BATCH_BYTES // total))
+
+    @cached_property
+    def _stored(self) -> list[FileField]:
+        return [part for part in walk(self.schema.fields) if not part.parts]
 
     def _start_of(self, group: int) -> int:
         """Return where a row group starts. Some writers leave the row group's own offset wrong."""
-        column = self.metadata.row_group(group).column(0)
-        start: int = column.data_page_offset
-        dictionary = column.dictionary_page_offset
-        return min(start, dictionary) if dictionary is not None and dictionary > 0 else start
+        groups = self.footer(()).groups
+        first = groups[group].get(0) if group < len(groups) else None
+        return 0 if first is None else first.start
 
     def close(self) -> None:
         """Close the file."""
         self._parquet.close()
         self._file.close()
+
+
+def _is_narrow(part: FileField) -> bool:
+    """Return whether values of a stored column have one small size."""
+    return bool(pa.types.is_primitive(part.arrow) or pa.types.is_decimal(part.arrow) or pa.types.is_null(part.arrow))
 
 
 def _refuse_encrypted(file: pa.NativeFile, path: str) -> None:

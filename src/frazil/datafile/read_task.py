@@ -247,7 +247,7 @@ class _TaskReader:
         self._compared = [Projection(columns, fields) for columns in compared]
         test = None
         if isinstance(reader, ParquetReader):
-            test = row_group_test(self.task.residual, tested, reader.schema.fields, reader.metadata)
+            test = row_group_test(self.task.residual, tested, reader)
         return leaves, test
 
     def _partition_values(self) -> dict[int, Any]:

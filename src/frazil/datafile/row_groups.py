@@ -1,22 +1,34 @@
 """Which row groups of a Parquet file can hold a match. Specification: "Scan Planning"; Parquet's column statistics.
 
 Statistics are proofs only as far as they go: where a writer left them out, where they are NaN, of an unsigned
-or otherwise ordered column, or cannot be read, they say nothing and the row group is read. Pyarrow itself hides
-those of writers known to be wrong. A column that the file does not store has one value in all rows, which is a
-proof as good as any.
+or otherwise ordered column, or cannot be read, they say nothing and the row group is read. A column that the file
+does not store has one value in all rows, which is a proof as good as any.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import pyarrow as pa
 
 from frazil.datafile.file_schema import FileField
-from frazil.datafile.project import find_field
+from frazil.datafile.parquet_chunks import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    DOUBLE,
+    FIXED_LEN_BYTE_ARRAY,
+    FLOAT,
+    INT32,
+    INT64,
+    Chunk,
+    Footer,
+)
+from frazil.datafile.project import find_field, needed_leaves
+from frazil.datafile.read_parquet import ParquetReader
 from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, may_match
 from frazil.expr.evaluate_metrics import has_null, transform_bounds
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Or, Predicate
@@ -48,22 +60,21 @@ _MICROS_PER_DAY = 86_400_000_000
 
 
 def row_group_test(
-    predicate: Predicate,
-    columns: Sequence[ResolvedColumn],
-    fields: Sequence[FileField],
-    metadata: Any,
+    predicate: Predicate, columns: Sequence[ResolvedColumn], reader: ParquetReader
 ) -> Callable[[int], bool] | None:
     """Return the function that says of a row group's number whether it can hold a match; None where all can.
 
-    `columns` are those the predicate tests, `fields` the file's own, `metadata` its footer as pyarrow has it.
+    `columns` are those the predicate tests.
     """
-    if isinstance(predicate, Always) and predicate.value:
-        return None
-    sources = {one.field.field_id: one for one in columns}
+    if isinstance(predicate, Always):
+        return None if predicate.value else lambda _: False
+    fields = reader.schema.fields
+    footer = reader.footer(needed_leaves(columns, fields))
 
     def test(group: int) -> bool:
-        row_group = metadata.row_group(group)
-        return _decide(predicate, lambda term: _stats_of(term, sources, fields, row_group))
+        chunks = footer.groups[group] if group < len(footer.groups) else {}
+        rows = reader.rows_of(group)
+        return _decide(predicate, lambda term: _stats_of(term, columns, fields, chunks, footer, rows))
 
     return test
 
@@ -81,23 +92,29 @@ def _decide(predicate: Predicate, stats: Callable[[BoundTerm], ColumnStats]) -> 
 
 
 def _stats_of(
-    term: BoundTerm, sources: Mapping[int, ResolvedColumn], fields: Sequence[FileField], row_group: Any
+    term: BoundTerm,
+    columns: Sequence[ResolvedColumn],
+    fields: Sequence[FileField],
+    chunks: Mapping[int, Chunk],
+    footer: Footer,
+    rows: int,
 ) -> ColumnStats:
-    found = _find_source(term, sources, fields)
+    found = _find_source(term, columns, fields)
     if found is None:
         return UNKNOWN_STATS
     column, part = found
     if part is None:
         return _constant_stats(term, column.value)
-    return _stored_stats(term, part, row_group)
+    chunk = chunks.get(part.start)
+    return UNKNOWN_STATS if chunk is None else _stored_stats(term, part, chunk, rows, footer)
 
 
 def _find_source(
-    term: BoundTerm, sources: Mapping[int, ResolvedColumn], fields: Sequence[FileField]
+    term: BoundTerm, columns: Sequence[ResolvedColumn], fields: Sequence[FileField]
 ) -> tuple[ResolvedColumn, FileField | None] | None:
     """Return where a term's column comes from: a constant, or a stored column; None where that is not simple."""
     path = term.reference.path
-    column = next((one for one in sources.values() if one.field.name == path[0]), None)
+    column = next((one for one in columns if one.field.name == path[0]), None)
     if column is None:
         return None
     if column.is_constant:
@@ -105,12 +122,10 @@ def _find_source(
     part = find_field(column, fields)
     for name in path[1:]:
         inner = next((one for one in column.parts if one.field.name == name), None)
-        if inner is None:
+        # Below a struct that may be null, a constant is not the value of all rows.
+        if inner is None or inner.is_constant:
             return None
         column = inner
-        if column.is_constant:
-            # Below a struct that may be null, a constant is not the value of all rows.
-            return None
         part = find_field(column, part.parts)
     return None if part.parts else (column, part)
 
@@ -129,20 +144,14 @@ def _constant_stats(term: BoundTerm, value: Any) -> ColumnStats:
     )
 
 
-def _stored_stats(term: BoundTerm, part: FileField, row_group: Any) -> ColumnStats:
-    column = row_group.column(part.start)
+def _stored_stats(term: BoundTerm, part: FileField, chunk: Chunk, rows: int, footer: Footer) -> ColumnStats:
     kind = term.reference.result_type
-    is_ordered = column.is_stats_set and column.physical_type != "INT96"
-    statistics = column.statistics if is_ordered else None
-    if statistics is None:
-        return UNKNOWN_STATS
-    nulls = statistics.null_count if statistics.has_null_count else None
-    is_all_null = None if nulls is None else nulls >= row_group.num_rows
+    nulls = chunk.null_count
+    is_all_null = None if nulls is None else nulls >= rows
     is_float = isinstance(kind, FloatType | DoubleType)
     lower = upper = None
-    if statistics.has_min_max and not is_all_null:
-        lower = _value_of(statistics, "min", part.arrow, kind)
-        upper = _value_of(statistics, "max", part.arrow, kind)
+    if not is_all_null:
+        lower, upper = bounds(part.arrow, kind, chunk, is_ordered=part.start in footer.ordered)
         if is_float and (lower is None or upper is None):
             # Writers that let NaN into one bound cannot be trusted with the other.
             lower = upper = None
@@ -158,22 +167,45 @@ def _stored_stats(term: BoundTerm, part: FileField, row_group: Any) -> ColumnSta
     )
 
 
-def _value_of(statistics: Any, name: str, arrow: pa.DataType, kind: Type) -> Any:
-    """Return a bound as a value of the table's type, None where it cannot be used."""
+def bounds(arrow: pa.DataType, kind: Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
+    """Return the bounds of a chunk as values of the table's type, None where there is none that can be used."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
-    raw = getattr(statistics, f"{name}_raw")
-    if isinstance(kind, DecimalType):
-        return _decimal(statistics, name, raw, kind)
-    if isinstance(raw, bool):
-        return raw if isinstance(kind, BooleanType) else None
-    if isinstance(raw, int):
-        return _integer(raw, arrow, kind)
-    if isinstance(raw, float):
-        return raw if isinstance(kind, FloatType | DoubleType) and raw == raw else None
-    return _bytes(raw, kind) if isinstance(raw, bytes) else None
+    lower, upper = chunk.min_value, chunk.max_value
+    if not is_ordered or (lower is None and upper is None):
+        # The old bounds compared bytes as if they were signed, which is right for numbers only.
+        if chunk.physical_type not in (INT32, INT64, FLOAT, DOUBLE):
+            return None, None
+        lower, upper = chunk.old_min, chunk.old_max
+    return (
+        None if lower is None else _value_of(lower, chunk.physical_type, arrow, kind),
+        None if upper is None else _value_of(upper, chunk.physical_type, arrow, kind),
+    )
+
+
+def _value_of(raw: bytes, physical_type: int | None, arrow: pa.DataType, kind: Type) -> Any:
+    if physical_type in (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY):
+        return _decimal(raw, arrow, kind, "big") if isinstance(kind, DecimalType) else _bytes(raw, kind)
+    if physical_type in (INT32, INT64):
+        if len(raw) != (4 if physical_type == INT32 else 8):
+            return None
+        if isinstance(kind, DecimalType):
+            return _decimal(raw, arrow, kind, "little")
+        return _integer(int.from_bytes(raw, "little", signed=True), arrow, kind)
+    if physical_type in (FLOAT, DOUBLE):
+        return _floating(raw, "<f" if physical_type == FLOAT else "<d", kind)
+    if physical_type == BOOLEAN and isinstance(kind, BooleanType):
+        return raw != b"\x00" if len(raw) == 1 else None
+    return None
+
+
+def _floating(raw: bytes, form: str, kind: Type) -> float | None:
+    if not isinstance(kind, FloatType | DoubleType) or len(raw) != struct.calcsize(form):
+        return None
+    value: float = struct.unpack(form, raw)[0]
+    return value if value == value else None
 
 
 def _integer(raw: int, arrow: pa.DataType, kind: Type) -> int | None:
@@ -192,11 +224,10 @@ def _integer(raw: int, arrow: pa.DataType, kind: Type) -> int | None:
     return None
 
 
-def _decimal(statistics: Any, name: str, raw: Any, kind: DecimalType) -> Decimal | None:
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        return decimal_of(raw, kind.scale)
-    value = getattr(statistics, name)
-    return value if isinstance(value, Decimal) else None
+def _decimal(raw: bytes, arrow: pa.DataType, kind: DecimalType, order: Literal["big", "little"]) -> Decimal | None:
+    if not pa.types.is_decimal(arrow) or arrow.scale != kind.scale or len(raw) == 0:
+        return None
+    return decimal_of(int.from_bytes(raw, order, signed=True), kind.scale)
 
 
 def _bytes(raw: bytes, kind: Type) -> Any:

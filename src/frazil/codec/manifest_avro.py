@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, compress, pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -400,10 +402,11 @@ def iter_entries(columns: ManifestColumns) -> Iterator[ManifestEntry]:
         columns.column(needed)
     parts = columns.partition_type.fields
     for batch in columns.table.to_batches():
-        values = {name: batch.column(name).to_pylist() for name in names if name != "partition"}
-        for name in METRIC_MAPS:
-            if name in values:
-                values[name] = [_as_map(pairs) for pairs in values[name]]
+        values: dict[str, list[Any]] = {
+            name: _maps(batch.column(name)) if name in METRIC_MAPS else batch.column(name).to_pylist()
+            for name in names
+            if name != "partition"
+        }
         partitions: list[tuple[object, ...]] = [()] * batch.num_rows
         if "partition" in names and parts:
             struct = batch.column("partition")
@@ -419,7 +422,22 @@ def iter_entries(columns: ManifestColumns) -> Iterator[ManifestEntry]:
 _ENTRY_ONLY = ("snapshot_id", "sequence_number", "file_sequence_number")
 
 
-def _as_map(pairs: list[dict[str, object]] | None) -> FrozenMap[object, object] | None:
-    if pairs is None:
-        return None
-    return FrozenMap({pair["key"]: pair["value"] for pair in pairs if pair["value"] is not None})
+def _maps(lists: pa.Array) -> list[FrozenMap[int, Any] | None]:
+    """Return lists of pairs as maps, without an object for each pair."""
+    offsets = lists.offsets.to_pylist()
+    pairs = lists.values
+    keys, values = pairs.field(0).to_pylist(), pairs.field(1).to_pylist()
+    if pairs.field(1).null_count:
+        # A pair without a value says nothing of its column.
+        present = [value is not None for value in values]
+        before = list(accumulate(present, initial=0))
+        offsets = [before[at] for at in offsets]
+        keys, values = list(compress(keys, present)), list(compress(values, present))
+    spans = pairwise(offsets)
+    if lists.null_count == 0:
+        return [FrozenMap(zip(keys[start:end], values[start:end], strict=True)) for start, end in spans]
+    valid = lists.is_valid().to_pylist()
+    return [
+        FrozenMap(zip(keys[start:end], values[start:end], strict=True)) if is_valid else None
+        for (start, end), is_valid in zip(spans, valid, strict=True)
+    ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -127,15 +128,25 @@ def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructTyp
         if field.name == "partition":
             columns.append(_partition_array(values, partition_type, field.type))
             continue
-        if field.name in METRIC_MAPS:
-            values = [None if one is None else [{"key": k, "value": v} for k, v in one.items()] for one in values]
         try:
-            columns.append(pa.array(values, field.type))
+            is_map = field.name in METRIC_MAPS
+            columns.append(_pairs_array(values, field.type) if is_map else pa.array(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaMismatchError(
                 f"Cannot write field {field.name!r} of a manifest: {str(error)[:120]}", heading=HEADING
             ) from error
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _pairs_array(maps: list[Mapping[int, Any] | None], target: pa.DataType) -> pa.Array:
+    """Return maps as lists of pairs, without an object for each pair."""
+    offsets = np.fromiter(accumulate((len(one or ()) for one in maps), initial=0), np.int32, len(maps) + 1)
+    pair = target.value_type
+    keys = pa.array([key for one in maps if one is not None for key in one], pair.field(0).type)
+    values = pa.array([value for one in maps if one is not None for value in one.values()], pair.field(1).type)
+    pairs = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, values])
+    mask = pa.array([one is None for one in maps], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=target, mask=mask)
 
 
 def _partition_array(values: list[tuple[Any, ...]], partition_type: StructType, target: pa.DataType) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,19 +16,22 @@ from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from tests.s3_server import BUCKET
 
-STORAGES: dict[str, Callable[[Path], tuple[Storage, str]]] = {
-    "local": lambda folder: (LocalStorage(), f"file://{folder}"),
-    "local-path": lambda folder: (LocalStorage(durable=False), str(folder)),
-    "memory": lambda folder: (MemoryStorage(), "memory://bucket/warehouse"),
-    "failing-never": lambda folder: (FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], tuple[Storage, str]]] = {
+    "local": lambda folder, _: (LocalStorage(), f"file://{folder}"),
+    "local-path": lambda folder, _: (LocalStorage(durable=False), str(folder)),
+    "memory": lambda *_: (MemoryStorage(), "memory://bucket/warehouse"),
+    "failing-never": lambda *_: (FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+    "s3": lambda _, request: (request.getfixturevalue("s3_storage"), f"s3://{BUCKET}/{uuid.uuid4().hex}"),
+    "s3-in-parts": lambda _, request: (request.getfixturevalue("s3_parts"), f"s3://{BUCKET}/{uuid.uuid4().hex}"),
 }
 
 
 @pytest.fixture(params=list(STORAGES))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     name: str = request.param
-    return STORAGES[name](tmp_path)
+    return STORAGES[name](tmp_path, request)
 
 
 def test_pieces_read_back_as_one_file(place: tuple[Storage, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,9 +20,11 @@ from frazil.errors import (
     StorageError,
 )
 from frazil.storage.base import Storage
+from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from tests.s3_server import BUCKET
 
 
 class Case(NamedTuple):
@@ -33,18 +36,25 @@ class Case(NamedTuple):
         return f"{self.root}/{name}"
 
 
-STORAGES: dict[str, Callable[[Path], Case]] = {
-    "local": lambda folder: Case(LocalStorage(), f"file://{folder}"),
-    "local-path": lambda folder: Case(LocalStorage(durable=False), str(folder)),
-    "memory": lambda folder: Case(MemoryStorage(), "memory://bucket/warehouse"),
-    "failing-never": lambda folder: Case(FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+def s3(request: pytest.FixtureRequest) -> Case:
+    storage: Storage = request.getfixturevalue("s3_storage")
+    return Case(storage, f"s3://{BUCKET}/{uuid.uuid4().hex}/a//b")
+
+
+STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], Case]] = {
+    "local": lambda folder, _: Case(LocalStorage(), f"file://{folder}"),
+    "local-path": lambda folder, _: Case(LocalStorage(durable=False), str(folder)),
+    "memory": lambda *_: Case(MemoryStorage(), "memory://bucket/warehouse"),
+    "failing-never": lambda *_: Case(FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
+    "s3": lambda _, request: s3(request),
+    "by-scheme": lambda folder, _: Case(choose_storage(durable=False), f"file:{folder}"),
 }
 
 
 @pytest.fixture(params=list(STORAGES))
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     name: str = request.param
-    return STORAGES[name](tmp_path)
+    return STORAGES[name](tmp_path, request)
 
 
 CONTENTS = [b"", b"\0", b"text", bytes(range(256)) * 1000]

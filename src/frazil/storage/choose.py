@@ -1,0 +1,200 @@
+"""Which storage keeps a location, by its scheme. A table may have files under several: each call goes where it belongs.
+
+    /path, file:            this machine's files
+    memory:                 this process's memory, where the caller brought one
+    s3:, s3a:, s3n:         Amazon S3 and stores that speak its protocol
+    gs:, gcs:               Google Cloud Storage
+
+A store is set up when the first location asks for it, so that nobody needs keys for what they do not use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
+from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
+from frazil.storage.http import HttpClient
+from frazil.storage.local import LocalStorage
+from frazil.storage.locations import scheme_of
+from frazil.storage.new_file import NewFile
+from frazil.storage.object_service import CredentialSource, gcs_service, s3_service
+from frazil.storage.object_store import ObjectStorage
+
+FILE_SCHEME: Final = "file"
+MEMORY_SCHEME: Final = "memory"
+S3_SCHEMES: Final = ("s3", "s3a", "s3n")
+GCS_SCHEMES: Final = ("gs", "gcs")
+_AZURE_SCHEMES: Final = ("az", "abfs", "abfss", "wasb", "wasbs", "adl")
+
+CONNECT_TIMEOUT: Final = "s3.connect-timeout"
+REQUEST_TIMEOUT: Final = "s3.request-timeout"
+
+
+class SchemeStorage(Storage):
+    """Several storages as one; each location is kept by the storage of its scheme."""
+
+    __slots__ = ("_makers", "_storages")
+
+    def __init__(
+        self, storages: Mapping[str, Storage], *, makers: Mapping[str, Callable[[], Storage]] | None = None
+    ) -> None:
+        """Take storages by scheme, and for further schemes functions that make theirs when it is first needed."""
+        self._storages = dict(storages)
+        self._makers = dict(makers or {})
+
+    def __repr__(self) -> str:
+        return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Take along what can travel: not this process's memory, and of object stores not their keys."""
+        for scheme in self._makers:
+            self._made(scheme)
+        kept = {scheme: one for scheme, one in self._storages.items() if scheme != MEMORY_SCHEME}
+        return SchemeStorage, (kept,)
+
+    def storage_of(self, location: str) -> Storage:
+        """Return the storage that keeps a location."""
+        scheme = scheme_of(location) or FILE_SCHEME
+        found = self._storages.get(scheme)
+        if found is None and scheme in self._makers:
+            found = self._made(scheme)
+        if found is None:
+            raise _no_storage(scheme)
+        return found
+
+    def _made(self, scheme: str) -> Storage:
+        make = self._makers[scheme]
+        # Schemes that share a maker share a storage, and with it its connections.
+        for other, maker in self._makers.items():
+            if maker is make and other in self._storages:
+                return self._storages.setdefault(scheme, self._storages[other])
+        return self._storages.setdefault(scheme, make())
+
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        return self.storage_of(path).read(path, max_bytes=max_bytes)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        return self.storage_of(path).read_range(path, offset, length)
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes."""
+        return self.storage_of(path).size(path)
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file; an error where that cannot be told."""
+        return self.storage_of(path).exists(path)
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file under a name that no other writer uses; refuse a name that is seen to be taken."""
+        self.storage_of(path).create(path, data)
+
+    def open_new(self, path: str) -> NewFile:
+        """Begin a new file where it will be kept."""
+        return self.storage_of(path).open_new(path)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        self.storage_of(path).create_exclusive(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+        self.storage_of(path).replace(path, data)
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files below a folder at any depth, in no promised order; of a folder that is not there, none."""
+        return self.storage_of(folder).list(folder)
+
+    def list_children(self, folder: str) -> Children:
+        """Return the names of the files and folders directly inside a folder; of one that is not there, none."""
+        return self.storage_of(folder).list_children(folder)
+
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        self.storage_of(folder).create_folder(folder)
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+        self.storage_of(folder).delete_folder(folder)
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
+        self.storage_of(path).delete(path)
+
+    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+        """Delete files, all that can be; return why the others could not, by path."""
+        groups: dict[int, tuple[Storage, list[str]]] = {}
+        for path in paths:
+            storage = self.storage_of(path)
+            groups.setdefault(id(storage), (storage, []))[1].append(path)
+        failed: dict[str, StorageError] = {}
+        for storage, own in groups.values():
+            failed |= storage.delete_many(own)
+        return failed
+
+    def resolve_folder(self, folder: str) -> str:
+        """Return where a folder really is, its links followed; the same folder where there are no links."""
+        return self.storage_of(folder).resolve_folder(folder)
+
+
+def choose_storage(
+    properties: Mapping[str, str] | None = None,
+    *,
+    memory: Storage | None = None,
+    durable: bool = True,
+    s3_credentials: CredentialSource | None = None,
+    gcs_token: Callable[[], str] | None = None,
+) -> SchemeStorage:
+    """Return a storage for every scheme that is built, set up from a catalog's properties.
+
+    `s3_credentials` and `gcs_token` are asked for keys at each request, in place of those in the properties.
+    """
+    known = dict(properties or {})
+    storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable)}
+    if memory is not None:
+        storages[MEMORY_SCHEME] = memory
+
+    def make_s3() -> Storage:
+        return ObjectStorage(s3_service(known, s3_credentials), schemes=S3_SCHEMES, http=_http(known))
+
+    def make_gcs() -> Storage:
+        return ObjectStorage(gcs_service(known, gcs_token), schemes=GCS_SCHEMES, http=_http(known))
+
+    makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
+    return SchemeStorage(storages, makers=makers)
+
+
+def storage_of(storage: Storage, location: str) -> Storage:
+    """Return the storage that keeps a location, where several are held as one; else the storage itself."""
+    return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
+
+
+def _http(properties: Mapping[str, str]) -> HttpClient:
+    return HttpClient(
+        connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0), timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0)
+    )
+
+
+def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InvalidPropertyError(f"Cannot use the property {name}: {text!r} is not a number of seconds") from error
+
+
+def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
+    if scheme == MEMORY_SCHEME:
+        return InvalidRequestError(
+            "Cannot use a memory: location: this process was given no memory storage",
+            hint="Files in memory belong to the process and the catalog that made them.",
+        )
+    hint = "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs: or gcs:."
+    if scheme in _AZURE_SCHEMES:
+        return UnsupportedError(f"Cannot use a {scheme}: location: Azure's stores are not built", hint=hint)
+    return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)

@@ -1,0 +1,52 @@
+"""Keys of S3 that this machine has: from variables, a profile, single sign-on, or the role of the machine or container.
+
+Finding them is botocore's work, in the extra `s3`, because there are many places and some expire. Only
+`s3.use-environment` leads here. What is pickled is the wish, never the keys: another machine finds its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frazil.errors import StorageError, UnsupportedError
+from frazil.storage.sign_v4 import S3Credentials
+
+
+class EnvironmentCredentials:
+    """A source of keys that are looked for at first use, and renewed as they expire."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: Any = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return EnvironmentCredentials, ()
+
+    def __call__(self) -> S3Credentials:
+        """Return the keys as they are now."""
+        botocore_session = _load_botocore()
+        try:
+            if self._found is None:
+                self._found = botocore_session.Session().get_credentials()
+            keys = None if self._found is None else self._found.get_frozen_credentials()
+        except Exception as error:
+            # Every source has errors of its own; a file's content may be in their text.
+            raise StorageError(f"Cannot find keys for S3 on this machine: {type(error).__name__}") from None
+        if keys is None or not keys.access_key or not keys.secret_key:
+            raise StorageError(
+                "Cannot find keys for S3 on this machine: no variable, profile or role has any",
+                hint="Set s3.access-key-id and s3.secret-access-key, or set up a profile or a role.",
+            )
+        return S3Credentials(keys.access_key, keys.secret_key, keys.token or None)
+
+
+def _load_botocore() -> Any:
+    try:
+        import botocore.session
+    except ImportError as error:
+        raise UnsupportedError(
+            "Cannot use the keys of this machine for S3: botocore is not installed",
+            hint="Install it with: pip install 'frazil[s3]'; or set s3.access-key-id and s3.secret-access-key.",
+        ) from error
+    return botocore.session

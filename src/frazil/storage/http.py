@@ -1,0 +1,265 @@
+"""Requests to HTTP servers, and what is known when one fails. Object stores are reached through this.
+
+A writer must know whether a request may have been carried out, so two failures are told apart: `RequestNotSent`,
+where no connection came about, and `AnswerLost`, where the request, or part of it, went out and no whole answer came
+back. An answer of any status is an answer. Nothing is sent twice here, no redirect is followed, and no proxy or
+credential is taken from the environment.
+
+Connections are kept between requests. Any number of threads may share a client; a forked process leaves its parent's
+connections alone and opens its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.errors import InvalidRequestError
+
+MAX_ERROR_BYTES: Final = 1 << 16
+"""How much of an error's explanation is read."""
+_PIECE_BYTES: Final = 1 << 20
+_SLOWEST_BYTES_PER_SECOND: Final = 50_000
+"""A body that comes slower than this for longer than the timeout is given up."""
+_MAX_IDLE: Final = 16
+
+
+class RequestNotSent(Exception):
+    """No connection: nothing of the request can have been carried out."""
+
+
+class AnswerLost(Exception):
+    """The request may have been carried out; no whole answer came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A server."""
+
+    host: str
+    port: int | None = None
+    is_tls: bool = True
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port where it is not the usual one, as the `Host` header has them."""
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'https' if self.is_tls else 'http'}://{self.authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+    is_read: bool = True
+    """False where the body was left unread, because its length is not one the caller allows."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+    @property
+    def body_length(self) -> int | None:
+        """The length of the body as the server declares it."""
+        text = self.headers.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+class HttpClient:
+    """Connections to servers. Timeouts are in seconds: for connecting, and for each wait for the server."""
+
+    __slots__ = ("_clock", "_context", "_idle", "_pid", "connect_timeout", "timeout")
+
+    def __init__(
+        self, *, connect_timeout: float = 5.0, timeout: float = 30.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if not 0 < connect_timeout <= 3600 or not 0 < timeout <= 3600:
+            raise InvalidRequestError(
+                f"Cannot use timeouts of {connect_timeout} and {timeout} seconds: they go from 0 to 3600"
+            )
+        self.connect_timeout = connect_timeout
+        self.timeout = timeout
+        self._clock = clock
+        self._context: ssl.SSLContext | None = None
+        self._idle: dict[Origin, deque[http.client.HTTPConnection]] = {}
+        self._pid = os.getpid()
+
+    def send(
+        self,
+        origin: Origin,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | memoryview = b"",
+        *,
+        min_bytes: int = 0,
+        max_bytes: int = MAX_ERROR_BYTES,
+    ) -> Answer:
+        """Send one request, once, and return the answer.
+
+        The body of a success is left unread unless its length is from `min_bytes` to `max_bytes`; of an error's
+        body the start is read.
+        """
+        connection = self._idle_connection(origin)
+        is_kept = connection is not None
+        if connection is None:
+            connection = self._connect(origin)
+        try:
+            response = self._exchange(connection, method, target, headers, body)
+            answer = self._read_answer(response, min_bytes, max_bytes)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            connection.close()
+            if is_kept:
+                # The server may have closed all that were waiting; the next attempt should not meet another.
+                self._idle.pop(origin, None)
+            raise AnswerLost(_reason(error)) from error
+        except BaseException:
+            connection.close()
+            raise
+        if response.isclosed() and not response.will_close:
+            self._keep(origin, connection)
+        else:
+            connection.close()
+        return answer
+
+    def __del__(self) -> None:
+        # Half-made where the constructor refused its arguments.
+        for waiting in getattr(self, "_idle", {}).values():
+            while waiting:
+                waiting.pop().close()
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | memoryview,
+    ) -> http.client.HTTPResponse:
+        connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if len(body) > 0 or method in ("PUT", "POST"):
+            connection.putheader("content-length", str(len(body)))
+        connection.endheaders()
+        is_cut = False
+        try:
+            # In pieces, because the timeout is for a whole call.
+            for start in range(0, len(body), _PIECE_BYTES):
+                connection.send(body[start : start + _PIECE_BYTES])
+        except (BrokenPipeError, ConnectionResetError):
+            # A server that refuses early closes before it has read everything, and its answer may be there.
+            is_cut = True
+        response = connection.getresponse()
+        if is_cut and response.status < 300:
+            raise http.client.HTTPException("the server answered before it had the whole request")
+        if is_cut:
+            response.will_close = True
+        return response
+
+    def _read_answer(self, response: http.client.HTTPResponse, min_bytes: int, max_bytes: int) -> Answer:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        head = Answer(response.status, headers)
+        if not head.is_success:
+            # A long explanation is cut, and what is left of it makes the connection useless.
+            return Answer(response.status, headers, self._read(response, MAX_ERROR_BYTES))
+        length = response.length
+        if length is None:
+            body = self._read(response, max_bytes + 1)
+            length = len(body)
+        elif min_bytes <= length <= max_bytes:
+            body = self._read(response, length)
+            if len(body) < length:
+                raise http.client.IncompleteRead(body, length - len(body))
+            response.read()
+        else:
+            body = b""
+        if not min_bytes <= length <= max_bytes:
+            return Answer(response.status, headers, b"", is_read=False)
+        return Answer(response.status, headers, body)
+
+    def _read(self, response: http.client.HTTPResponse, max_bytes: int) -> bytes:
+        deadline = self._clock() + self.timeout + max_bytes / _SLOWEST_BYTES_PER_SECOND
+        pieces: list[bytes] = []
+        left = max_bytes
+        while left > 0:
+            piece = response.read(min(left, _PIECE_BYTES))
+            if piece == b"":
+                break
+            pieces.append(piece)
+            left -= len(piece)
+            if self._clock() > deadline:
+                raise TimeoutError("the answer comes too slowly")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _connect(self, origin: Origin) -> http.client.HTTPConnection:
+        try:
+            if origin.is_tls:
+                if self._context is None:
+                    self._context = ssl.create_default_context()
+                connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                    origin.host, origin.port, timeout=self.connect_timeout, context=self._context
+                )
+            else:
+                connection = http.client.HTTPConnection(origin.host, origin.port, timeout=self.connect_timeout)
+            connection.connect()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RequestNotSent(f"no connection to {origin}: {_reason(error)}") from error
+        connection.sock.settimeout(self.timeout)
+        # A connection that was closed is never opened again behind our back.
+        connection.auto_open = 0
+        return connection
+
+    def _idle_connection(self, origin: Origin) -> http.client.HTTPConnection | None:
+        if self._pid != os.getpid():
+            self._idle = {}
+            self._pid = os.getpid()
+        waiting = self._idle.get(origin)
+        while waiting:
+            # Another thread may take the last one first.
+            with contextlib.suppress(IndexError):
+                connection = waiting.pop()
+                if _is_quiet(connection.sock):
+                    return connection
+                connection.close()
+        return None
+
+    def _keep(self, origin: Origin, connection: http.client.HTTPConnection) -> None:
+        waiting = self._idle.setdefault(origin, deque())
+        if self._pid == os.getpid() and len(waiting) < _MAX_IDLE:
+            waiting.append(connection)
+        else:
+            connection.close()
+
+
+def _is_quiet(sock: socket.socket | None) -> bool:
+    """Return whether a connection that waits is still open: anything that can be read from it is its end."""
+    if sock is None:
+        return False
+    poll = select.poll()
+    poll.register(sock, select.POLLIN | select.POLLPRI)
+    return not poll.poll(0)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "the server took too long"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror
+    text = str(error).strip()
+    return text if text != "" else type(error).__name__

@@ -1,0 +1,148 @@
+"""A new file that is sent to an object store in parts while it is written, so that it need not fit memory.
+
+A file smaller than one part is created whole, at the end. The parts of a larger one belong to an upload, which has no
+name and is seen by no reader until it is completed; the completion is the write that may find the name taken. An upload
+that is never completed, because the process died, costs storage until the bucket's own rules remove it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Final
+from xml.sax.saxutils import escape as escape_xml
+
+from frazil.errors import FrazilError, StorageError, UnsupportedError, WriteOutcomeUnknownError
+from frazil.storage.http import Answer
+from frazil.storage.new_file import NewFile, closed
+from frazil.storage.object_requests import ObjectRequests, Outcome, Place, child_text, error_of, parse_xml
+
+PART_BYTES: Final = 16 << 20
+MAX_PARTS: Final = 10_000
+
+Complete = Callable[[bool], Outcome]
+
+
+class PartedNewFile(NewFile):
+    """A new object; `publish` is how its storage completes an upload, `create` how it writes a small file."""
+
+    __slots__ = (
+        "_create",
+        "_etags",
+        "_headers",
+        "_is_open",
+        "_part_bytes",
+        "_place",
+        "_publish_upload",
+        "_requests",
+        "_rest",
+        "_upload",
+    )
+
+    def __init__(
+        self,
+        place: Place,
+        requests: ObjectRequests,
+        *,
+        headers: dict[str, str],
+        create: Callable[[str, bytes], None],
+        publish: Callable[[Place, Complete], None],
+        part_bytes: int = PART_BYTES,
+    ) -> None:
+        super().__init__(place.location)
+        self._place = place
+        self._requests = requests
+        self._headers = headers
+        self._create = create
+        self._publish_upload = publish
+        self._part_bytes = part_bytes
+        self._rest = bytearray()
+        self._etags: list[str] = []
+        self._upload: str | None = None
+        self._is_open = True
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._check_open()
+        self._rest += data
+        while len(self._rest) >= self._part_bytes:
+            self._send_part(bytes(self._rest[: self._part_bytes]))
+            del self._rest[: self._part_bytes]
+
+    def publish(self) -> None:
+        """Create the object from what was written."""
+        self._check_open()
+        try:
+            if self._upload is None:
+                self._create(self.path, bytes(self._rest))
+            else:
+                if len(self._rest) > 0:
+                    self._send_part(bytes(self._rest))
+                self._publish_upload(self._place, self._complete)
+            self._upload = None
+        except WriteOutcomeUnknownError:
+            # The completion may be on its way; ending the upload could undo what a reader already sees.
+            self._upload = None
+            raise
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """End the upload, and with it its parts."""
+        self._is_open = False
+        self._rest = bytearray()
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            with contextlib.suppress(FrazilError):
+                self._requests.send("DELETE", self._place, query=(("uploadId", upload),))
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise closed(self.path)
+
+    def _send_part(self, data: bytes) -> None:
+        if len(self._etags) == MAX_PARTS:
+            raise UnsupportedError(
+                f"Cannot write {self.path}: an object has {MAX_PARTS} parts of {self._part_bytes} bytes at most",
+                path=self.path,
+            )
+        if self._upload is None:
+            self._upload = self._begin()
+        query = (("partNumber", str(len(self._etags) + 1)), ("uploadId", self._upload))
+        outcome = self._requests.send("PUT", self._place, query=query, body=data)
+        if outcome.answer is None or not outcome.is_success:
+            raise self._refused(outcome)
+        self._etags.append(outcome.answer.headers.get("etag", ""))
+
+    def _begin(self) -> str:
+        outcome = self._requests.send("POST", self._place, query=(("uploads", ""),), headers=self._headers)
+        if outcome.answer is None or not outcome.is_success:
+            raise self._refused(outcome)
+        with contextlib.suppress(ET.ParseError):
+            upload = child_text(parse_xml(outcome.answer.body), "UploadId")
+            if upload != "":
+                return upload
+        raise StorageError(f"Cannot write {self.path}: the server does not name the upload", path=self.path)
+
+    def _complete(self, is_conditional: bool) -> Outcome:
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape_xml(etag)}</ETag></Part>"
+            for number, etag in enumerate(self._etags, 1)
+        )
+        outcome = self._requests.send(
+            "POST",
+            self._place,
+            query=(("uploadId", self._upload or ""),),
+            headers=dict([self._requests.service.condition]) if is_conditional else {},
+            body=f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode(),
+        )
+        answer = outcome.answer
+        if answer is not None and outcome.is_success and error_of(answer)[0] != "":
+            # The status was sent before the work was done, and the work failed.
+            return Outcome(Answer(500, answer.headers, answer.body), True, self._requests.explain(answer))
+        return outcome
+
+    def _refused(self, outcome: Outcome) -> StorageError:
+        # Nothing has the file's name yet, so whatever happened to a part, the file was not written.
+        error = self._requests.refused("write", self._place, outcome)
+        return StorageError(error.message, hint=error.hint, path=self.path)

@@ -1,0 +1,98 @@
+"""Deleting objects: one by one, or a thousand by one request where the store can.
+
+An object that is not there is no error. Where a bulk request is refused, or an object of it, the objects are deleted
+one by one, which tells for each of them what is wrong.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from typing import Final
+from xml.sax.saxutils import escape as escape_xml
+
+from frazil.errors import StorageError
+from frazil.storage.object_requests import ObjectRequests, Place, child_text, children, error_of, parse_xml
+
+MAX_BULK: Final = 1000
+"""How many objects one request may delete."""
+_MAX_ANSWER_BYTES: Final = 1 << 24
+_NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def delete_object(requests: ObjectRequests, place: Place) -> None:
+    """Delete an object; one that is not there is no error, a bucket that is not there is."""
+    outcome = requests.send("DELETE", place)
+    if outcome.is_success:
+        return
+    if outcome.answer is None or outcome.status != 404:
+        raise requests.failed_write("delete", place, outcome)
+    if error_of(outcome.answer)[0] == "NoSuchBucket":
+        raise requests.refused("delete", place, outcome)
+
+
+def delete_objects(requests: ObjectRequests, places: Iterable[Place]) -> dict[str, StorageError]:
+    """Delete objects, all that can be; return why the others could not, by location."""
+    failed: dict[str, StorageError] = {}
+    batches: dict[str, list[Place]] = {}
+    for place in places:
+        batch = batches.setdefault(place.bucket, [])
+        batch.append(place)
+        if len(batch) == MAX_BULK:
+            failed |= _delete_batch(requests, batches.pop(place.bucket))
+    for batch in batches.values():
+        failed |= _delete_batch(requests, batch)
+    return failed
+
+
+def _delete_batch(requests: ObjectRequests, places: list[Place]) -> dict[str, StorageError]:
+    failed: dict[str, StorageError] = {}
+    singly: list[Place] = []
+    in_bulk: list[Place] = []
+    for place in places:
+        is_fit = requests.service.has_bulk_delete and not _NOT_IN_XML.search(place.key)
+        (in_bulk if is_fit else singly).append(place)
+    if len(in_bulk) > 1:
+        in_bulk = _delete_in_bulk(requests, in_bulk, failed)
+    for place in [*singly, *in_bulk]:
+        try:
+            delete_object(requests, place)
+        except StorageError as error:
+            failed[place.location] = error
+    return failed
+
+
+def _delete_in_bulk(requests: ObjectRequests, places: list[Place], failed: dict[str, StorageError]) -> list[Place]:
+    """Delete objects of one bucket; return those that are still to be deleted."""
+    names = "".join(f"<Object><Key>{_xml_text(place.key)}</Key></Object>" for place in places)
+    body = f"<Delete><Quiet>true</Quiet>{names}</Delete>".encode()
+    digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    outcome = requests.send(
+        "POST",
+        Place(places[0].bucket, "", places[0].location),
+        query=(("delete", ""),),
+        headers={"content-md5": digest, "content-type": "application/xml"},
+        body=body,
+        max_bytes=_MAX_ANSWER_BYTES,
+    )
+    answer = outcome.answer
+    if answer is None or answer.status >= 500:
+        # The server is gone or ill; asking a thousand times more would not help.
+        failed |= {place.location: requests.failed_write("delete", place, outcome) for place in places}
+        return []
+    if not answer.is_success or not answer.is_read:
+        return places
+    try:
+        root = parse_xml(answer.body)
+    except ET.ParseError:
+        return places
+    kept = {child_text(one, "Key"): child_text(one, "Code") for one in children(root, "Error")}
+    return [place for place in places if kept.get(place.key, "NoSuchKey") != "NoSuchKey"]
+
+
+def _xml_text(text: str) -> str:
+    # A parser would turn these into spaces or into one another.
+    return escape_xml(text, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})

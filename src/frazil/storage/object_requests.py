@@ -1,0 +1,284 @@
+"""Requests to an object store: objects by bucket and key, tried again where that is safe, answers put into words.
+
+A request is tried a few times with growing pauses. `Outcome` says what came of it in the end, and whether any of the
+attempts may have been carried out without our hearing of it: after a lost answer, and after an error of the server
+itself, nobody knows. Deciding what that means is the business of `object_store.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from urllib.parse import unquote_plus
+
+from frazil.errors import InvalidRequestError, MissingFileError, StorageError, WriteOutcomeUnknownError
+from frazil.storage.http import MAX_ERROR_BYTES, Answer, AnswerLost, HttpClient, RequestNotSent
+from frazil.storage.object_service import ObjectService
+from frazil.storage.sign_v4 import escape, query_text
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{1,221}[A-Za-z0-9]")
+_LATER: Final = frozenset({408, 425, 429})
+"""The server did not do it, and may do it later."""
+_CONFLICT_CODES: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"})
+"""Another request for the name was under way: nothing was done, and nothing is said about whether the name is taken."""
+_PAUSES: Final = (0.1, 0.4, 1.2)
+_MAX_LIST_BYTES: Final = 1 << 24
+
+
+class Place(NamedTuple):
+    """An object's place, with the location it was asked for by."""
+
+    bucket: str
+    key: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a request in the end."""
+
+    answer: Answer | None
+    """The last answer; None where none came."""
+    may_have_happened: bool
+    """Whether an attempt other than the answered one may have been carried out."""
+    reason: str = ""
+
+    @property
+    def status(self) -> int:
+        """The status of the answer, 0 where there is none."""
+        return 0 if self.answer is None else self.answer.status
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return self.answer is not None and self.answer.is_success
+
+
+class Listed(NamedTuple):
+    """A page of a listing."""
+
+    objects: list[tuple[str, int, int]]
+    """Key, size, and time in milliseconds."""
+    prefixes: list[str]
+
+
+class ObjectRequests:
+    """Sends requests to one store. The clock, the pauses and the chance in them are the caller's."""
+
+    __slots__ = ("_chance", "_http", "_now", "_sleep", "service")
+
+    def __init__(
+        self,
+        service: ObjectService,
+        http: HttpClient,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.service = service
+        self._http = http
+        self._now = now
+        self._sleep = sleep
+        self._chance = chance
+
+    def send(
+        self,
+        method: str,
+        place: Place,
+        *,
+        query: Iterable[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        body: bytes | memoryview = b"",
+        min_bytes: int = 0,
+        max_bytes: int = MAX_ERROR_BYTES,
+    ) -> Outcome:
+        """Send a request until there is an answer to go by, or enough was tried."""
+        body_sha256 = hashlib.sha256(body).hexdigest()
+        address = self.service.address(place.bucket)
+        path = escape(f"{address.path}{place.key}", is_path=True)
+        query_string = query_text(query)
+        target = path if query_string == "" else f"{path}?{query_string}"
+        plain = {"host": address.origin.authority, **(headers or {})}
+        answer: Answer | None = None
+        is_doubtful = False
+        reason = ""
+        for pause in (*_PAUSES, None):
+            signed = self.service.authorize(method, path, query_string, plain, body_sha256, self._now())
+            answer, is_lost = None, False
+            try:
+                answer = self._http.send(
+                    address.origin, method, target, signed, body, min_bytes=min_bytes, max_bytes=max_bytes
+                )
+            except RequestNotSent as error:
+                reason = str(error)
+            except AnswerLost as error:
+                reason = str(error)
+                is_lost = True
+            if answer is not None:
+                if not _is_worth_repeating(answer):
+                    return Outcome(answer, is_doubtful)
+                reason = self.explain(answer)
+                is_lost = answer.status >= 500
+            is_doubtful = is_doubtful or is_lost
+            if pause is not None:
+                self._sleep(pause * (0.5 + self._chance()))
+        return Outcome(answer, is_doubtful, reason)
+
+    def explain(self, answer: Answer) -> str:
+        """Return what the server says is wrong, in one line and without secrets."""
+        code, message = error_of(answer)
+        said = " ".join(message.split()) if message else f"the server answers {answer.status}"
+        tail = f"{answer.status}, {code}" if code else f"{answer.status}"
+        return self.service.hide_secrets(said if not message else f"{said.rstrip('.')} ({tail})")
+
+    def refused(self, verb: str, place: Place, outcome: Outcome) -> StorageError:
+        """Return the error for a request that was not carried out."""
+        location = place.location
+        answer = outcome.answer
+        if answer is None:
+            return StorageError(f"Cannot {verb} {location}: {outcome.reason}", path=location)
+        code, _ = error_of(answer)
+        if answer.status == 404 and (code in ("NoSuchKey", "NoSuchBucket") or answer.body == b""):
+            what = "bucket" if code == "NoSuchBucket" else "file"
+            return MissingFileError(f"Cannot {verb} {location}: there is no such {what}", path=location)
+        region = answer.headers.get("x-amz-bucket-region")
+        hint: str | None = None
+        if region is not None and answer.status in (301, 307, 400):
+            hint = f"The bucket is in the region {region!r}; set s3.region."
+        elif answer.status in (401, 403):
+            hint = "Check the keys, when they expire, and what they may do in this bucket."
+        return StorageError(f"Cannot {verb} {location}: {self.explain(answer)}", hint=hint, path=location)
+
+    def failed_write(self, verb: str, place: Place, outcome: Outcome) -> StorageError:
+        """Return the error for a write that did not succeed, by whether it may have happened."""
+        return self.unknown(place, outcome) if outcome.may_have_happened else self.refused(verb, place, outcome)
+
+    def unknown(self, place: Place, outcome: Outcome) -> WriteOutcomeUnknownError:
+        """Return the error for a write that may have happened."""
+        reason = outcome.reason
+        if reason == "" and outcome.answer is not None:
+            reason = self.explain(outcome.answer)
+        return WriteOutcomeUnknownError(
+            f"Cannot tell whether {place.location} was written: {reason}",
+            hint="Read the file back to find out; do not delete what was written for it.",
+            path=place.location,
+        )
+
+    def list_pages(self, place: Place, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
+        """Yield the objects whose keys start with a prefix, a page at a time; by folder unless the listing is deep."""
+        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(max_keys)}
+        if not is_deep:
+            query["delimiter"] = "/"
+        bucket = Place(place.bucket, "", place.location)
+        seen: str | None = None
+        while True:
+            outcome = self.send("GET", bucket, query=query.items(), max_bytes=_MAX_LIST_BYTES)
+            if outcome.answer is None or not outcome.is_success or not outcome.answer.is_read:
+                raise self.refused("list", place, outcome)
+            page, following = _parse_page(outcome.answer.body, place.location)
+            yield page
+            if following is None:
+                return
+            if following == seen:
+                raise _unreadable(place.location, "its pages go in a circle")
+            query["continuation-token"] = seen = following
+
+
+def place_of(location: str, scheme: str) -> Place:
+    """Return the bucket and the key of a location, which are taken literally."""
+    rest = location[len(scheme) + 1 :]
+    bucket, _, key = rest[2:].partition("/")
+    if not rest.startswith("//") or not _BUCKET.fullmatch(bucket):
+        # The text may hold a password before an @, so it is not shown.
+        raise InvalidRequestError(f"Cannot use the {scheme}: location: what follows // is not the name of a bucket")
+    if any(step in (".", "..") for step in key.split("/")):
+        raise InvalidRequestError(
+            f"Cannot use the location {location!r}: servers on the way resolve the steps . and .. in different ways"
+        )
+    try:
+        key.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"Cannot use the location {location!r}: it is not valid Unicode") from error
+    return Place(bucket, key, location)
+
+
+def error_of(answer: Answer) -> tuple[str, str]:
+    """Return the code and the message of an error's body; empty where it has none."""
+    try:
+        root = parse_xml(answer.body)
+    except ET.ParseError:
+        return "", ""
+    return child_text(root, "Code"), child_text(root, "Message")
+
+
+def parse_xml(body: bytes) -> ET.Element:
+    """Return the root of a document; one that defines entities is refused, since they can grow without bound."""
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+        raise ET.ParseError("a document type is not allowed")
+    return ET.fromstring(body)
+
+
+def child_text(element: ET.Element, name: str) -> str:
+    """Return the text of a child, whatever its namespace; empty where there is none."""
+    return next((child.text or "" for child in element if _local(child) == name), "")
+
+
+def children(element: ET.Element, name: str) -> list[ET.Element]:
+    """Return the children of a name, whatever their namespace."""
+    return [child for child in element if _local(child) == name]
+
+
+def _is_worth_repeating(answer: Answer) -> bool:
+    if answer.status >= 500 and answer.status != 501:
+        return True
+    if answer.status in _LATER:
+        return True
+    if answer.status in (400, 409):
+        code, _ = error_of(answer)
+        return code in _CONFLICT_CODES or code == "RequestTimeout"
+    return False
+
+
+def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
+    try:
+        root = parse_xml(body)
+        if _local(root) != "ListBucketResult":
+            raise _unreadable(location, "the answer is not a listing")
+        is_escaped = child_text(root, "EncodingType") == "url"
+        objects = [
+            (_name(child_text(one, "Key"), is_escaped), int(child_text(one, "Size")), _time_ms(one))
+            for one in children(root, "Contents")
+        ]
+        prefixes = [_name(child_text(one, "Prefix"), is_escaped) for one in children(root, "CommonPrefixes")]
+    except (ET.ParseError, ValueError, OverflowError) as error:
+        raise _unreadable(location, "the answer is not a listing") from error
+    following: str | None = None
+    if child_text(root, "IsTruncated").lower() == "true":
+        following = child_text(root, "NextContinuationToken")
+        if following == "":
+            raise _unreadable(location, "the answer is cut and does not say where to go on")
+    return Listed(objects, prefixes), following
+
+
+def _name(text: str, is_escaped: bool) -> str:
+    return unquote_plus(text, errors="strict") if is_escaped else text
+
+
+def _time_ms(element: ET.Element) -> int:
+    return int(datetime.fromisoformat(child_text(element, "LastModified")).timestamp() * 1000)
+
+
+def _local(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _unreadable(location: str, why: str) -> StorageError:
+    return StorageError(f"Cannot list {location}: {why}", path=location)

@@ -1,0 +1,352 @@
+"""Which object store, where, and as whom: Amazon S3 and stores that speak its protocol, and Google Cloud Storage.
+
+All of them take the same requests, of HTTP and XML. What differs is here: the server's address, how a request shows who
+asks, and the header that makes a write fail where a name is taken.
+
+Properties have the names other implementations gave them. Keys come from properties or from a caller's function; the
+environment is looked at only where `s3.use-environment` says so. No key is shown in a text or an error, nor pickled: a
+storage that has travelled to another process asks for its keys anew, from the environment or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.storage.environment_credentials import EnvironmentCredentials
+from frazil.storage.http import Origin
+from frazil.storage.sign_v4 import S3Credentials, sign_v4
+
+S3_ENDPOINT: Final = "s3.endpoint"
+S3_REGION: Final = ("s3.region", "client.region")
+S3_ACCESS_KEY_ID: Final = ("s3.access-key-id", "client.access-key-id")
+S3_SECRET_ACCESS_KEY: Final = ("s3.secret-access-key", "client.secret-access-key")
+S3_SESSION_TOKEN: Final = ("s3.session-token", "client.session-token")
+S3_PATH_STYLE: Final = "s3.path-style-access"
+S3_VIRTUAL: Final = "s3.force-virtual-addressing"
+S3_ANONYMOUS: Final = "s3.anonymous"
+S3_USE_ENVIRONMENT: Final = "s3.use-environment"
+S3_ENCRYPTION: Final = "s3.sse.type"
+S3_ENCRYPTION_KEY: Final = "s3.sse.key"
+GCS_TOKEN: Final = "gcs.oauth2.token"
+GCS_ENDPOINT: Final = "gcs.service.host"
+GCS_ANONYMOUS: Final = "gcs.no-auth"
+
+_NOT_BUILT: Final = {
+    "s3.signer": "signing by a server",
+    "s3.remote-signing-enabled": "signing by a server",
+    "s3.role-arn": "assuming a role",
+    "client.role-arn": "assuming a role",
+    "client.assume-role.arn": "assuming a role",
+    "s3.proxy-uri": "a proxy",
+    "s3.acceleration-enabled": "transfer acceleration",
+    "s3.use-arn-region-enabled": "ARNs of buckets",
+}
+"""Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
+_ENCRYPTIONS: Final = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
+_EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
+_MIN_SECRET: Final = 4
+
+CredentialSource = Callable[[], S3Credentials]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a bucket is: a server, and what stands before a key in the path."""
+
+    origin: Origin
+    path: str
+
+
+class ObjectService(ABC):
+    """One store and one account."""
+
+    __slots__ = ()
+
+    name: str
+    header_prefix: str
+    """What the store's own headers start with."""
+    condition: tuple[str, str]
+    """The header that makes a write fail where the name is taken."""
+    has_bulk_delete: bool
+    has_conditional_parts: bool
+    """Whether a file written in parts can be completed on the same condition."""
+
+    @property
+    @abstractmethod
+    def is_proven(self) -> bool:
+        """Whether the store is known to keep to the condition, so that it need not be tried."""
+
+    @abstractmethod
+    def address(self, bucket: str) -> Address:
+        """Return where a bucket is."""
+
+    @abstractmethod
+    def authorize(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+    ) -> dict[str, str]:
+        """Return the headers of a request with those that say who asks."""
+
+    @abstractmethod
+    def without_secrets(self) -> ObjectService:
+        """Return the service as it may be shown and pickled."""
+
+    def write_headers(self) -> Mapping[str, str]:
+        """Return what every write asks for beyond the write."""
+        return {}
+
+    def hide_secrets(self, text: str) -> str:
+        """Return a server's text with every secret taken out."""
+        for secret in self._secrets():
+            if len(secret) >= _MIN_SECRET:
+                text = text.replace(secret, "***")
+        return text
+
+    @abstractmethod
+    def _secrets(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class S3Service(ObjectService):
+    """Amazon S3, or another store of its protocol at an endpoint."""
+
+    region: str = "us-east-1"
+    endpoint: Origin | None = None
+    is_path_style: bool = False
+    is_anonymous: bool = False
+    credentials: CredentialSource | None = field(default=None, repr=False)
+    encryption: str | None = None
+    encryption_key: str | None = None
+
+    name = "S3"
+    header_prefix = "x-amz-"
+    condition = ("if-none-match", "*")
+    has_bulk_delete = True
+    has_conditional_parts = True
+
+    def __post_init__(self) -> None:
+        if not _REGION.fullmatch(self.region):
+            raise InvalidPropertyError(f"Cannot use the region {self.region!r}: it is not a region's name")
+
+    @property
+    def is_proven(self) -> bool:
+        """Amazon's own store keeps to it."""
+        return self.endpoint is None
+
+    def address(self, bucket: str) -> Address:
+        """Return where a bucket is: in the host's name, or first in the path."""
+        origin = self.endpoint
+        if origin is None:
+            tail = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+            origin = Origin(f"s3.{self.region}.{tail}")
+        # A certificate for *.s3 covers one step, so a bucket with a dot in its name goes into the path.
+        if self.is_path_style or (origin.is_tls and "." in bucket):
+            return Address(origin, f"/{bucket}/")
+        return Address(replace(origin, host=f"{bucket}.{origin.host}"), "/")
+
+    def authorize(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+    ) -> dict[str, str]:
+        """Return the headers of a request, signed."""
+        if self.is_anonymous:
+            return dict(headers)
+        if self.credentials is None:
+            raise InvalidRequestError(
+                "Cannot use the object store: its keys were left behind when the storage was pickled",
+                hint=f"Choose the storage from its properties where it is used, or set {S3_USE_ENVIRONMENT}.",
+            )
+        return sign_v4(
+            self.credentials(),
+            method=method,
+            path=path,
+            query=query,
+            headers=headers,
+            body_sha256=body_sha256,
+            region=self.region,
+            now=now,
+        )
+
+    def without_secrets(self) -> S3Service:
+        """Return the service without keys, unless they are the environment's."""
+        return self if isinstance(self.credentials, EnvironmentCredentials) else replace(self, credentials=None)
+
+    def write_headers(self) -> Mapping[str, str]:
+        """Return how the server is to encrypt what it keeps."""
+        if self.encryption is None:
+            return {}
+        headers = {"x-amz-server-side-encryption": self.encryption}
+        if self.encryption_key is not None:
+            headers["x-amz-server-side-encryption-aws-kms-key-id"] = self.encryption_key
+        return headers
+
+    def _secrets(self) -> tuple[str, ...]:
+        return () if self.credentials is None or self.is_anonymous else self.credentials().secrets()
+
+
+@dataclass(frozen=True, slots=True)
+class GcsService(ObjectService):
+    """Google Cloud Storage, through its XML interface."""
+
+    endpoint: Origin | None = None
+    token: Callable[[], str] | None = field(default=None, repr=False)
+    is_anonymous: bool = False
+
+    name = "Google Cloud Storage"
+    header_prefix = "x-goog-"
+    condition = ("x-goog-if-generation-match", "0")
+    has_bulk_delete = False
+    has_conditional_parts = False
+
+    @property
+    def is_proven(self) -> bool:
+        """Google's own store keeps to it."""
+        return self.endpoint is None
+
+    def address(self, bucket: str) -> Address:
+        """Return where a bucket is."""
+        return Address(Origin("storage.googleapis.com") if self.endpoint is None else self.endpoint, f"/{bucket}/")
+
+    def authorize(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+    ) -> dict[str, str]:
+        """Return the headers of a request with the token."""
+        if self.is_anonymous:
+            return dict(headers)
+        if self.token is None:
+            raise InvalidRequestError(
+                "Cannot use the object store: its token was left behind when the storage was pickled",
+                hint="Choose the storage from its properties where it is used.",
+            )
+        return {**headers, "authorization": f"Bearer {self.token()}"}
+
+    def without_secrets(self) -> GcsService:
+        """Return the service without its token."""
+        return replace(self, token=None)
+
+    def _secrets(self) -> tuple[str, ...]:
+        return () if self.token is None else (self.token(),)
+
+
+def s3_service(properties: Mapping[str, str], credentials: CredentialSource | None = None) -> S3Service:
+    """Return the S3 store that properties describe; a caller's own source of keys goes before theirs."""
+    for name, what in _NOT_BUILT.items():
+        if properties.get(name, "false").lower() != "false":
+            raise UnsupportedError(f"Cannot use the property {name}: {what} is not built")
+    endpoint = parse_endpoint(S3_ENDPOINT, properties[S3_ENDPOINT]) if S3_ENDPOINT in properties else None
+    is_virtual = _bool(properties, S3_VIRTUAL)
+    is_path_style = _bool(properties, S3_PATH_STYLE, default=endpoint is not None and not is_virtual)
+    if is_virtual and is_path_style:
+        raise InvalidPropertyError(f"Cannot use both {S3_VIRTUAL} and {S3_PATH_STYLE}: they contradict each other")
+    encryption, encryption_key = _encryption(properties)
+    is_anonymous = _bool(properties, S3_ANONYMOUS)
+    return S3Service(
+        region=_first(properties, S3_REGION) or "us-east-1",
+        endpoint=endpoint,
+        is_path_style=is_path_style,
+        is_anonymous=is_anonymous,
+        credentials=None if is_anonymous else credentials or _credentials(properties),
+        encryption=encryption,
+        encryption_key=encryption_key,
+    )
+
+
+def gcs_service(properties: Mapping[str, str], token: Callable[[], str] | None = None) -> GcsService:
+    """Return the Google Cloud Storage that properties describe; a caller's own source of tokens goes before theirs."""
+    endpoint = parse_endpoint(GCS_ENDPOINT, properties[GCS_ENDPOINT]) if GCS_ENDPOINT in properties else None
+    is_anonymous = _bool(properties, GCS_ANONYMOUS)
+    if token is None and not is_anonymous:
+        if GCS_TOKEN not in properties:
+            raise InvalidRequestError(
+                "Cannot use Google Cloud Storage: there is no token",
+                hint=f"Set {GCS_TOKEN}, or {GCS_ANONYMOUS} for a public bucket.",
+            )
+        token = _Fixed(properties[GCS_TOKEN])
+    return GcsService(endpoint, token, is_anonymous)
+
+
+def parse_endpoint(name: str, text: str) -> Origin:
+    """Return the server that an endpoint names: `https://host` or `http://host:port`, and nothing more."""
+    problem = f"Cannot use the property {name}: it must be https://host or http://host, perhaps with a port"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidPropertyError(problem) from error
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    if (
+        parts.scheme not in ("http", "https")
+        or "@" in parts.netloc
+        or parts.path not in ("", "/")
+        or parts.query != ""
+        or parts.fragment != ""
+        or not _HOST.fullmatch(host)
+    ):
+        raise InvalidPropertyError(problem)
+    is_tls = parts.scheme == "https"
+    return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls)
+
+
+class _Fixed:
+    """A token from a property; like other secrets it is not shown, and not pickled."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, token: str) -> None:
+        if not token.isascii() or not token.isprintable() or token == "" or " " in token:
+            raise InvalidPropertyError(f"Cannot use {GCS_TOKEN}: it is empty or has odd characters")
+        self._token = token
+
+    def __call__(self) -> str:
+        return self._token
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("tokens are not pickled, since they are secret")
+
+
+def _credentials(properties: Mapping[str, str]) -> CredentialSource:
+    key_id = _first(properties, S3_ACCESS_KEY_ID)
+    secret = _first(properties, S3_SECRET_ACCESS_KEY)
+    if key_id is None and secret is None:
+        if _bool(properties, S3_USE_ENVIRONMENT):
+            return EnvironmentCredentials()
+        raise InvalidRequestError(
+            "Cannot use S3: there are no keys",
+            hint=f"Set {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]}; or {S3_USE_ENVIRONMENT} for those of this "
+            f"machine's profile or role; or {S3_ANONYMOUS} for a public bucket.",
+        )
+    if key_id is None or secret is None:
+        raise InvalidPropertyError(f"Cannot use S3: {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]} go together")
+    found = S3Credentials(key_id, secret, _first(properties, S3_SESSION_TOKEN))
+    return lambda: found
+
+
+def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
+    kind = properties.get(S3_ENCRYPTION, "none").lower()
+    if kind == "none":
+        return None, None
+    if kind not in _ENCRYPTIONS:
+        raise UnsupportedError(f"Cannot use {S3_ENCRYPTION} {kind!r}: only none, {', '.join(_ENCRYPTIONS)} are built")
+    return _ENCRYPTIONS[kind], properties.get(S3_ENCRYPTION_KEY) if kind != "s3" else None
+
+
+def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((properties[name] for name in names if name in properties), None)
+
+
+def _bool(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise InvalidPropertyError(f"Cannot use the property {name}: its value {text!r} is neither true nor false")
+    return text.lower() == "true"

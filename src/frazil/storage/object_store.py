@@ -1,0 +1,375 @@
+"""Files in an object store: Amazon S3, stores that speak its protocol, and Google Cloud Storage.
+
+An object is written whole by one request, and a header makes the request fail where the name is taken: of all who
+try, one wins. What is left to do is to tell one's own success from somebody else's.
+
+How a file is created:
+
+1. The request carries the condition, and in the object's metadata an id made for this call.
+2. Success: done.
+3. No answer, or an error of the server's own: nobody knows. The request is sent again; the condition makes that safe.
+4. The name is taken. It may be our own object, written by an attempt whose answer was lost, or by a proxy that sent
+   the request twice. So the object's metadata is read: our id means that we won, another or none that we did not.
+5. A conflict (409) says that another request is under way, not that the name is taken: the request is sent again.
+6. What is still in doubt after that is `WriteOutcomeUnknownError`.
+
+A store that ignores the condition would let two writers win. Every store behind an endpoint of its own is therefore
+tried before the first write, with a small object beside the file that is written: the second of two creates must fail,
+and the metadata must come back. A store that fails the trial takes files under names of their own, but none
+exclusively.
+
+A key is taken literally, `//` and odd characters included; only the steps `.` and `..` are refused, since servers on
+the way resolve them. A folder is a key that ends with a slash, as other tools make them, or any prefix of a key.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from frazil.errors import (
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    StorageError,
+    UnsupportedError,
+)
+from frazil.storage.base import (
+    MAX_READ_BYTES,
+    Children,
+    Storage,
+    StoredFile,
+    check_range,
+    not_empty,
+    too_large,
+    too_short,
+)
+from frazil.storage.http import HttpClient
+from frazil.storage.locations import scheme_of
+from frazil.storage.multipart import PART_BYTES, PartedNewFile
+from frazil.storage.new_file import NewFile
+from frazil.storage.object_deletes import delete_object, delete_objects
+from frazil.storage.object_requests import ObjectRequests, Outcome, Place, place_of
+from frazil.storage.object_service import ObjectService
+
+_ROUNDS: Final = 3
+_TAKEN: Final = (412, 304)
+_TOTAL: Final = re.compile(r"bytes .*/([0-9]{1,18})")
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class ObjectStorage(Storage):
+    """The buckets of one service, by locations of its schemes; `s3:`, `s3a:` and `s3n:` name the same objects."""
+
+    __slots__ = ("_has_conditions", "_http", "_new_id", "_part_bytes", "_requests", "_schemes")
+
+    def __init__(
+        self,
+        service: ObjectService,
+        *,
+        schemes: Iterable[str] = ("s3", "s3a", "s3n"),
+        http: HttpClient | None = None,
+        requests: Callable[[ObjectService, HttpClient], ObjectRequests] = ObjectRequests,
+        new_id: Callable[[], str] = _new_id,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
+        self._schemes = frozenset(schemes)
+        self._http = HttpClient() if http is None else http
+        self._requests = requests(service, self._http)
+        self._new_id = new_id
+        self._part_bytes = part_bytes
+        # What trials have shown, by bucket. Two threads may both try; they find the same.
+        self._has_conditions: dict[str, bool] = {}
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._requests.service.without_secrets()!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        timeouts = (self._http.connect_timeout, self._http.timeout)
+        return _rebuild, (self._requests.service.without_secrets(), tuple(sorted(self._schemes)), timeouts)
+
+    def __copy__(self) -> ObjectStorage:
+        return self
+
+    def __deepcopy__(self, memo: object) -> ObjectStorage:
+        return self
+
+    # Reading
+
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        place = self._file(path)
+        outcome = self._requests.send("GET", place, max_bytes=max_bytes)
+        if outcome.answer is None or not outcome.is_success:
+            raise self._requests.refused("read", place, outcome)
+        if not outcome.answer.is_read:
+            size = outcome.answer.body_length
+            raise too_large(path, max_bytes + 1 if size is None else size, max_bytes)
+        return outcome.answer.body
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        check_range(path, offset, length)
+        place = self._file(path)
+        if length == 0:
+            size = self.size(path)
+            if offset > size:
+                raise too_short(path, size, offset, length)
+            return b""
+        wanted = {"range": f"bytes={offset}-{offset + length - 1}"}
+        outcome = self._requests.send("GET", place, headers=wanted, min_bytes=length, max_bytes=length)
+        answer = outcome.answer
+        if answer is not None and answer.status == 206 and answer.is_read:
+            return answer.body
+        if answer is not None and answer.status in (206, 416):
+            total = _TOTAL.fullmatch(answer.headers.get("content-range", ""))
+            size = self.size(path) if total is None else int(total.group(1))
+            if offset + length > size:
+                raise too_short(path, size, offset, length)
+        if answer is not None and answer.is_success:
+            raise StorageError(f"Cannot read {path}: the server does not keep to the range that was asked", path=path)
+        raise self._requests.refused("read", place, outcome)
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes."""
+        place = self._file(path)
+        outcome = self._requests.send("HEAD", place)
+        if outcome.answer is None or not outcome.is_success:
+            raise self._requests.refused("read", place, outcome)
+        size = outcome.answer.body_length
+        if size is None:
+            raise StorageError(f"Cannot read {path}: the server does not tell its size", path=path)
+        return size
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file; an error where that cannot be told."""
+        place = self._file(path)
+        outcome = self._requests.send("HEAD", place)
+        if not outcome.is_success and outcome.status != 404:
+            raise self._requests.refused("look for", place, outcome)
+        return outcome.is_success
+
+    # Writing
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file; refuse a name that is taken."""
+        place = self._file(path)
+        if self._keeps_conditions(place):
+            self._create(place, data)
+            return
+        if self.exists(path):
+            raise _exists(path)
+        self.replace(path, data)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        place = self._file(path)
+        self._check_conditions(place)
+        self._create(place, data)
+
+    def open_new(self, path: str) -> NewFile:
+        """Begin a new file; a large one is sent in parts, which nobody sees before it is published."""
+        place = self._file(path)
+        service = self._requests.service
+        id_ = self._new_id()
+        return PartedNewFile(
+            place,
+            self._requests,
+            headers={**service.write_headers(), id_header(service): id_},
+            create=self.create,
+            publish=lambda place, complete: self._publish_parts(place, id_, complete),
+            part_bytes=self._part_bytes,
+        )
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+        place = self._file(path)
+        outcome = self._requests.send("PUT", place, headers=self._requests.service.write_headers(), body=bytes(data))
+        if not outcome.is_success:
+            raise self._requests.failed_write("write", place, outcome)
+
+    def _create(self, place: Place, data: bytes) -> None:
+        id_ = self._new_id()
+        data = bytes(data)
+        self._settle(place, id_, lambda: self._put_new(place, data, id_))
+
+    def _put_new(self, place: Place, data: bytes, id_: str) -> Outcome:
+        service = self._requests.service
+        headers = dict([service.condition, (id_header(service), id_)])
+        return self._requests.send("PUT", place, headers={**service.write_headers(), **headers}, body=data)
+
+    def _publish_parts(self, place: Place, id_: str, complete: Callable[[bool], Outcome]) -> None:
+        """Complete a file that was sent in parts, as `create` would."""
+        if self._requests.service.has_conditional_parts and self._keeps_conditions(place):
+            self._settle(place, id_, lambda: complete(True))
+            return
+        if self.exists(place.location):
+            raise _exists(place.location)
+        self._settle(place, id_, lambda: complete(False), is_conditional=False)
+
+    def _settle(self, place: Place, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True) -> None:
+        """Carry out a write that may find its own object in its way, and raise unless it succeeded."""
+        outcome = Outcome(None, False)
+        may_have_happened = False
+        for _ in range(_ROUNDS):
+            outcome = attempt()
+            if outcome.is_success:
+                return
+            may_have_happened = may_have_happened or outcome.may_have_happened
+            is_taken = outcome.status in _TAKEN
+            if not is_taken and not may_have_happened and outcome.status != 409:
+                raise self._requests.refused("create", place, outcome)
+            found = self._requests.send("HEAD", place)
+            if found.answer is not None and found.is_success:
+                if found.answer.headers.get(id_header(self._requests.service)) == id_:
+                    return
+                if is_conditional:
+                    # Whatever of ours is still under way will be refused.
+                    raise _exists(place.location)
+                break
+            if found.status != 404:
+                # The name may be taken by our own object; only reading it would tell.
+                may_have_happened = may_have_happened or is_taken
+                break
+            if not is_taken:
+                break
+            # The name was taken and is free again: whoever had it has deleted it.
+        if may_have_happened:
+            raise self._requests.unknown(place, outcome)
+        raise self._requests.refused("create", place, outcome)
+
+    # Whether the store can be relied on
+
+    def _check_conditions(self, place: Place) -> None:
+        if not self._keeps_conditions(place):
+            raise UnsupportedError(
+                f"Cannot create {place.location} exclusively: the store does not refuse to overwrite an object "
+                "(If-None-Match), and two writers could both win",
+                hint="Use a store that has conditional writes, or a SQL catalog, which needs none.",
+                path=place.location,
+            )
+
+    def _keeps_conditions(self, place: Place) -> bool:
+        if self._requests.service.is_proven:
+            return True
+        known = self._has_conditions.get(place.bucket)
+        if known is None:
+            known = self._has_conditions[place.bucket] = self._try_conditions(place)
+        return known
+
+    def _try_conditions(self, beside: Place) -> bool:
+        """Create a small object twice; return whether the second time was refused and the first one's id was kept."""
+        folder, slash, _ = beside.key.rpartition("/")
+        trial = Place(beside.bucket, f"{folder}{slash}.{self._new_id()}.trial.tmp", beside.location)
+        first, second = self._new_id(), self._new_id()
+        created = self._put_new(trial, b"", first)
+        try:
+            if created.status == 501:
+                return False
+            if not created.is_success and created.status not in _TAKEN:
+                raise self._requests.refused("write", beside, created)
+            again = self._put_new(trial, b"", second)
+            if again.is_success:
+                return False
+            if again.status not in _TAKEN:
+                raise self._requests.refused("write", beside, again)
+            found = self._requests.send("HEAD", trial)
+            if found.answer is None or not found.is_success:
+                raise self._requests.refused("read back what was written beside", beside, found)
+            return found.answer.headers.get(id_header(self._requests.service)) == first
+        finally:
+            # What is left of it where this fails is empty, and nothing refers to it.
+            self._requests.send("DELETE", trial)
+
+    # Listing and folders
+
+    def list(self, folder: str) -> Iterator[StoredFile]:
+        """Yield the files below a folder at any depth; the marks that other tools make for folders are not files."""
+        place = self._folder(folder)
+        shown = folder.rstrip("/")
+        for page in self._requests.list_pages(place, prefix=place.key, is_deep=True):
+            for key, size, modified_ms in page.objects:
+                if key.startswith(place.key) and not key.endswith("/"):
+                    yield StoredFile(f"{shown}/{key[len(place.key) :]}", size, modified_ms)
+
+    def list_children(self, folder: str) -> Children:
+        """Return the names of the files and folders directly inside a folder."""
+        place = self._folder(folder)
+        start = len(place.key)
+        files: set[str] = set()
+        folders: set[str] = set()
+        for page in self._requests.list_pages(place, prefix=place.key, is_deep=False):
+            files.update(key[start:] for key, _, _ in page.objects if key.startswith(place.key))
+            folders.update(prefix[start:-1] for prefix in page.prefixes if prefix.startswith(place.key))
+        return Children(tuple(sorted(files - {""})), tuple(sorted(folders - {""})))
+
+    def create_folder(self, folder: str) -> None:
+        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        place = self._folder(folder)
+        if place.key == "":
+            raise _exists(folder)
+        self._check_conditions(place)
+        if self.exists(folder.rstrip("/")) or self._has_any(place, but=None):
+            raise _exists(folder)
+        self._create(place, b"")
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+        place = self._folder(folder)
+        if self._has_any(place, but=place.key):
+            raise not_empty(folder)
+        if place.key != "":
+            delete_object(self._requests, place)
+
+    def _has_any(self, place: Place, *, but: str | None) -> bool:
+        pages = self._requests.list_pages(place, prefix=place.key, is_deep=True, max_keys=2)
+        return any(key != but for page in pages for key, _, _ in page.objects)
+
+    # Deleting
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        delete_object(self._requests, self._file(path))
+
+    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+        """Delete files, a thousand by one request; return why some could not be, by path."""
+        return delete_objects(self._requests, (self._file(path) for path in paths))
+
+    # Locations
+
+    def _file(self, path: str) -> Place:
+        place = self._place(path)
+        if place.key == "" or place.key.endswith("/"):
+            raise InvalidRequestError(f"Cannot use the location {path!r} as a file: it names a folder")
+        return place
+
+    def _folder(self, folder: str) -> Place:
+        """Return a folder's place; its key ends with one slash, or is empty for a bucket."""
+        place = self._place(folder)
+        key = place.key.rstrip("/")
+        return Place(place.bucket, "" if key == "" else f"{key}/", folder)
+
+    def _place(self, path: str) -> Place:
+        scheme = scheme_of(path)
+        if scheme not in self._schemes:
+            raise InvalidRequestError(
+                f"Cannot use the location {path!r}: this storage has those of {', '.join(sorted(self._schemes))} only"
+            )
+        return place_of(path, scheme)
+
+
+def id_header(service: ObjectService) -> str:
+    """Return the header that carries the id of the call that wrote an object."""
+    return f"{service.header_prefix}meta-frazil-write"
+
+
+def _rebuild(service: ObjectService, schemes: tuple[str, ...], timeouts: tuple[float, float]) -> ObjectStorage:
+    return ObjectStorage(service, schemes=schemes, http=HttpClient(connect_timeout=timeouts[0], timeout=timeouts[1]))
+
+
+def _exists(path: str) -> FileAlreadyExistsError:
+    return FileAlreadyExistsError(f"Cannot create {path}: it exists", path=path)

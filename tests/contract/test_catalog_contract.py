@@ -14,7 +14,7 @@ import pytest
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.memory import MemoryCatalog
-from frazil.catalog.outcomes import Committed, Unknown
+from frazil.catalog.outcomes import Committed, Rejected, Unknown
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
 from frazil.changes.updates import (
@@ -334,6 +334,14 @@ class TestTables:
         late = rejected(set_property(catalog, staged, a="c"))
         assert isinstance(late.reason, TableAlreadyExistsError)
         assert late.current_location == loaded.metadata_location
+
+    def test_a_staged_table_whose_namespace_went_is_not_created(self, case: CatalogCase) -> None:
+        case.catalog.create_namespace(("db",))
+        staged = case.catalog.stage_table(EVENTS, builders.schema())
+        case.catalog.drop_namespace(("db",))
+        with pytest.raises(NamespaceNotFoundError):
+            case.catalog.swap(staged, staged.metadata)
+        assert every_file(case) == set()
 
     def test_a_table_dropped_is_gone_and_its_files_stay(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
@@ -698,6 +706,7 @@ class TestViews:
         )  # fmt: skip
         outcome = catalog.swap_view(view, changed)
         assert isinstance(outcome, Committed)
+        assert catalog.view_exists(("db", "v"))
         assert catalog.refresh_view(view).metadata == changed
         late = rejected(catalog.swap_view(view, changed))
         assert isinstance(late.reason, CommitConflictError)
@@ -734,6 +743,9 @@ class TestViews:
         view = case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
         with pytest.raises(InvalidRequestError, match="does not follow"):
             case.catalog.swap(table, view.metadata)  # type: ignore[arg-type]
+        other = case.catalog.create_view(("db", "w"), builders.schema(), VERSION)
+        with pytest.raises(InvalidRequestError, match="UUID"):
+            case.catalog.swap_view(view, other.metadata)
 
 
 UNHEARD = [FaultKind.APPLIED_BUT_ERROR, FaultKind.TORN]
@@ -770,13 +782,16 @@ class TestUnknownOutcomes:
         assert case.catalog.load_table(EVENTS).metadata == loaded.metadata
         committed(set_property(case.catalog, loaded, mine="again"))
 
-    def test_a_commit_that_never_arrived_is_rejected_when_others_went_on(self, case: CatalogCase) -> None:
+    @pytest.mark.parametrize("followers", [1, 3])
+    def test_a_commit_that_never_arrived_is_rejected_when_others_went_on(
+        self, case: CatalogCase, followers: int
+    ) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
         outcome = set_property(case.commit_fault(FaultKind.TORN), loaded, mine="yes")
         assert isinstance(outcome, Unknown)
-        for at in range(3):
+        for at in range(followers):
             set_property_until_it_works(case.catalog, EVENTS, at=str(at))
         verdict = rejected(case.catalog.resolve_unknown(outcome))
         assert verdict.current_location == case.catalog.load_table(EVENTS).metadata_location
@@ -806,6 +821,40 @@ class TestUnknownOutcomes:
         verdict = case.catalog.resolve_unknown(outcome)
         assert isinstance(verdict, Unknown)
         assert every_file(case) == before
+
+    def test_a_commit_to_a_table_that_was_dropped_since_stays_unknown(self, case: CatalogCase) -> None:
+        if not case.is_sql:
+            return
+        loaded = made_table(case.catalog)
+        outcome = set_property(case.commit_fault(FaultKind.TORN), loaded, mine="yes")
+        assert isinstance(outcome, Unknown)
+        case.catalog.drop_table(EVENTS)
+        assert isinstance(case.catalog.resolve_unknown(outcome), Unknown)
+
+    @pytest.mark.parametrize("kind", UNHEARD)
+    @pytest.mark.parametrize("followers", [0, 1, 2])
+    def test_a_view_is_found_again_as_far_as_its_row_tells(
+        self, case: CatalogCase, kind: FaultKind, followers: int
+    ) -> None:
+        if not case.is_sql:
+            return
+        case.catalog.create_namespace(("db",))
+        view = case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
+        changed = apply_view_updates(view.metadata, [SetProperties(FrozenMap({"mine": "yes"}))], now_ms=5)
+        outcome = case.commit_fault(kind).swap_view(view, changed)
+        assert isinstance(outcome, Unknown)
+        for at in range(followers):
+            current = case.catalog.load_view(("db", "v"))
+            next_one = apply_view_updates(current.metadata, [SetProperties(FrozenMap({"at": str(at)}))], now_ms=6)
+            assert isinstance(case.catalog.swap_view(current, next_one), Committed)
+        verdict = case.catalog.resolve_unknown(outcome)
+        happened = kind is FaultKind.APPLIED_BUT_ERROR
+        if followers < 2:
+            assert isinstance(verdict, Committed) == happened
+            assert isinstance(verdict, Rejected) != happened
+        else:
+            # A view keeps no log of its metadata files.
+            assert isinstance(verdict, Unknown)
 
     def test_a_commit_is_found_under_the_name_the_table_got_since(self, case: CatalogCase) -> None:
         if not case.is_sql:

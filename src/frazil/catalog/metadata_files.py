@@ -7,8 +7,6 @@ until a pointer leads to it, and when `write_metadata` returns it is safe on dis
 
 from __future__ import annotations
 
-from typing import overload
-
 from frazil.codec.gzip_text import MAX_TEXT_BYTES
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
 from frazil.codec.view_metadata_json import MAX_VIEW_BYTES, decode_view_metadata, encode_view_metadata
@@ -29,17 +27,6 @@ def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
 def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:
     """Return the view metadata in a file."""
     return decode_view_metadata(storage.read(location, max_bytes=MAX_VIEW_BYTES), path=location)
-
-
-@overload
-def read_metadata(storage: Storage, location: str, like: TableMetadata) -> TableMetadata: ...
-@overload
-def read_metadata(storage: Storage, location: str, like: ViewMetadata) -> ViewMetadata: ...
-def read_metadata(storage: Storage, location: str, like: TableMetadata | ViewMetadata) -> TableMetadata | ViewMetadata:
-    """Return the metadata in a file, of the kind that another one is."""
-    if isinstance(like, ViewMetadata):
-        return read_view_metadata(storage, location)
-    return read_table_metadata(storage, location)
 
 
 def new_metadata_location(metadata: TableMetadata | ViewMetadata, *, base_location: str | None, unique_id: str) -> str:

@@ -179,6 +179,13 @@ class TestIdentity:
         with pytest.raises(InvalidPropertyError, match="own state"):
             apply(chain(1), change.SetProperties(FrozenMap({name: "1"})))
 
+    def test_properties_are_text(self) -> None:
+        with pytest.raises(InvalidPropertyError, match="both are text"):
+            apply(chain(1), change.SetProperties(FrozenMap({"a": 1})))  # type: ignore[dict-item]
+        assert change.SetProperties({"a": "b"}).updates == FrozenMap({"a": "b"})  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequestError, match="list of names"):
+            change.RemoveProperties("abc")  # type: ignore[arg-type]
+
     def test_updates_of_views_are_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="not an update of tables"):
             apply(chain(1), change.SetCurrentViewVersion(1))  # type: ignore[arg-type]
@@ -399,6 +406,8 @@ class TestSnapshots:
     def test_version_3_requires_row_ids_and_earlier_ones_refuse_them(self) -> None:
         with pytest.raises(InvalidRequestError, match="no first row id"):
             apply(metadata(format_version=3), *append(1))
+        with pytest.raises(InvalidRequestError, match="adds -1 rows"):
+            apply(metadata(format_version=3), *append(1, first_row_id=0, added_rows=-1))
         with pytest.raises(InvalidRequestError, match="row lineage"):
             apply(chain(1), *append(2, 1, first_row_id=0, added_rows=1))
 

@@ -26,6 +26,7 @@ from frazil.spec.column_projection import ResolvedColumn, resolve_columns
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
+from frazil.spec.types import UnknownType
 from frazil.storage.base import Storage
 
 HEADING = "Column Projection"
@@ -96,16 +97,15 @@ def read_columns(
         if isinstance(reader, ParquetReader) and field_ids_of(predicate):
             test = row_group_test(predicate, columns, reader)
         for batch in reader.batches(leaves, batch_rows=batch_rows, may_match=test):
-            assert batch.columns is not None
             yield projection.batch(batch.columns, batch.length)
 
 
 def _find_constant(columns: Sequence[ResolvedColumn]) -> ResolvedColumn | None:
-    """Return a column, or a part of one, that the file does not store."""
+    """Return a column, or a part of one, that the file does not store and should."""
     stack = list(columns)
     while stack:
         column = stack.pop()
-        if column.is_constant:
+        if column.is_constant and not isinstance(column.field.field_type, UnknownType):
             return column
         stack += column.parts
     return None

@@ -6,6 +6,9 @@ unit of reading: a stripe is in memory whole, and given out in batches. Top-leve
 not read.
 
 Timestamps that nanoseconds from 1970 cannot hold (before 1677, after 2262) are refused by the decoder.
+
+What may fail: the decoder is Arrow's, and ORC has no checksums. Damaged files are refused, but a stripe made to lie
+about its own streams can end the process; ORC files are to be read from places one trusts.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from frazil.errors import FrazilError, TextSyntaxError
@@ -380,7 +380,10 @@ class _Parser:
         if len(digits.text) > 400:
             raise self._error("the number has too many digits", digits.start, len(digits.text))
         text = sign + digits.text
-        return _Literal(int(text) if digits.text.isdigit() else Decimal(text), token)
+        try:
+            return _Literal(int(text) if digits.text.isdigit() else Decimal(text), token)
+        except InvalidOperation:
+            raise self._error("the number's exponent is too large", digits.start, len(digits.text)) from None
 
     def _hex(self, token: _Token) -> bytes:
         try:

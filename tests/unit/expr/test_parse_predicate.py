@@ -126,6 +126,8 @@ def test_deep_nesting_is_refused_and_long_chains_are_not() -> None:
 def test_a_vast_number_is_refused() -> None:
     with pytest.raises(TextSyntaxError, match="too many digits"):
         parse_predicate("x = " + "9" * 100_000)
+    with pytest.raises(TextSyntaxError, match="exponent is too large"):
+        parse_predicate("x = 1e" + "9" * 100)
 
 
 def test_conjunctions_flatten() -> None:

@@ -340,6 +340,16 @@ def test_an_update_refuses_a_vector_that_a_rewrite_of_deletes_added(isolation: I
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
+def test_an_update_refuses_another_vector_of_its_files_whatever_it_says_to_have_read(isolation: IsolationLevel) -> None:
+    case = Case(3)
+    case.rival(RowDelta(case.lab.vectors({case.a: [0]}), ReadSet(case.start), "delete"))
+    mine = RowDelta(
+        (*case.lab.vectors({case.a: [1]}), case.lab.file([2], "a")), case.read(isolation, "k = 'b'"), "update"
+    )
+    case.refused(mine, "gets another")
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
 def test_an_update_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "a"),)))

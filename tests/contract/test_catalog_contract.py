@@ -915,7 +915,7 @@ class TestUnknownOutcomes:
         outcome = set_property(failing, loaded, mine="yes")
         assert isinstance(outcome, Unknown)
         database = failing_database(failing)
-        for kind in (FaultKind.IO_ERROR, FaultKind.APPLIED_BUT_ERROR):
+        for kind in (FaultKind.IO_ERROR, FaultKind.NO_SPACE):
             database.faults = {len(database.calls) + 1: kind}
             still = failing.resolve_unknown(outcome)
             assert isinstance(still, Unknown)

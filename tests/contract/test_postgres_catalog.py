@@ -23,6 +23,7 @@ from frazil.catalog.sql import SqlCatalog
 from frazil.errors import CommitConflictError, InvalidRequestError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.storage.local import LocalStorage
+from tests import builders
 from tests.catalog_cases import (
     EVENTS,
     committed,
@@ -66,7 +67,7 @@ class Proxy:
     def _pump_requests(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError), client, server:
             while data := client.recv(65536):
-                lose = self.lose if b"COMMIT" in data else None
+                lose = self.lose if b"COMMIT\0" in data else None
                 if lose is not None:
                     self.lose = None
                     _shut(client)
@@ -181,6 +182,30 @@ def test_reading_back_waits_for_a_commit_in_flight(lab: Lab) -> None:
         catalog.drop_table(EVENTS)
 
 
+@pytest.mark.parametrize("ends_with", ["COMMIT", "ROLLBACK"])
+def test_reading_back_waits_for_a_creation_in_flight(lab: Lab, ends_with: str) -> None:
+    catalog = lab.open_through_proxy()
+    catalog.create_namespace(("db",))
+    staged = catalog.stage_table(EVENTS, builders.schema())
+    lab.proxy.lose = "request"
+    outcome = catalog.swap(staged, staged.metadata)
+    assert isinstance(outcome, Unknown)
+    (attempt,) = outcome.attempts
+    with lab.raw() as slow:
+        slow.execute(
+            "INSERT INTO iceberg_tables VALUES (%s, 'db', 'events', %s, NULL, 'TABLE')",
+            (lab.name, attempt.loaded.metadata_location),
+        )
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(catalog.resolve_unknown, outcome)
+            time.sleep(0.3)
+            assert not asked.done()
+            slow.execute(ends_with)
+            verdict = asked.result(timeout=30)
+    assert isinstance(verdict, Committed) == (ends_with == "COMMIT")
+    assert catalog.table_exists(EVENTS) == (ends_with == "COMMIT")
+
+
 def test_connections_that_died_while_waiting_are_replaced(lab: Lab) -> None:
     catalog = lab.open()
     loaded = made_table(catalog)
@@ -226,7 +251,7 @@ def test_a_transaction_broken_off_before_its_commit_did_nothing(lab: Lab) -> Non
         database.close()
 
 
-def test_no_commit_is_lost_at_the_strictest_isolation(lab: Lab) -> None:
+def test_no_commit_is_lost_whatever_isolation_the_server_defaults_to(lab: Lab) -> None:
     made_table(lab.open())
     strict = f"{lab.server.uri}?options=-c%20default_transaction_isolation%3Dserializable"
     writers = [lab.open(strict) for _ in range(4)]

@@ -64,7 +64,7 @@ class PostgresDatabase(Database):
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Run]:
         """Run statements all or none."""
-        with self._connection("BEGIN", ()) as (connection, _):
+        with self._connection("BEGIN ISOLATION LEVEL READ COMMITTED", ()) as (connection, _):
 
             def run(sql: str, *values: object) -> Result:
                 with self._errors():

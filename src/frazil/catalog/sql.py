@@ -22,7 +22,7 @@ row, so of all who start from one location one succeeds. Several tables are seve
 in the order of their names, so that two transactions cannot wait for each other.
 
 What may fail: see `catalog/database.py`. A lost answer to COMMIT is an unknown outcome; it is resolved by reading the
-row under its lock, which waits until no commit can be in flight.
+row under its lock, or by trying to insert it, which waits until no commit can be in flight.
 
 A database of the older layout, without `iceberg_type`, is used as it is: it has tables and no views. `enable_views`
 adds the column; older clients go on working.
@@ -129,8 +129,13 @@ class SqlPointers(Pointers):
 
     def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
         """Wait for changes in flight, then return a name's pointer and who, by any name, has the change's location."""
-        with self._database.transaction() as run:
-            key = self._key(change.identifier)
+        key = self._key(change.identifier)
+        rows: list[tuple[Any, ...]] = []
+        holders: list[tuple[Any, ...]] = []
+        with contextlib.suppress(_Rollback), self._database.transaction() as run:
+            if change.expected is None and self._insert(run, change):
+                # A row that is being inserted cannot be locked, but inserting the same waits for it. Nobody was.
+                run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *key)
             rows = run(self._select() + self._database.row_lock, *key).rows
             holders = run(
                 "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
@@ -139,6 +144,7 @@ class SqlPointers(Pointers):
                 change.location,
                 change.location,
             ).rows
+            raise _Rollback
         holder = (*namespace_parts(holders[0][0]), holders[0][1]) if holders else None
         return self._pointer(change.identifier, rows), holder
 
@@ -167,6 +173,10 @@ class SqlPointers(Pointers):
             return moved.count == 1
         if not self._namespaces.exists(change.identifier[:-1], run):
             raise namespace_not_found(change.identifier[:-1])
+        return self._insert(run, change)
+
+    def _insert(self, run: Run, change: PointerChange) -> bool:
+        """Make a pointer; return whether its name was free. Waits for others who are making it."""
         columns, marks = "", ""
         values: tuple[str, ...] = ()
         if self._has_types:
@@ -177,7 +187,7 @@ class SqlPointers(Pointers):
             "INSERT INTO iceberg_tables "
             f"(catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location{columns}) "
             f"VALUES (?, ?, ?, ?, NULL{marks}) ON CONFLICT (catalog_name, table_namespace, table_name) DO NOTHING",
-            *key,
+            *self._key(change.identifier),
             change.location,
             *values,
         )

@@ -62,13 +62,15 @@ class StorageFile(io.RawIOBase):
             return b""
         start = self._at - self._ahead_at
         if not 0 <= start <= start + length <= len(self._ahead):
-            wanted = min(max(length, _MIN_FETCH_BYTES), left)
-            data = self._storage.read_range(self._path, self._at, wanted)
-            if len(data) > length or length <= _MIN_FETCH_BYTES:
-                self._ahead, self._ahead_at, start = data, self._at, 0
-            else:
+            if length > _MIN_FETCH_BYTES:
+                data = self._storage.read_range(self._path, self._at, length)
                 self._at += length
                 return data
+            # Footers are read from the end: what comes before is likely to be asked for next.
+            self._ahead_at = max(0, min(self._at, self._size - _MIN_FETCH_BYTES))
+            wanted = min(_MIN_FETCH_BYTES, self._size - self._ahead_at)
+            self._ahead = self._storage.read_range(self._path, self._ahead_at, wanted)
+            start = self._at - self._ahead_at
         self._at += length
         return self._ahead[start : start + length]
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector, read_deletion_vector
 from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.open_file import reading
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidManifestError, InvalidRequestError
@@ -38,7 +39,9 @@ def read_positions(storage: Storage, task: DeleteTask, data_path: str, cache: De
     """Return the positions of one data file that a deletion vector or a position delete file deletes."""
     file = task.data_file
     if file.is_deletion_vector:
-        return _read_vector(storage, task, data_path)
+        # Parts of a large data file ask for the same vector.
+        key = ("vector", file.file_path, file.content_offset, data_path)
+        return cache.load(key, lambda: (_read_vector(storage, task, data_path), file.content_size_in_bytes or 0))
     if file.record_count * _BYTES_PER_POSITION > cache.budget_bytes:
         return _positions_of(storage, task, data_path)
     by_path = cache.load(("positions", file.file_path), lambda: _read_all(storage, task))
@@ -91,7 +94,8 @@ def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVec
     parts: dict[str, list[npt.NDArray[np.int64]]] = {}
     for paths, positions in _batches(storage, task):
         encoded = paths.dictionary_encode()
-        names = encoded.dictionary.to_pylist()
+        with reading("position delete file", task.data_file.file_path, POSITION_HEADING):
+            names = encoded.dictionary.to_pylist()
         if len(names) == 1:
             parts.setdefault(names[0], []).append(positions)
             continue

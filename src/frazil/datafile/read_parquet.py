@@ -41,21 +41,24 @@ class ParquetReader(FileReader):
         self._footer: Footer | None = None
         self._known: frozenset[int] = frozenset()
         with reading("Parquet file", path, HEADING):
-            _refuse_encrypted(self._file, path)
             self._parquet = self._open()
             self._metadata = self._parquet.metadata
             fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
             self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True)
 
     def _open(self, **options: Any) -> Any:
-        return pq.ParquetFile(
-            self._file,
-            coerce_int96_timestamp_unit="us",
-            pre_buffer=not self._is_local,
-            page_checksum_verification=True,
-            arrow_extensions_enabled=False,
-            **options,
-        )
+        try:
+            return pq.ParquetFile(
+                self._file,
+                coerce_int96_timestamp_unit="us",
+                pre_buffer=not self._is_local,
+                page_checksum_verification=True,
+                arrow_extensions_enabled=False,
+                **options,
+            )
+        except (pa.ArrowException, OSError):
+            _refuse_encrypted(self._file, self._path)
+            raise
 
     def prefer_dictionaries(self, leaves: Collection[int]) -> None:
         """Read columns of text that are stored as few distinct values as dictionaries."""
@@ -162,12 +165,10 @@ def _is_narrow(part: FileField) -> bool:
 
 
 def _refuse_encrypted(file: pa.NativeFile, path: str) -> None:
+    """Refuse a file that its last bytes call encrypted, which the decoder only calls broken."""
     size = file.size()
-    if size < 12:
-        raise ValueError(f"its {size} bytes are fewer than the smallest has")
-    file.seek(size - 4)
-    if file.read(4) == _ENCRYPTED_MAGIC:
+    file.seek(max(0, size - len(_ENCRYPTED_MAGIC)))
+    if file.read(len(_ENCRYPTED_MAGIC)) == _ENCRYPTED_MAGIC:
         raise UnsupportedError(
             f"Cannot read {path}: it is encrypted", hint="Encrypted tables are not supported yet.", path=path
         )
-    file.seek(0)

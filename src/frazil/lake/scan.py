@@ -20,6 +20,7 @@ import pyarrow as pa
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DEFAULT_BUDGET_BYTES, DeleteCache
+from frazil.datafile.open_file import reading
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS
 from frazil.datafile.read_task import TableView, count_task, read_task, view_table
 from frazil.datafile.read_tasks import read_in_order
@@ -187,7 +188,8 @@ class Scan:
             raise InvalidRequestError(
                 "Cannot make a pandas data frame: pandas is not installed", hint="Install pandas, or use to_arrow()."
             )
-        return self.to_arrow().to_pandas()
+        with reading("table", self.table.name, "Schemas and Data Types"):
+            return self.to_arrow().to_pandas()
 
     def count(self) -> int:
         """Return how many rows there are.

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from frazil.datafile.read_tasks import read_in_order
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_batches_come_in_the_order_of_the_items(threads: int) -> None:
+    def read(item: int) -> Iterator[tuple[int, int]]:
+        for at in range(item % 7):
+            time.sleep(0.001 * (item % 3))
+            yield item, at
+
+    expected = [(item, at) for item in range(20) for at in range(item % 7)]
+    assert list(read_in_order(read, range(20), threads=threads)) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_comes_at_its_place(threads: int) -> None:
+    def read(item: int) -> Iterator[int]:
+        yield item
+        if item == 2:
+            raise ValueError("broken file")
+
+    found = []
+    with pytest.raises(ValueError, match="broken file"):
+        for batch in read_in_order(read, range(10), threads=threads):
+            found.append(batch)
+    assert found == [0, 1, 2]
+
+
+def test_an_error_of_the_items_is_raised() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("broken plan")
+
+    with pytest.raises(ValueError, match="broken plan"):
+        list(read_in_order(lambda item: iter([item]), items(), threads=3))
+
+
+def test_readers_do_not_run_far_ahead() -> None:
+    produced = 0
+    lock = threading.Lock()
+
+    def read(item: int) -> Iterator[int]:
+        nonlocal produced
+        for at in range(1000):
+            with lock:
+                produced += 1
+            yield at
+
+    stream = read_in_order(read, range(100), threads=3)
+    next(stream)
+    time.sleep(0.2)
+    assert produced < 30
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
+    closed: list[int] = []
+
+    def read(item: int) -> Iterator[int]:
+        try:
+            yield from range(1000)
+        finally:
+            closed.append(item)
+
+    before = threading.active_count()
+    stream = read_in_order(read, range(100), threads=3)
+    assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
+    stream.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+    assert sorted(closed) == [0, 1, 2]
+
+
+def test_no_items_give_no_batches() -> None:
+    assert list(read_in_order(lambda item: iter([item]), [], threads=4)) == []

@@ -32,7 +32,7 @@ from frazil.columns.manifest_columns import live_mask
 from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
-from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.commit.partition_keys import may_hold_partition, partition_key, partition_tuples
 from frazil.commit.summary import SUMMARY_FIELDS, SummaryCounts
 from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_key
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
@@ -44,6 +44,7 @@ from frazil.scan.read_manifests import map_in_order
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, check_data_file
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
+from frazil.spec.types import StructType
 from frazil.spec.versions import Feature, check_feature
 
 DeleteKey = tuple[str, int | None]
@@ -61,12 +62,14 @@ def delete_key(file: DataFile) -> DeleteKey:
 class FileChanges:
     """What a commit does to the files of a branch.
 
-    `removed_paths` are data files, `removed_deletes` delete files. `where` removes data files that hold only
-    matching rows; `dropped_partitions` removes all files in them. With `must_find`, every file named must be live.
+    `removed_paths` are data files, in `removed_from` where their partitions are known, so that other manifests need
+    not be opened; `removed_deletes` are delete files. `where` removes data files that hold only matching rows;
+    `dropped_partitions` removes all files in them. With `must_find`, every file named must be live.
     """
 
     added: tuple[AddedFile, ...] = ()
     removed_paths: frozenset[str] = frozenset()
+    removed_from: frozenset[PartitionKey] | None = None
     removed_deletes: frozenset[DeleteKey] = frozenset()
     where: Predicate = FALSE
     case_sensitive: bool = True
@@ -185,9 +188,13 @@ def _filter_data(
     paths = pa.array(sorted(changes.removed_paths), pa.string())
 
     def find(manifest: ManifestFile) -> Mask | None:
-        dropped = {one for one in changes.dropped_partitions if one[0] == manifest.partition_spec_id}
+        kind = writer.partition_of(manifest)[1]
+        dropped = _of_manifest(changes.dropped_partitions, manifest, kind)
         may_match = matcher.may_match_manifest(manifest)
-        if not (len(paths) or dropped or may_match):
+        may_name = len(paths) > 0 and (
+            changes.removed_from is None or bool(_of_manifest(changes.removed_from, manifest, kind))
+        )
+        if not (may_name or dropped or may_match):
             return None
         fields = {"status", "file_path", "partition", "record_count"}
         files = writer.read(manifest, fields | {*METRIC_FIELDS} if may_match else fields)
@@ -228,11 +235,17 @@ def _filter_manifest(
         removed = find(manifest)
         known = _Filtered(manifest)
         if removed is not None and removed.any():
-            gone = writer.read(manifest, {*SUMMARY_FIELDS, "status", "file_path", "content_offset"})
-            gone = replace(gone, table=gone.table.filter(pa.array(removed)))
-            known = _Filtered(writer.write_without(manifest, removed), gone)
+            whole = writer.read(manifest)
+            gone = whole.table.select([*SUMMARY_FIELDS, "file_path"]).filter(pa.array(removed))
+            known = _Filtered(writer.write_without(manifest, whole, removed), replace(whole, table=gone))
         context.written.keep(whole_key, known)
     return known
+
+
+def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, kind: StructType) -> set[PartitionKey]:
+    """Return the partitions of a manifest's spec, none where its summaries rule them all out."""
+    own = {one for one in keys if one[0] == manifest.partition_spec_id}
+    return own if own and may_hold_partition(manifest, kind, own) else set()
 
 
 def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:
@@ -296,7 +309,7 @@ def _filter_deletes(
     matcher = FileMatcher(loaded.metadata, writer.specs, changes.where, case_sensitive=changes.case_sensitive)
 
     def find(manifest: ManifestFile) -> Mask | None:
-        dropped = {one for one in changes.dropped_partitions if one[0] == manifest.partition_spec_id}
+        dropped = _of_manifest(changes.dropped_partitions, manifest, writer.partition_of(manifest)[1])
         may_match = matcher.may_match_manifest(manifest)
         is_old = manifest.min_sequence_number < oldest
         if not (len(named) or dropped or may_match or is_old or gone):

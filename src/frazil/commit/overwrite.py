@@ -28,6 +28,7 @@ from frazil.commit.conflicts import (
 )
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
@@ -67,6 +68,7 @@ class Overwrite:
         changes = FileChanges(
             tuple(AddedFile(one) for one in self.added),
             removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_from=frozenset(map(partition_key_of, self.removed)),
             where=self.where,
             case_sensitive=True if self.read is None else self.read.case_sensitive,
         )

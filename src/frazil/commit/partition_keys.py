@@ -14,8 +14,12 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.partition_arrow import values_of
+from frazil.codec.single_value import decode_bound
+from frazil.errors import CorruptTableError
 from frazil.scan.delete_index import PartitionKey
 from frazil.spec.data_file import DataFile
+from frazil.spec.manifest import FieldSummary, ManifestFile
+from frazil.spec.types import StructType, Type
 
 
 def partition_key(spec_id: int, values: Iterable[Any]) -> PartitionKey:
@@ -39,6 +43,33 @@ def partition_tuples(files: ManifestColumns) -> list[tuple[Any, ...]]:
         for at, part in enumerate(parts)
     ]
     return list(zip(*columns, strict=True))
+
+
+def may_hold_partition(manifest: ManifestFile, kind: StructType, keys: Iterable[PartitionKey]) -> bool:
+    """Return False only where a manifest's summaries rule out every one of some partitions of its spec."""
+    summaries = manifest.partitions
+    if summaries is None or len(summaries) != len(kind.fields):
+        return True
+    ranges = [_range_of(one, part.field_type) for one, part in zip(summaries, kind.fields, strict=True)]
+    return any(all(_may_hold(value, *one) for value, one in zip(key[1:], ranges, strict=True)) for key in keys)
+
+
+def _range_of(summary: FieldSummary, kind: Type) -> tuple[bool, Any, Any]:
+    try:
+        lower = None if summary.lower_bound is None else decode_bound(summary.lower_bound, kind)
+        upper = None if summary.upper_bound is None else decode_bound(summary.upper_bound, kind)
+    except CorruptTableError:
+        return True, None, None
+    return summary.contains_null, lower, upper
+
+
+def _may_hold(value: Any, has_null: bool, lower: Any, upper: Any) -> bool:
+    if value is None:
+        return has_null
+    # Floats are keys by their bits, and not in order.
+    if lower is None or upper is None or isinstance(lower, float):
+        return True
+    return bool(lower <= value <= upper)
 
 
 def _float_key(value: float) -> bytes:

@@ -16,6 +16,7 @@ from frazil.commit.append import check_data_only
 from frazil.commit.change_files import FileChanges, change_files, delete_key
 from frazil.commit.conflicts import ReadSet, check_new_deletes_for_files, open_window
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -70,6 +71,7 @@ class RewriteFiles:
         changes = FileChanges(
             (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
             removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=frozenset(delete_key(one) for one in self.removed_deletes),
         )
         changed = change_files(loaded, context, writer, parent, changes)

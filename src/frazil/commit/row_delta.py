@@ -36,6 +36,7 @@ from frazil.commit.conflicts import (
 )
 from frazil.commit.merge_vectors import find_live_vectors, merge_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
+from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -82,6 +83,7 @@ class RowDelta:
         changes = FileChanges(
             tuple(AddedFile(one) for one in added),
             removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=removed_deletes,
         )
         changed = change_files(loaded, context, writer, parent, changes)

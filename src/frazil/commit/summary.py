@@ -39,6 +39,7 @@ SUMMARY_FIELDS = (
     "partition",
     "record_count",
     "file_size_in_bytes",
+    "content_offset",
     "content_size_in_bytes",
 )
 """The columns of removed files that a summary counts."""

@@ -182,9 +182,8 @@ class ManifestWriter:
         )
         return path, encoded.data, encoded.manifest
 
-    def write_without(self, manifest: ManifestFile, removed: Mask) -> ManifestFile:
-        """Write a manifest again with some of its files deleted by this commit."""
-        columns = self.read(manifest)
+    def write_without(self, manifest: ManifestFile, columns: ManifestColumns, removed: Mask) -> ManifestFile:
+        """Write a manifest again, given whole, with some of its files deleted by this commit."""
         return self._write_one(
             without_files(columns, removed, self.context.snapshot_id), manifest.partition_spec_id, manifest.content
         )

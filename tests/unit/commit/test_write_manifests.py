@@ -20,6 +20,7 @@ from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.expr.parse import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestContent
+from frazil.storage.failing import FailingStorage
 from tests.commit_lab import Lab, paths_of
 
 ADDED, EXISTING, DELETED = EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED
@@ -359,3 +360,18 @@ def test_rewriting_manifests_leaves_delete_manifests_alone_unless_asked() -> Non
     lab.commit(RewriteManifests(includes_deletes=True))
     assert len(lab.manifests()) == 2
     assert len(lab.deletes()) == 2
+
+
+def test_only_manifests_that_may_hold_a_replaced_file_are_opened() -> None:
+    lab = Lab(partition_by=["k"])
+    files = [lab.file([at], k) for at, k in enumerate(["a", "b", "c", "d", None])]
+    for one in files:
+        lab.commit(Append((one,), is_fast=True))
+    for old in (files[2], files[4]):
+        new, read = lab.file([9], old.partition[0]), ReadSet(lab.snapshot.snapshot_id)
+        storage = FailingStorage(lab.storage)
+        lab.catalog.storage = storage
+        lab.commit(Overwrite((new,), read, (old,)))
+        opened = {one.path for one in storage.calls if one.verb == "read" and "-m" in one.path.rpartition("/")[2]}
+        assert len(opened) == 1
+        assert old.file_path not in lab.paths() and new.file_path in lab.paths()

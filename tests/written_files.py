@@ -58,7 +58,7 @@ def target(
     storage: Storage | None = None,
     location: str = LOCATION,
     format_version: int = 3,
-    **properties: str,
+    **properties: Any,
 ) -> WriteTarget:
     """Return a place to write files of a schema to; properties are given with `__` for dots and `_` for dashes."""
     settings = {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}

@@ -83,7 +83,11 @@ class _Column:
         """Return the field's values; nulls of a parent struct count as no values."""
         part = self._part
         if self._source is None:
-            made = repeat_value(part.write_default, self._kind, self._arrow, rows)
+            made = (
+                nulls_of(rows, self._arrow)
+                if part.write_default is None
+                else repeat_value(part.write_default, self._kind, self._arrow, rows)
+            )
         else:
             made = self._convert(columns[self._source])
         if part.required and made.null_count:
@@ -157,7 +161,7 @@ class _Plan:
         """Return how arrays of one type become those of another; schemas bound the depth of the recursion."""
         if pa.types.is_null(have):
             target = to_arrow_type(stored_type(want, path))
-            return lambda array: pa.nulls(len(array), target)
+            return lambda array: nulls_of(len(array), target)
         if isinstance(want, StructType) and pa.types.is_struct(have):
             return self._match_struct(want, have, path)
         if isinstance(want, ListType) and any(is_list(have) for is_list in _LIST_CHECKS):
@@ -265,6 +269,15 @@ def _list_of(array: Any, items: Any, target: pa.DataType) -> Any:
 
 def _validity(array: Any) -> Any:
     return array.is_valid().buffers()[1] if array.null_count else None
+
+
+def nulls_of(length: int, kind: pa.DataType) -> Any:
+    """Return nulls of a type; required fields of a null struct hold some value, as everywhere here."""
+    if not pa.types.is_struct(kind):
+        return pa.nulls(length, kind)
+    children = [nulls_of(length, part.type) for part in kind]
+    kept = [child if part.nullable else without_nulls(child) for part, child in zip(kind, children, strict=True)]
+    return pa.Array.from_buffers(kind, length, [pa.py_buffer(bytes(-(-length // 8)))], children=kept)
 
 
 def without_nulls(array: Any) -> Any:

@@ -46,6 +46,11 @@ class RowSorter:
             self._keys += [(f"null{len(self._fields)}", "ascending"), (f"value{len(self._fields)}", way)]
             self._fields.append((one, path, schema.field(one.source_id).field_type))
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether rows can differ at all: terms of constant value make any order right."""
+        return bool(self._keys)
+
     def keys(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """Return the columns by which rows are compared: for each field a flag that places nulls, and the values."""
         columns: list[Any] = []

@@ -41,7 +41,7 @@ from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, parti
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
-from frazil.spec.data_file import DataFile, FileFormat
+from frazil.spec.data_file import DataFile, FileFormat, parse_file_format
 from frazil.spec.metrics_config import metrics_modes
 from frazil.spec.properties import read_property
 from frazil.spec.schema import Schema
@@ -120,9 +120,7 @@ class DataFileWriter(RowsWriter):
             target.schema, source, format_version=target.format_version, case_sensitive=case_sensitive
         )
         sorter = RowSorter(matcher.schema, order, target.schema) if order.is_sorted else None
-        chosen = FileFormat(
-            read_property(properties, known.DEFAULT_FILE_FORMAT) if file_format is None else file_format
-        )
+        chosen = choose_format(file_format, read_property(properties, known.DEFAULT_FILE_FORMAT))
         names = FileNames(target, chosen, new_id, partition_id=partition_id, task_id=task_id)
         guess = SizeGuess(FIRST_GUESSES[chosen])
 
@@ -137,8 +135,8 @@ class DataFileWriter(RowsWriter):
                 spec_id=target.spec.spec_id,
                 guess=guess,
                 row_group_guess=_row_group_guess(properties, guess),
-                sort_order_id=UNSORTED_ORDER_ID if sorter is None else order.order_id,
-                sorter=sorter,
+                sort_order_id=order.order_id if order.is_sorted else UNSORTED_ORDER_ID,
+                sorter=sorter if sorter is not None and sorter.has_keys else None,
                 metrics_pool=metrics_pool,
             )
 
@@ -153,6 +151,14 @@ class DataFileWriter(RowsWriter):
         )
 
 
+def choose_format(asked: FileFormat | str | None, default: str) -> FileFormat:
+    """Return the format of new files with rows: the one asked for, else the table's."""
+    chosen = parse_file_format(str(default if asked is None else asked))
+    if chosen not in FIRST_GUESSES:
+        raise InvalidRequestError(f"Cannot write rows to a {chosen} file", hint="Use parquet, orc or avro.")
+    return chosen
+
+
 def make_format(
     file_format: FileFormat, schema: Schema, properties: Mapping[str, str], *, is_delete: bool = False
 ) -> WriteFormat:
@@ -161,9 +167,7 @@ def make_format(
         return ParquetFormat(schema, properties, is_delete=is_delete)
     if file_format is FileFormat.ORC:
         return OrcFormat(schema, properties, is_delete=is_delete)
-    if file_format is FileFormat.AVRO:
-        return AvroFormat(schema, properties, is_delete=is_delete)
-    raise InvalidRequestError(f"Cannot write rows to a {file_format} file", hint="Use parquet, orc or avro.")
+    return AvroFormat(schema, properties, is_delete=is_delete)
 
 
 def _file_bytes(properties: Mapping[str, str], asked: int | None) -> int:

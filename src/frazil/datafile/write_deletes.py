@@ -29,7 +29,7 @@ from frazil.datafile.match_columns import ColumnMatcher
 from frazil.datafile.partition_values import Partitioner, partition_key
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
 from frazil.datafile.rows_writer import RowsWriter, note_written
-from frazil.datafile.write import FIRST_GUESSES, make_format
+from frazil.datafile.write import FIRST_GUESSES, choose_format, make_format
 from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_path_of, write_target
 from frazil.errors import InvalidRequestError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.loaded import LoadedTable
@@ -349,4 +349,4 @@ def _same_name(one: str, other: str, *, case_sensitive: bool) -> bool:
 
 
 def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:
-    return FileFormat(read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT) if asked is None else asked)
+    return choose_format(asked, read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT))

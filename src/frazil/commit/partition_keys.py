@@ -19,7 +19,7 @@ from frazil.errors import CorruptTableError
 from frazil.scan.delete_index import PartitionKey
 from frazil.spec.data_file import DataFile
 from frazil.spec.manifest import FieldSummary, ManifestFile
-from frazil.spec.types import StructType, Type
+from frazil.spec.types import DoubleType, FloatType, StructType, Type
 
 
 def partition_key(spec_id: int, values: Iterable[Any]) -> PartitionKey:
@@ -51,24 +51,30 @@ def may_hold_partition(manifest: ManifestFile, kind: StructType, keys: Iterable[
     if summaries is None or len(summaries) != len(kind.fields):
         return True
     ranges = [_range_of(one, part.field_type) for one, part in zip(summaries, kind.fields, strict=True)]
-    return any(all(_may_hold(value, *one) for value, one in zip(key[1:], ranges, strict=True)) for key in keys)
+    return any(all(_may_hold(value, one) for value, one in zip(key[1:], ranges, strict=True)) for key in keys)
 
 
-def _range_of(summary: FieldSummary, kind: Type) -> tuple[bool, Any, Any]:
+def _range_of(summary: FieldSummary, kind: Type) -> tuple[bool, Any, Any] | None:
+    """Return what a field's values are; None where that is not known, or not in the order of keys, as of floats."""
+    if isinstance(kind, FloatType | DoubleType):
+        return None
     try:
         lower = None if summary.lower_bound is None else decode_bound(summary.lower_bound, kind)
         upper = None if summary.upper_bound is None else decode_bound(summary.upper_bound, kind)
     except CorruptTableError:
-        return True, None, None
+        return None
     return summary.contains_null, lower, upper
 
 
-def _may_hold(value: Any, has_null: bool, lower: Any, upper: Any) -> bool:
+def _may_hold(value: Any, known: tuple[bool, Any, Any] | None) -> bool:
+    if known is None:
+        return True
+    has_null, lower, upper = known
     if value is None:
         return has_null
-    # Floats are keys by their bits, and not in order.
-    if lower is None or upper is None or isinstance(lower, float):
-        return True
+    if lower is None or upper is None:
+        # Without any bound all values are null.
+        return lower is not None or upper is not None
     return bool(lower <= value <= upper)
 
 

@@ -179,12 +179,15 @@ class _TaskReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task that are left, as the projection shows them."""
         for raw, keep, deleted in self._kept():
-            if keep is None:
-                positions = np.arange(raw.start, raw.start + raw.length, dtype=np.int64)
-                yield self._show(raw.columns, positions, deleted)
-            else:
-                positions = np.flatnonzero(keep) + raw.start
-                yield self._show(_Filtered(raw.columns, keep), positions, None if deleted is None else deleted[keep])
+            with reading("data file", self.file.file_path, HEADING):
+                if keep is None:
+                    positions = np.arange(raw.start, raw.start + raw.length, dtype=np.int64)
+                    batch = self._show(raw.columns, positions, deleted)
+                else:
+                    positions = np.flatnonzero(keep) + raw.start
+                    kept = None if deleted is None else deleted[keep]
+                    batch = self._show(_Filtered(raw.columns, keep), positions, kept)
+            yield batch
 
     def counts(self) -> Iterator[int]:
         """Yield how many rows of each batch are left."""

@@ -34,10 +34,35 @@ KILLS = int(os.environ.get("FRAZIL_CONTENTION_KILLS", "20"))
 KINDS = ["sqlite", "filesystem"]
 
 
-def start(kind: str, folder: Path, number: int, commits: int) -> subprocess.Popen[str]:
-    """Start a process that commits."""
-    arguments = [sys.executable, "-m", "tests.concurrency.commit_worker", kind, str(folder), str(number), str(commits)]
-    return subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Writer:
+    """A process that commits, and what it tells, in a file: a pipe would lose lines when the process is killed."""
+
+    def __init__(self, kind: str, folder: Path, number: int, commits: int) -> None:
+        self._told = folder / f"writer-{number}.jsonl"
+        module = "tests.concurrency.commit_worker"
+        arguments = [sys.executable, "-m", module, kind, str(folder), str(number), str(commits)]
+        with self._told.open("w") as out:
+            self._process = subprocess.Popen(arguments, cwd=ROOT, stdout=out)
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """What the process has told so far."""
+        return lines_of(self._told.read_text())
+
+    def wait_for_commit(self) -> None:
+        """Wait until a commit of the process is acknowledged."""
+        while not any(line["event"] == "ok" for line in self.told):
+            assert self._process.poll() is None, "the process ended"
+            time.sleep(0.01)
+
+    def wait(self) -> None:
+        """Wait until the process is done."""
+        assert self._process.wait() == 0
+
+    def kill(self) -> None:
+        """Kill the process, wherever it is."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
@@ -48,17 +73,6 @@ def lines_of(text: str) -> list[dict[str, Any]]:
             found.append(json.loads(line))
         except ValueError:
             continue
-    return found
-
-
-def told_until_ok(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """Return what a process tells until its first commit is acknowledged."""
-    assert process.stdout is not None
-    found: list[dict[str, Any]] = []
-    while not found or found[-1]["event"] != "ok":
-        line = process.stdout.readline()
-        assert line, "the process ended"
-        found += lines_of(line)
     return found
 
 
@@ -101,12 +115,10 @@ def opened(kind: str, folder: Path) -> Catalog:
 def test_processes_that_race_lose_nothing_and_repeat_nothing(kind: str, workers: int, tmp_path: Path) -> None:
     catalog = opened(kind, tmp_path)
     began = time.monotonic()
-    running = [start(kind, tmp_path, number, COMMITS // workers) for number in range(workers)]
-    told: list[dict[str, Any]] = []
+    running = [Writer(kind, tmp_path, number, COMMITS // workers) for number in range(workers)]
     for one in running:
-        out, err = one.communicate()
-        assert one.returncode == 0, err
-        told += lines_of(out)
+        one.wait()
+    told = [line for one in running for line in one.told]
     seconds = time.monotonic() - began
     check_history(catalog.load_table(TABLE), told)
     attempts = [line["attempts"] for line in told if line["event"] == "ok"]
@@ -125,15 +137,15 @@ def test_processes_that_are_killed_leave_a_table_that_reads(kind: str, tmp_path:
     told: list[dict[str, Any]] = []
     kills = number = 0
     while kills < KILLS:
-        running = [start(kind, tmp_path, number + at, 1000) for at in range(2)]
+        running = [Writer(kind, tmp_path, number + at, 1000) for at in range(2)]
         number += len(running)
         # Starting takes a while; what is of interest is a kill while commits are under way.
         for one in running:
-            told += told_until_ok(one)
+            one.wait_for_commit()
         time.sleep(chance.random() * 0.2)
         for one in running:
-            one.send_signal(signal.SIGKILL)
-            told += lines_of(one.communicate()[0])
+            one.kill()
+            told += one.told
             kills += 1
         check_history(catalog.load_table(TABLE), told)
     print(f"{kind}: {kills} kills, {len(catalog.load_table(TABLE).metadata.snapshots)} commits")

@@ -1,8 +1,8 @@
 """Files of any storage as handles that pyarrow reads from, a range at a time.
 
 A reader of Parquet or ORC needs the footer and some columns, never the whole file. Local files are opened
-directly; everything else goes through `Storage.read_range`. Errors of the storage pass through pyarrow as they
-are; what pyarrow itself refuses becomes `InvalidDataFileError` in `reading`.
+directly; everything else goes through `Storage.read_range`. What a decoder refuses becomes `InvalidDataFileError` in
+`reading`, unless the storage failed under it: then that is what is raised, whatever the decoder made of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ class StorageFile(io.RawIOBase):
         self._at = 0
         self._ahead = b""
         self._ahead_at = 0
+        self.failure: FrazilError | None = None
+        """What the storage raised, if it did: decoders may keep no more of it than its text."""
 
     def readable(self) -> bool:
         """Return True."""
@@ -63,26 +66,47 @@ class StorageFile(io.RawIOBase):
         start = self._at - self._ahead_at
         if not 0 <= start <= start + length <= len(self._ahead):
             if length > _MIN_FETCH_BYTES:
-                data = self._storage.read_range(self._path, self._at, length)
+                data = self._fetch(self._at, length)
                 self._at += length
                 return data
             # Footers are read from the end: what comes before is likely to be asked for next.
             self._ahead_at = max(0, min(self._at, self._size - _MIN_FETCH_BYTES))
             wanted = min(_MIN_FETCH_BYTES, self._size - self._ahead_at)
-            self._ahead = self._storage.read_range(self._path, self._ahead_at, wanted)
+            self._ahead = self._fetch(self._ahead_at, wanted)
             start = self._at - self._ahead_at
         self._at += length
         return self._ahead[start : start + length]
 
+    def _fetch(self, at: int, length: int) -> bytes:
+        try:
+            return self._storage.read_range(self._path, at, length)
+        except FrazilError as error:
+            self.failure = error
+            raise
 
-def open_file(storage: Storage, path: str, *, size: int | None = None) -> pa.NativeFile:
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that pyarrow reads from; `source` is what it reads through where that is not the file itself."""
+
+    path: str
+    handle: pa.NativeFile
+    source: StorageFile | None = None
+
+    def close(self) -> None:
+        """Close the file."""
+        self.handle.close()
+
+
+def open_file(storage: Storage, path: str, *, size: int | None = None) -> OpenFile:
     """Open a file for pyarrow. `size` saves asking the storage, where the manifest knows it."""
     if isinstance(storage, LocalStorage):
         # Asks for the size because that refuses what is not a regular file, which could block for ever.
         storage.size(path)
-        return pa.OSFile(local_path(path), "rb")
+        return OpenFile(path, pa.OSFile(local_path(path), "rb"))
     known = storage.size(path) if size is None or size < 0 else size
-    return pa.PythonFile(StorageFile(storage, path, known), mode="r")
+    source = StorageFile(storage, path, known)
+    return OpenFile(path, pa.PythonFile(source, mode="r"), source)
 
 
 def is_local(storage: Storage) -> bool:
@@ -91,7 +115,7 @@ def is_local(storage: Storage) -> bool:
 
 
 @contextmanager
-def reading(what: str, path: str, heading: str) -> Iterator[None]:
+def reading(what: str, path: str, heading: str, file: OpenFile | None = None) -> Iterator[None]:
     """Turn whatever a decoder raises on bad bytes into `InvalidDataFileError` with the path."""
     try:
         yield
@@ -99,11 +123,11 @@ def reading(what: str, path: str, heading: str) -> Iterator[None]:
         raise error.at_path(path) from error.__cause__
     except FrazilError:
         raise
-    except (pa.ArrowException, ValueError, OverflowError, UnicodeError, KeyError, IndexError) as error:
-        raise _invalid(what, path, heading, error) from error
-    except OSError as error:
-        # The decoders of ORC and Parquet report broken files as errors of input and output, without a number.
-        if error.errno is not None:
+    except (pa.ArrowException, ValueError, OverflowError, UnicodeError, KeyError, IndexError, OSError) as error:
+        if file is not None and file.source is not None and file.source.failure is not None:
+            raise file.source.failure from error
+        # Decoders report broken files as errors of input and output too, but without a number.
+        if isinstance(error, OSError) and error.errno is not None:
             raise StorageError(f"Cannot read {path}: {error.strerror or error}", path=path) from error
         raise _invalid(what, path, heading, error) from error
 

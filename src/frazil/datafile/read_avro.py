@@ -57,8 +57,8 @@ class AvroReader(FileReader):
         self._file = open_file(storage, path, size=size)
         self._window = b""
         self._window_at = 0
-        with reading("Avro file", path, HEADING):
-            self._size = self._file.size()
+        with reading("Avro file", path, HEADING, self._file):
+            self._size = self._file.handle.size()
             self._header = self._read_header()
             text = self._header.metadata.get(SCHEMA_KEY)
             if text is None:
@@ -141,7 +141,7 @@ class AvroReader(FileReader):
         """Yield each block: where it starts, how many rows it has, where the next one starts."""
         at = self._header.body_at
         while at < self._size:
-            with reading("Avro file", self._path, HEADING):
+            with reading("Avro file", self._path, HEADING, self._file):
                 head = self._bytes(at, min(20, self._size - at))
                 count, used = _varint(head, 0)
                 length, used = _varint(head, used)
@@ -154,7 +154,7 @@ class AvroReader(FileReader):
     def _decode(
         self, start: int, end: int, rows: int, columns: list[Column], names: list[str]
     ) -> Iterator[pa.RecordBatch]:
-        with reading("Avro file", self._path, HEADING):
+        with reading("Avro file", self._path, HEADING, self._file):
             data = self._bytes(start, end - start)
             wanted = sorted(leaf for column in columns for leaf in column.leaves if has_bytes(self._leaves[leaf]))
             if not wanted:
@@ -182,7 +182,7 @@ class AvroReader(FileReader):
         decoded = {leaf: batch.column(f"c{leaf}") for leaf in wanted}
         arrays = []
         for column, name in zip(columns, names, strict=True):
-            with reading("Avro file", self._path, HEADING):
+            with reading("Avro file", self._path, HEADING, self._file):
                 try:
                     arrays.append(column.array(decoded, batch.num_rows))
                 except FormRefusal as problem:
@@ -194,10 +194,10 @@ class AvroReader(FileReader):
         start = at - self._window_at
         if start >= 0 and start + length <= len(self._window):
             return self._window[start : start + length]
-        self._file.seek(at)
+        self._file.handle.seek(at)
         if length > _WINDOW_BYTES:
-            return bytes(self._file.read(length))
-        self._window, self._window_at = bytes(self._file.read(min(_WINDOW_BYTES, self._size - at))), at
+            return bytes(self._file.handle.read(length))
+        self._window, self._window_at = bytes(self._file.handle.read(min(_WINDOW_BYTES, self._size - at))), at
         return self._window[:length]
 
     def close(self) -> None:

@@ -34,8 +34,8 @@ class OrcReader(FileReader):
     def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
         self._path = path
         self._file = open_file(storage, path, size=size)
-        with reading("ORC file", path, HEADING):
-            self._orc = orc.ORCFile(self._file)
+        with reading("ORC file", path, HEADING, self._file):
+            self._orc = orc.ORCFile(self._file.handle)
             fields = describe_arrow(self._orc.schema, ID_KEY)
             self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=False)
             self.stripes = decode_stripes(self._orc.reader.serialized_file_tail())
@@ -80,7 +80,7 @@ class OrcReader(FileReader):
             for start in range(0, rows, batch_rows):
                 yield RawBatch(first + start, min(batch_rows, rows - start), None)
             return
-        with reading("ORC file", self._path, HEADING):
+        with reading("ORC file", self._path, HEADING, self._file):
             stripe = self._read(number, columns)
             if stripe.num_rows != rows:
                 raise ValueError(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")

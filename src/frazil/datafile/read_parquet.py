@@ -40,7 +40,7 @@ class ParquetReader(FileReader):
         self._is_local = is_local(storage)
         self._footer: Footer | None = None
         self._known: frozenset[int] = frozenset()
-        with reading("Parquet file", path, HEADING):
+        with reading("Parquet file", path, HEADING, self._file):
             self._parquet = self._open()
             self._metadata = self._parquet.metadata
             fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
@@ -49,7 +49,7 @@ class ParquetReader(FileReader):
     def _open(self, **options: Any) -> Any:
         try:
             return pq.ParquetFile(
-                self._file,
+                self._file.handle,
                 coerce_int96_timestamp_unit="us",
                 pre_buffer=not self._is_local,
                 page_checksum_verification=True,
@@ -57,14 +57,14 @@ class ParquetReader(FileReader):
                 **options,
             )
         except (pa.ArrowException, OSError):
-            _refuse_encrypted(self._file, self._path)
+            _refuse_encrypted(self._file.handle, self._path)
             raise
 
     def prefer_dictionaries(self, leaves: Collection[int]) -> None:
         """Read columns of text that are stored as few distinct values as dictionaries."""
         chosen = [part for part in self.schema.fields if part.start in leaves and self._has_few_values(part)]
         if chosen:
-            with reading("Parquet file", self._path, HEADING):
+            with reading("Parquet file", self._path, HEADING, self._file):
                 names = [part.name for part in chosen]
                 self._parquet = self._open(metadata=self._metadata, read_dictionary=names)
             fields = tuple([replace(part, arrow=DICTIONARY) if part in chosen else part for part in self.schema.fields])
@@ -82,9 +82,9 @@ class ParquetReader(FileReader):
     def footer(self, leaves: Collection[int]) -> Footer:
         """Return what the footer says of some stored columns."""
         if self._footer is None or not frozenset(leaves) <= self._known:
-            with reading("Parquet file", self._path, HEADING):
+            with reading("Parquet file", self._path, HEADING, self._file):
                 self._known |= frozenset(leaves)
-                self._footer = read_footer(self._file, self._known)
+                self._footer = read_footer(self._file.handle, self._known)
         return self._footer
 
     def rows_of(self, group: int) -> int:
@@ -123,17 +123,17 @@ class ParquetReader(FileReader):
             return
         size = self._fitting_rows(group, rows, leaves, batch_rows)
         at = first
-        with reading("Parquet file", self._path, HEADING):
+        with reading("Parquet file", self._path, HEADING, self._file):
             batches = self._parquet.reader.iter_batches(size, [group], leaves, use_threads)
         while True:
-            with reading("Parquet file", self._path, HEADING):
+            with reading("Parquet file", self._path, HEADING, self._file):
                 batch = next(batches, None)
             if batch is None:
                 break
             yield RawBatch(at, batch.num_rows, batch)
             at += batch.num_rows
         if at != first + rows:
-            with reading("Parquet file", self._path, HEADING):
+            with reading("Parquet file", self._path, HEADING, self._file):
                 raise ValueError(f"row group {group} has {at - first} rows where its footer says {rows}")
 
     def _fitting_rows(self, group: int, rows: int, leaves: list[int], batch_rows: int) -> int:

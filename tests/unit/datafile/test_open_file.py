@@ -24,7 +24,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]
 
 
 def test_any_range_can_be_read(place: tuple[Storage, str]) -> None:
-    with open_file(*place) as file:
+    with open_file(*place).handle as file:
         assert file.size() == len(DATA)
         for start, length in [(0, 10), (len(DATA) - 4, 4), (100_000, 80_000), (5, 0), (len(DATA), 10)]:
             file.seek(start)
@@ -77,8 +77,12 @@ def test_errors_of_a_storage_come_through_pyarrow_unchanged() -> None:
 
     storage = Broken()
     storage.create("f", DATA)
-    with open_file(storage, "f") as file, pytest.raises(StorageError, match="network is gone"):
-        file.read(10)
+    opened = open_file(storage, "f")
+    with pytest.raises(StorageError, match="network is gone"):
+        opened.handle.read(10)
+    with pytest.raises(StorageError, match="network is gone"), reading("ORC file", "f", "ORC", opened):
+        # Some decoders turn what they met into an error of their own.
+        raise pa.ArrowInvalid("something about the network")
 
 
 def test_what_a_decoder_refuses_names_the_file() -> None:

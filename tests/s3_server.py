@@ -137,7 +137,8 @@ class _Store:
             fault = self._next(environ)
             kind = "" if fault is None else fault["kind"]
             if kind == "unconditional":
-                environ.pop("HTTP_IF_NONE_MATCH", None)
+                for name in ("HTTP_IF_NONE_MATCH", "HTTP_X_GOOG_IF_GENERATION_MATCH"):
+                    environ.pop(name, None)
             if kind == "page":
                 environ["QUERY_STRING"] = environ["QUERY_STRING"].replace("max-keys=1000", "max-keys=2")
             if fault is not None and kind == "error":

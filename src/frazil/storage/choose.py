@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
+from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
 from frazil.storage.http import HttpClient
 from frazil.storage.local import LocalStorage
@@ -49,10 +49,14 @@ class SchemeStorage(Storage):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Take along what can travel: not this process's memory, and of object stores not their keys."""
+        refused: dict[str, FrazilError] = {}
         for scheme in self._makers:
-            self._made(scheme)
+            try:
+                self._made(scheme)
+            except FrazilError as error:
+                refused[scheme] = error
         kept = {scheme: one for scheme, one in self._storages.items() if scheme != MEMORY_SCHEME}
-        return SchemeStorage, (kept,)
+        return _rebuild, (kept, refused)
 
     def storage_of(self, location: str) -> Storage:
         """Return the storage that keeps a location."""
@@ -170,6 +174,22 @@ def choose_storage(
 def storage_of(storage: Storage, location: str) -> Storage:
     """Return the storage that keeps a location, where several are held as one; else the storage itself."""
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
+
+
+def _rebuild(storages: dict[str, Storage], refused: dict[str, FrazilError]) -> SchemeStorage:
+    return SchemeStorage(storages, makers={scheme: _Refused(error) for scheme, error in refused.items()})
+
+
+class _Refused:
+    """Stands for a storage that could not be set up where the others came from."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: FrazilError) -> None:
+        self._error = error
+
+    def __call__(self) -> Storage:
+        raise self._error
 
 
 def _http(properties: Mapping[str, str]) -> HttpClient:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import os
 import select
 import socket
@@ -21,13 +22,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from frazil.errors import InvalidRequestError
 
 MAX_ERROR_BYTES: Final = 1 << 16
 """How much of an error's explanation is read."""
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 18
 _SLOWEST_BYTES_PER_SECOND: Final = 50_000
 """A body that comes slower than this for longer than the timeout is given up."""
 _MAX_IDLE: Final = 16
@@ -180,6 +181,9 @@ class HttpClient:
             return Answer(response.status, headers, self._read(response, MAX_ERROR_BYTES))
         length = response.length
         if length is None:
+            if not response.chunked:
+                # Its end could not be told from a broken connection.
+                raise http.client.HTTPException("the answer does not say how long it is")
             body = self._read(response, max_bytes + 1)
             length = len(body)
         elif min_bytes <= length <= max_bytes:
@@ -198,7 +202,8 @@ class HttpClient:
         pieces: list[bytes] = []
         left = max_bytes
         while left > 0:
-            piece = response.read(min(left, _PIECE_BYTES))
+            # As much as has come, so that the clock is looked at however slowly it comes.
+            piece = response.read1(min(left, _PIECE_BYTES))
             if piece == b"":
                 break
             pieces.append(piece)
@@ -221,6 +226,7 @@ class HttpClient:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RequestNotSent(f"no connection to {origin}: {_reason(error)}") from error
         connection.sock.settimeout(self.timeout)
+        connection.response_class = _Response
         # A connection that was closed is never opened again behind our back.
         connection.auto_open = 0
         return connection
@@ -245,6 +251,36 @@ class HttpClient:
             waiting.append(connection)
         else:
             connection.close()
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer whose head must be whole; the library takes headers that break off for all there are."""
+
+    def begin(self) -> None:
+        """Read the status and the headers."""
+        reader = self.fp
+        self.fp = cast(io.BufferedReader, _WholeLines(reader))
+        try:
+            super().begin()
+        finally:
+            if not self.isclosed():
+                self.fp = reader
+
+
+class _WholeLines:
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: io.BufferedReader) -> None:
+        self._reader = reader
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._reader.readline(limit)
+        if not line.endswith(b"\n") and not 0 <= limit <= len(line):
+            raise http.client.HTTPException("the answer breaks off")
+        return line
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 def _is_quiet(sock: socket.socket | None) -> bool:

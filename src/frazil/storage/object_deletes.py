@@ -79,7 +79,7 @@ def _delete_in_bulk(requests: ObjectRequests, places: list[Place], failed: dict[
         max_bytes=_MAX_ANSWER_BYTES,
     )
     answer = outcome.answer
-    if answer is None or answer.status >= 500:
+    if answer is None or outcome.may_have_happened:
         # The server is gone or ill; asking a thousand times more would not help.
         failed |= {place.location: requests.failed_write("delete", place, outcome) for place in places}
         return []

@@ -284,7 +284,8 @@ def parse_endpoint(name: str, text: str) -> Origin:
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     if (
-        parts.scheme not in ("http", "https")
+        not text.isprintable()
+        or parts.scheme not in ("http", "https")
         or "@" in parts.netloc
         or parts.path not in ("", "/")
         or parts.query != ""

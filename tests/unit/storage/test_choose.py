@@ -1,0 +1,126 @@
+"""Storages by scheme: every call goes where its location belongs."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError, MissingFileError, StorageError, UnsupportedError
+from frazil.storage.choose import SchemeStorage, choose_storage, storage_of
+from frazil.storage.failing import FailingStorage, Fault, FaultKind
+from frazil.storage.local import LocalStorage
+from frazil.storage.memory import MemoryStorage
+from frazil.storage.object_store import ObjectStorage
+
+KEYS = {"s3.access-key-id": "AKIACANARY00000001", "s3.secret-access-key": "canary-secret-01"}
+
+
+def test_schemes_have_their_storages() -> None:
+    memory = MemoryStorage()
+    storage = choose_storage({**KEYS, "gcs.oauth2.token": "canary-token"}, memory=memory)
+    assert isinstance(storage.storage_of("/tmp/f"), LocalStorage)
+    assert storage.storage_of("file:///tmp/f") is storage.storage_of("FILE:/tmp/f")
+    assert storage.storage_of("memory://m/f") is memory
+    s3 = storage.storage_of("s3://b/f")
+    assert isinstance(s3, ObjectStorage)
+    assert all(storage.storage_of(f"{scheme}://b/f") is s3 for scheme in ("s3", "s3a", "s3n", "S3A"))
+    gcs = storage.storage_of("gs://b/f")
+    assert isinstance(gcs, ObjectStorage)
+    assert gcs is not s3
+    assert gcs is storage.storage_of("gcs://b/f")
+
+
+def test_nobody_needs_keys_for_what_they_do_not_use(tmp_path: Path) -> None:
+    storage = choose_storage()
+    storage.create(f"{tmp_path}/f", b"data")
+    with pytest.raises(InvalidRequestError, match="there are no keys"):
+        storage.read("s3://bucket/f")
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("abfss://c@a.dfs.core.windows.net/f", "Azure's stores are not built"),
+        ("hdfs://host/f", "no storage for that scheme"),
+        ("https://host/f", "no storage for that scheme"),
+    ],
+)
+def test_a_scheme_that_is_not_built_is_refused(location: str, reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=reason):
+        choose_storage().read(location)
+
+
+def test_memory_is_only_there_where_it_was_brought() -> None:
+    with pytest.raises(InvalidRequestError, match="no memory storage"):
+        choose_storage().read("memory://m/f")
+
+
+def test_a_table_may_have_files_under_several_schemes(tmp_path: Path) -> None:
+    storage = choose_storage(memory=MemoryStorage())
+    near, far = f"file://{tmp_path}", "memory://bucket/t"
+    for root in (near, far):
+        storage.create(f"{root}/a", b"a")
+        storage.create_exclusive(f"{root}/b", b"b")
+        storage.replace(f"{root}/b", b"bb")
+        storage.create_folder(f"{root}/folder")
+        with storage.open_new(f"{root}/c") as file:
+            file.write(b"ccc")
+            file.publish()
+        assert storage.read(f"{root}/a") == b"a"
+        assert storage.read_range(f"{root}/c", 1, 2) == b"cc"
+        assert storage.size(f"{root}/b") == 2
+        assert storage.exists(f"{root}/b")
+        assert storage.list_children(root) == (("a", "b", "c"), ("folder",))
+        assert {one.path for one in storage.list(root)} == {f"{root}/{name}" for name in "abc"}
+        assert storage.resolve_folder(root) == root
+        storage.delete_folder(f"{root}/folder")
+        storage.delete(f"{root}/a")
+    assert storage.delete_many([f"{near}/b", f"{far}/b", f"{near}/c", f"{far}/c"]) == {}
+    assert [*storage.list(near), *storage.list(far)] == []
+    with pytest.raises(MissingFileError):
+        storage.read(f"{far}/a")
+
+
+def test_failures_of_each_storage_are_told() -> None:
+    failing = FailingStorage(MemoryStorage(), Fault(1, FaultKind.IO_ERROR, frozenset({"delete"})))
+    storage = SchemeStorage({"memory": MemoryStorage(), "s3": failing})
+    failed = storage.delete_many(["memory://b/f", "s3://b/f"])
+    assert list(failed) == ["s3://b/f"]
+    assert isinstance(failed["s3://b/f"], StorageError)
+
+
+def test_a_storage_travels_without_memory_and_without_keys(tmp_path: Path) -> None:
+    storage = choose_storage(KEYS, memory=MemoryStorage())
+    data = pickle.dumps(storage)
+    assert not any(secret.encode() in data for secret in KEYS.values())
+    assert not any(secret in repr(storage) for secret in KEYS.values())
+    again = pickle.loads(data)
+    again.create(f"{tmp_path}/f", b"data")
+    assert storage.read(f"{tmp_path}/f") == b"data"
+    with pytest.raises(InvalidRequestError, match="no memory storage"):
+        again.read("memory://m/f")
+    with pytest.raises(InvalidRequestError, match="left behind"):
+        again.read("s3://bucket/f")
+
+
+def test_a_storage_without_keys_travels_too(tmp_path: Path) -> None:
+    again = pickle.loads(pickle.dumps(choose_storage()))
+    assert not again.exists(f"{tmp_path}/f")
+    for _ in range(2):
+        with pytest.raises(InvalidRequestError, match="there are no keys"):
+            again.read("s3://bucket/f")
+
+
+def test_the_storage_of_a_location_is_found_in_any_storage() -> None:
+    local = LocalStorage()
+    assert storage_of(local, "/tmp/f") is local
+    assert isinstance(storage_of(choose_storage(), "/tmp/f"), LocalStorage)
+
+
+@pytest.mark.parametrize("seconds", ["soon", "", "-1", "0", "nan"])
+def test_timeouts_are_numbers_of_seconds(seconds: str) -> None:
+    for name in ("s3.connect-timeout", "s3.request-timeout"):
+        with pytest.raises((InvalidPropertyError, InvalidRequestError)):
+            choose_storage({**KEYS, name: seconds}).storage_of("s3://bucket/f")

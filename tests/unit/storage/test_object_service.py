@@ -1,0 +1,210 @@
+"""What properties say about an object store: where it is, who asks, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.storage.http import Origin
+from frazil.storage.object_requests import Place, place_of
+from frazil.storage.object_service import GcsService, S3Service, gcs_service, parse_endpoint, s3_service
+from frazil.storage.object_store import ObjectStorage
+from frazil.storage.sign_v4 import S3Credentials
+
+KEYS = {
+    "s3.access-key-id": "AKIACANARY00000001",
+    "s3.secret-access-key": "canary-secret-01",
+    "s3.session-token": "tok-01",
+}
+
+
+def address(properties: dict[str, str], bucket: str = "my-bucket") -> str:
+    found = s3_service({**KEYS, **properties}).address(bucket)
+    return f"{found.origin}{found.path}"
+
+
+def test_a_bucket_of_amazon_is_in_the_name_of_its_host() -> None:
+    assert address({}) == "https://my-bucket.s3.us-east-1.amazonaws.com/"
+    assert address({"s3.region": "eu-west-1"}) == "https://my-bucket.s3.eu-west-1.amazonaws.com/"
+    assert address({"client.region": "eu-west-1"}) == "https://my-bucket.s3.eu-west-1.amazonaws.com/"
+    assert address({"s3.region": "cn-north-1"}) == "https://my-bucket.s3.cn-north-1.amazonaws.com.cn/"
+    assert address({"s3.path-style-access": "true"}) == "https://s3.us-east-1.amazonaws.com/my-bucket/"
+
+
+def test_a_bucket_with_a_dot_is_in_the_path_because_no_certificate_covers_it() -> None:
+    assert address({}, "my.bucket") == "https://s3.us-east-1.amazonaws.com/my.bucket/"
+
+
+def test_a_bucket_behind_an_endpoint_is_in_the_path_unless_asked_otherwise() -> None:
+    assert address({"s3.endpoint": "http://127.0.0.1:9000"}) == "http://127.0.0.1:9000/my-bucket/"
+    assert address({"s3.endpoint": "https://minio.example/"}) == "https://minio.example/my-bucket/"
+    for switch in ({"s3.force-virtual-addressing": "true"}, {"s3.path-style-access": "false"}):
+        assert address({"s3.endpoint": "https://minio.example", **switch}) == "https://my-bucket.minio.example/"
+
+
+def test_only_amazon_and_google_themselves_are_relied_on_untried() -> None:
+    assert s3_service(KEYS).is_proven
+    assert not s3_service({**KEYS, "s3.endpoint": "https://minio.example"}).is_proven
+    assert gcs_service({"gcs.oauth2.token": "t"}).is_proven
+    assert not gcs_service({"gcs.oauth2.token": "t", "gcs.service.host": "http://127.0.0.1:1"}).is_proven
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://h", Origin("h")),
+        ("https://h:443/", Origin("h")),
+        ("http://h:80", Origin("h", None, is_tls=False)),
+        ("http://h:443", Origin("h", 443, is_tls=False)),
+        ("http://[::1]:9000", Origin("[::1]", 9000, is_tls=False)),
+    ],
+)
+def test_endpoints(text: str, origin: Origin) -> None:
+    assert parse_endpoint("p", text) == origin
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h", "h:9000", "ftp://h", "https://", "https://u:hunter2@h", "https://h/path", "https://h?q", "https://h#f",
+     "https://h:99999", "https://h:x", "https://a b", "https://-h", "https://h\r\nx", "https://[zz]"],
+)  # fmt: skip
+def test_an_endpoint_that_is_more_than_a_server_is_refused_unseen(text: str) -> None:
+    with pytest.raises(InvalidPropertyError, match=r"s3\.endpoint") as caught:
+        s3_service({**KEYS, "s3.endpoint": text})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_keys_may_have_either_family_of_names() -> None:
+    for family in ("s3", "client"):
+        service = s3_service({f"{family}.access-key-id": "a", f"{family}.secret-access-key": "b"})
+        assert service.credentials is not None
+        assert service.credentials() == S3Credentials("a", "b")
+
+
+def test_a_callers_source_of_keys_goes_before_the_properties() -> None:
+    service = s3_service(KEYS, lambda: S3Credentials("other", "keys"))
+    assert service.credentials is not None
+    assert service.credentials().access_key_id == "other"
+
+
+def test_without_keys_nothing_is_looked_up_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-the-environment")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "from-the-environment")
+    with pytest.raises(InvalidRequestError, match="there are no keys") as caught:
+        s3_service({})
+    assert "s3.use-environment" in str(caught.value)
+
+
+def test_half_a_pair_of_keys_is_refused() -> None:
+    for name in ("s3.access-key-id", "s3.secret-access-key"):
+        with pytest.raises(InvalidPropertyError, match="go together"):
+            s3_service({name: "canary"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "error"),
+    [
+        ({"s3.remote-signing-enabled": "true"}, UnsupportedError),
+        ({"s3.signer": "S3V4RestSigner"}, UnsupportedError),
+        ({"client.assume-role.arn": "arn:aws:iam::1:role/r"}, UnsupportedError),
+        ({"s3.proxy-uri": "http://proxy"}, UnsupportedError),
+        ({"s3.sse.type": "custom"}, UnsupportedError),
+        ({"s3.path-style-access": "yes"}, InvalidPropertyError),
+        ({"s3.path-style-access": "true", "s3.force-virtual-addressing": "true"}, InvalidPropertyError),
+        ({"s3.region": "eu west"}, InvalidPropertyError),
+        ({"s3.region": "evil.example/"}, InvalidPropertyError),
+    ],
+)
+def test_what_would_change_who_asks_or_whom_is_never_left_out_of_account(
+    properties: dict[str, str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        s3_service({**KEYS, **properties})
+
+
+def test_encryption_is_asked_for_with_each_write() -> None:
+    assert s3_service(KEYS).write_headers() == {}
+    assert s3_service({**KEYS, "s3.sse.type": "s3"}).write_headers() == {"x-amz-server-side-encryption": "AES256"}
+    assert s3_service({**KEYS, "s3.sse.type": "kms", "s3.sse.key": "k"}).write_headers() == {
+        "x-amz-server-side-encryption": "aws:kms",
+        "x-amz-server-side-encryption-aws-kms-key-id": "k",
+    }
+
+
+def test_google_needs_a_token_or_a_public_bucket() -> None:
+    with pytest.raises(InvalidRequestError, match="no token"):
+        gcs_service({})
+    assert gcs_service({"gcs.no-auth": "true"}).is_anonymous
+    with pytest.raises(InvalidPropertyError, match="odd characters") as caught:
+        gcs_service({"gcs.oauth2.token": "canary\r\nevil: 1"})
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        ObjectStorage(s3_service(KEYS)),
+        ObjectStorage(gcs_service({"gcs.oauth2.token": "canary-secret-01"}), schemes=("gs",)),
+    ],
+    ids=["s3", "gcs"],
+)
+def test_no_secret_is_shown_or_pickled(storage: ObjectStorage) -> None:
+    again = pickle.loads(pickle.dumps(storage))
+    for text in (repr(storage), str(storage), repr(pickle.dumps(storage)), repr(again)):
+        assert not any(secret in text for secret in KEYS.values())
+    with pytest.raises(InvalidRequestError, match="left behind when the storage was pickled"):
+        again.read("s3://bucket/f" if "S3" in repr(storage) else "gs://bucket/f")
+
+
+def test_the_wish_for_the_environments_keys_is_pickled_and_no_keys() -> None:
+    service = pickle.loads(pickle.dumps(s3_service({"s3.use-environment": "true"}).without_secrets()))
+    assert isinstance(service, S3Service)
+    assert service.credentials is not None
+
+
+def test_a_public_bucket_is_asked_without_a_signature() -> None:
+    service = s3_service({"s3.anonymous": "true"})
+    assert service.credentials is None
+    assert isinstance(gcs_service({"gcs.no-auth": "true"}), GcsService)
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ("s3://bucket/a/b", ("bucket", "a/b")),
+        ("s3://bucket//a//b", ("bucket", "/a//b")),
+        ("s3://bucket/a%20b?c#d", ("bucket", "a%20b?c#d")),
+        ("s3://bucket", ("bucket", "")),
+        ("s3://my.buck-et_1/a", ("my.buck-et_1", "a")),
+    ],
+)
+def test_locations_are_taken_literally(location: str, place: tuple[str, str]) -> None:
+    assert place_of(location, "s3") == Place(*place, location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3:bucket/a", "s3:/bucket/a", "s3:///a", "s3://", "s3://b/a", "s3://user:hunter2@bucket/a", "s3://bu cket/a",
+     "s3://bucket:80/a", "s3://bucket?x/a", "s3://-bucket/a", "s3://bucket\r\n/a", "s3://evil.com#/a"],
+)  # fmt: skip
+def test_what_is_no_bucket_is_refused_unseen(location: str) -> None:
+    with pytest.raises(InvalidRequestError, match="not the name of a bucket") as caught:
+        place_of(location, "s3")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["..", "a/../b", "a/.", "./a", "\ud800"])
+def test_keys_that_do_not_arrive_as_they_were_sent_are_refused(key: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        place_of(f"s3://bucket/{key}", "s3")
+
+
+@pytest.mark.parametrize("location", ["s3://bucket", "s3://bucket/", "s3://bucket/folder/", "gs://bucket/f", "/f"])
+def test_a_file_is_neither_a_folder_nor_of_another_scheme(location: str) -> None:
+    storage = ObjectStorage(s3_service(KEYS))
+    with pytest.raises(InvalidRequestError):
+        storage.read(location)
+    with pytest.raises(InvalidRequestError):
+        storage.delete(location)

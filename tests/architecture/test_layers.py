@@ -29,9 +29,19 @@ def test_every_import_contract_is_kept() -> None:
 def test_the_contracts_have_no_exceptions() -> None:
     text = PYPROJECT.read_text("utf-8")
     config = text[text.index("[tool.importlinter]") :]
-    for word in ("ignore_imports", "exhaustive_ignores", "allow_indirect_imports", "exclude_type_checking_imports"):
+    for word in ("ignore_imports", "exhaustive_ignores", "allow_indirect_imports"):
         assert word not in config
     assert {contract["id"] for contract in contracts()} == {"layers", "no-jvm"}
+
+
+def test_only_the_public_face_imports_rooms_for_type_checkers_alone() -> None:
+    wrong = []
+    for file in source_files():
+        for node in ast.walk(file.tree):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and file.name != "__init__.py":
+                wrong += [f"{file.place(one)} imports {module}" for one, module in imports_in(node)
+                          if is_under(module, "frazil")]  # fmt: skip
+    assert wrong == []
 
 
 def test_the_layers_are_those_the_architecture_page_draws() -> None:

@@ -50,6 +50,11 @@ def ids(prefix: str = "id") -> Callable[[], str]:
     return lambda: f"{prefix}-{next(numbers)}"
 
 
+def settings(keywords: Mapping[str, str]) -> dict[str, str]:
+    """Return properties given as keywords, with `__` for dots and `_` for dashes."""
+    return {key.replace("__", ".").replace("_", "-"): value for key, value in keywords.items()}
+
+
 def target(
     schema: Schema,
     *,
@@ -58,17 +63,18 @@ def target(
     storage: Storage | None = None,
     location: str = LOCATION,
     format_version: int = 3,
-    **properties: Any,
+    properties: Mapping[str, str] | None = None,
+    **more: str,
 ) -> WriteTarget:
-    """Return a place to write files of a schema to; properties are given with `__` for dots and `_` for dashes."""
-    settings = {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}
+    """Return a place to write files of a schema to; properties may be keywords with `__` for dots, `_` for dashes."""
+    chosen = {**settings(more), **(properties or {})}
     return WriteTarget(
         schema,
         location,
         MemoryStorage() if storage is None else storage,
         build_partition_spec(schema, partition_by),
         build_sort_order(schema, sort_by),
-        {"write.parquet.compression-codec": "zstd", **settings},
+        {"write.parquet.compression-codec": "zstd", **chosen},
         format_version,
     )
 

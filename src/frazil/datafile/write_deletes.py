@@ -39,6 +39,7 @@ from frazil.spec.delete_schemas import (
     EQUALITY_HEADING,
     POSITION_DELETE_SCHEMA,
     POSITION_HEADING,
+    check_equality_field,
     equality_delete_schema,
 )
 from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES, metrics_modes
@@ -319,6 +320,8 @@ def _equality_partitioner(
 
 def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, case_sensitive: bool) -> Schema:
     """Return the columns that the data has, refusing data that lacks one to compare."""
+    for field_id in ids:
+        check_equality_field(schema, field_id)
     present = _present_ids(schema.fields, list(source), case_sensitive=case_sensitive)
     missing = [schema.name_of(field_id) for field_id in ids if field_id not in present]
     if missing:

@@ -36,11 +36,11 @@ from frazil.spec.types import (
 from frazil.storage.base import Storage
 from tests.builders import field, schema
 from tests.file_writers import rows_to_table
-from tests.written_files import ids, read_rows, target
+from tests.written_files import ids, read_rows, settings, target
 
 
-def write(table: Schema, rows: Any, **properties: Any) -> tuple[Storage, list[DataFile]]:
-    place = target(table, write__format__default="orc", **properties)
+def write(table: Schema, rows: Any, **properties: str) -> tuple[Storage, list[DataFile]]:
+    place = target(table, properties={"write.format.default": "orc", **settings(properties)})
     data = rows_to_table(rows, table) if isinstance(rows, list) else rows
     return place.storage, write_data_files(data, place, new_id=ids(), threads=1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ from frazil.spec.types import (
 from frazil.storage.base import Storage
 from tests.builders import field, schema
 from tests.file_writers import rows_to_table
-from tests.written_files import ids, read_rows, target
+from tests.written_files import ids, read_rows, settings, target
 
 ALL_TYPES = schema(
     field(1, "b", BOOLEAN),
@@ -131,8 +132,10 @@ is_from_converted_type=false, force_set_converted_type=false));
 """
 
 
-def write(table: Schema, rows: Any, **properties: Any) -> tuple[Storage, list[DataFile]]:
-    place = target(table, **properties)
+def write(
+    table: Schema, rows: Any, properties: Mapping[str, str] | None = None, **more: str
+) -> tuple[Storage, list[DataFile]]:
+    place = target(table, properties={**(properties or {}), **settings(more)})
     data = rows_to_table(rows, table) if isinstance(rows, list) else rows
     return place.storage, write_data_files(data, place, new_id=ids(), threads=1)
 
@@ -141,8 +144,8 @@ def opened(storage: Storage, file: DataFile) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(storage.read(file.file_path)))
 
 
-def write_one(table: Schema, rows: Any, **properties: str) -> pq.ParquetFile:
-    storage, files = write(table, rows, **properties)
+def write_one(table: Schema, rows: Any, properties: Mapping[str, str] | None = None, **more: str) -> pq.ParquetFile:
+    storage, files = write(table, rows, properties, **more)
     assert len(files) == 1
     return opened(storage, files[0])
 
@@ -214,7 +217,7 @@ def test_columns_have_dictionaries_statistics_and_bloom_filters_as_asked_for() -
     file = write_one(
         table,
         rows,
-        **{
+        {
             "write.parquet.dict-encoding-enabled.column.b": "false",
             "write.parquet.stats-enabled.column.a": "false",
             "write.parquet.bloom-filter-enabled.column.a": "true",

@@ -15,6 +15,7 @@ import pytest
 from frazil.catalog.base import Catalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.outcomes import Committed, Rejected, Unknown
+from frazil.catalog.pointers import Kind, PointerChange
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
 from frazil.changes.updates import (
@@ -485,6 +486,12 @@ class TestSwaps:
             assert not case.storage.exists(one) or case.storage.size(one) == 0
         assert case.another().load_table(("db", "forgets")).metadata == forgets.metadata
 
+    def test_a_property_that_cannot_be_used_does_not_undo_a_commit(self, case: CatalogCase) -> None:
+        loaded = made_table(case.catalog)
+        odd = {"write.metadata.delete-after-commit.enabled": "perhaps", "write.folder-storage.path": "x"}
+        changed = committed(set_property(case.catalog, loaded, **odd))
+        assert case.catalog.load_table(EVENTS).metadata == changed.metadata
+
     def test_a_hostile_metadata_log_deletes_nothing_else(self, case: CatalogCase) -> None:
         victim = f"{case.warehouse}/precious.txt"
         inside = f"{case.warehouse}/db/events/data/f.parquet"
@@ -525,6 +532,27 @@ class TestSeveralTables:
         assert late.current_location == moved.metadata_location
         assert [catalog.load_table(one.identifier).metadata.properties["n"] for one in tables] == ["1", "1", "2"]
         assert every_file(case) == before
+
+    @pytest.mark.parametrize("at", [0, 1, 2])
+    def test_a_pointer_that_moved_at_the_last_moment_holds_all_others_back(self, case: CatalogCase, at: int) -> None:
+        if case.is_filesystem:
+            return
+        tables = [made_table(case.catalog, ("db", name)) for name in "abc"]
+        pointers = case.catalog._pointers  # type: ignore[attr-defined]
+        expected = [one.metadata_location for one in tables]
+        expected[at] = "moved"
+        changes = [
+            PointerChange(Kind.TABLE, one.identifier, location, f"new-{one.name}")
+            for one, location in zip(tables, expected, strict=True)
+        ]
+        changes.append(PointerChange(Kind.TABLE, ("db", "new"), None, "new"))
+        stale = pointers.swap(changes)
+        assert stale is not None
+        assert stale.change == changes[at]
+        assert stale.current.metadata_location == tables[at].metadata_location
+        for one in tables:
+            assert pointers.find(one.identifier).metadata_location == one.metadata_location
+        assert pointers.find(("db", "new")) is None
 
     def test_a_table_is_created_together_with_changes_to_others(self, case: CatalogCase) -> None:
         if case.is_filesystem:

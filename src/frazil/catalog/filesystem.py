@@ -20,8 +20,8 @@ Why it is safe:
   delete such files, so a writer also looks, before it claims N+1, that N is still the highest.)
 - The hint is written and never believed. It may be absent, garbage, behind or ahead; the folder is listed.
 - A table dropped and made anew starts at v1 again, so a writer compares the UUID before it claims.
-- A drop first claims the next version, so that no commit can slip in behind it, then deletes the states, the
-  highest last: until then the table is there, whole.
+- A drop deletes the states, the highest last: until then the table is there, whole. A writer who looked before the
+  drop and claims after it sees that it stands alone, and takes its state back.
 - If the answer to the create is lost, the file is read back: it holds what was to be written, or what another wrote.
   If it is not there it might still come: the name is claimed with the state before, and then it cannot.
 
@@ -39,6 +39,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from frazil.catalog.base import Catalog, check_successor
+from frazil.catalog.metadata_files import read_table_metadata
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -62,6 +63,7 @@ from frazil.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     FileAlreadyExistsError,
+    FrazilError,
     InvalidRequestError,
     MissingFileError,
     StorageError,
@@ -170,8 +172,15 @@ class FilesystemCatalog(Catalog):
                 return self._rejected(loaded)
         except WriteOutcomeUnknownError as error:
             return Unknown(_unknown(parts, error.message), (attempt,))
-        states.write_hint(version)
-        self._forget(attempt)
+        # It has happened; whatever goes wrong from here on does not change that.
+        with contextlib.suppress(FrazilError):
+            if self._was_dropped(attempt):
+                with contextlib.suppress(StorageError):
+                    self.storage.delete(states.location(version))
+                # Another writer may have built on the state while it was there, so nothing is certain any more.
+                return Unknown(_unknown(parts, "the table was dropped at the same moment"), (attempt,))
+            states.write_hint(version)
+            self._forget(attempt)
         return Committed((attempt.loaded,))
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
@@ -202,14 +211,14 @@ class FilesystemCatalog(Catalog):
             newest = states.newest()
             if newest == 0:
                 break
-            data = states.find_bytes(newest)
             current = states.find_current() if purge else None
             if current is not None:
                 last = current[1]
                 check_may_purge(LoadedTable(parts, last, None, self.storage))
-            if data is not None and states.claim(newest + 1, data):
-                if not purge:
-                    self.storage.create(f"{self._folder(parts)}/metadata/dropped-v{newest}-{self.new_id()}.json", data)
+            data = None if purge else states.find_bytes(newest)
+            if data is not None:
+                self.storage.create(f"{self._folder(parts)}/metadata/dropped-v{newest}-{self.new_id()}.json", data)
+            if purge or data is not None:
                 states.delete_all()
         else:
             raise CommitConflictError(f"Cannot drop table {shown(parts)}: other writers keep committing to it")
@@ -321,6 +330,22 @@ class FilesystemCatalog(Catalog):
                 return None
         return self._rejected(loaded)
 
+    def _was_dropped(self, attempt: Attempt[LoadedTable]) -> bool:
+        """Return whether a state that was just written is the only one of its table, and not meant to be."""
+        if attempt.base.metadata_location is None:
+            return False
+        locations = self._states(attempt.base.identifier).locations()
+        version = find_version(attempt.loaded.metadata_location or "")
+        others = [one for one in locations if one != version]
+        if find_version(attempt.base.metadata_location) in others or max(locations, default=0) != version:
+            return False
+        if not others:
+            return True
+        with contextlib.suppress(MissingFileError):
+            other = read_table_metadata(self.storage, locations[max(others)])
+            return (other.table_uuid or "").lower() != (attempt.loaded.metadata.table_uuid or "").lower()
+        return False
+
     def _rejected(self, loaded: LoadedTable) -> Rejected:
         parts = loaded.identifier
         locations = self._states(parts).locations()
@@ -342,8 +367,7 @@ class FilesystemCatalog(Catalog):
             # The log may name anything. Of what it names only the version counts, and only in this folder.
             forgotten = forgotten_metadata_files(attempt.base.metadata, attempt.loaded.metadata)
             versions = (find_version(one.metadata_file) for one in forgotten)
-            with contextlib.suppress(StorageError):
-                self._states(attempt.base.identifier).empty(one for one in versions if one is not None)
+            self._states(attempt.base.identifier).empty(one for one in versions if one is not None)
 
     def _read_back(self, attempt: Attempt[LoadedTable]) -> Rejected | Committed[LoadedTable] | None:
         """Return what a write came to, or None where that cannot be told."""

@@ -306,7 +306,9 @@ class PointerCatalog(Catalog):
             self._discard(attempts)
             return _rejected(stale)
         for attempt in attempts:
-            self._forget(attempt)
+            # It has happened; whatever goes wrong from here on does not change that.
+            with contextlib.suppress(FrazilError):
+                self._forget(attempt)
         new_states = {one.base.identifier: one.loaded for one in attempts}
         return Committed(tuple(new_states.get(base.identifier, base) for base, _ in pairs))
 

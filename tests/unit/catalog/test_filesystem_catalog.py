@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,43 @@ class TestDrop:
             (outcome,) = outcomes
             assert isinstance(outcome, Committed) or isinstance(rejected(outcome).reason, FrazilError)
 
+    @pytest.mark.parametrize("is_made_anew", [False, True])
+    def test_a_writer_who_looked_before_a_drop_and_writes_after_it_brings_nothing_back(
+        self, catalog: FilesystemCatalog, storage: MemoryStorage, is_made_anew: bool
+    ) -> None:
+        loaded = with_versions(catalog, 4)
+
+        def drop() -> None:
+            catalog.drop_table(EVENTS)
+            if is_made_anew:
+                made_table(catalog)
+
+        writer = FilesystemCatalog("lake", WAREHOUSE, _ActBeforeCreate(storage, drop))
+        outcome = set_property(writer, loaded, late="yes")
+        assert isinstance(outcome, Unknown)
+        assert catalog.table_exists(EVENTS) == is_made_anew
+        if is_made_anew:
+            found = catalog.load_table(EVENTS)
+            assert found.metadata.table_uuid != loaded.metadata.table_uuid
+            committed(set_property(catalog, found, a="b"))
+
+    def test_a_commit_upon_states_with_holes_stands(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+        loaded = with_versions(catalog, 4)
+        writer = FilesystemCatalog(
+            "lake",
+            WAREHOUSE,
+            _ActBeforeCreate(storage, lambda: storage.delete(loaded.metadata_location or "")),
+        )
+        changed = committed(set_property(writer, loaded, a="b"))
+        assert catalog.load_table(EVENTS).metadata == changed.metadata
+
+    def test_a_commit_during_a_drop_is_dropped_too(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+        with_versions(catalog, 2)
+        acting = _ActBeforeCreate(storage, lambda: set_property_until_it_works(catalog, EVENTS, a="b"), verb="delete")
+        FilesystemCatalog("lake", WAREHOUSE, acting).drop_table(EVENTS)
+        assert not catalog.table_exists(EVENTS)
+        assert [name.split("-")[1] for name in names(storage)] == ["v2", "v3"]
+
     def test_two_who_drop_at_once_are_both_done(self, catalog: FilesystemCatalog) -> None:
         made_table(catalog)
         results: list[BaseException | None] = []
@@ -395,3 +433,20 @@ class _LateStorage(FailingStorage):
             self.inner.create_exclusive(path, data)
         except Exception as error:
             raise StorageError(str(error)) from error
+
+
+class _ActBeforeCreate(FailingStorage):
+    """Lets something happen right before the first exclusive create, or another verb."""
+
+    __slots__ = ("_act", "_verb")
+
+    def __init__(self, inner: MemoryStorage, act: Callable[[], object], *, verb: str = "create_exclusive") -> None:
+        super().__init__(inner)
+        self._act: Callable[[], object] | None = act
+        self._verb = verb
+
+    def _run(self, verb: str, path: str, act: Callable[[], Any], data: bytes | None = None) -> Any:
+        if verb == self._verb and self._act is not None:
+            happen, self._act = self._act, None
+            happen()
+        return super()._run(verb, path, act, data)

@@ -419,6 +419,7 @@ def test_compaction_keeps_deletes_that_its_old_sequence_number_needs() -> None:
     case.lab.commit(DeleteFiles(where=B))
     deletes = case.lab.equality_deletes([2], partition=("a",))
     case.lab.commit(RowDelta((deletes,), None))
+    case.lab.commit(Append((case.lab.file([9], "c"),)))
     start = case.lab.snapshot.snapshot_id
     case.lab.commit(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), start, data_sequence_number=1))
     assert case.lab.deletes() == [deletes]

@@ -239,6 +239,15 @@ def test_a_vector_goes_with_its_data_file() -> None:
     assert lab.summary["removed-dvs"] == "1"
 
 
+def test_a_vector_goes_with_its_data_file_whoever_names_it() -> None:
+    lab = Lab(format_version=3)
+    one, two = lab.file([1, 2]), lab.file([3, 4])
+    lab.commit(Append((one, two)))
+    lab.commit(RowDelta(lab.vectors({one: [0], two: [1]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
+    lab.commit(Overwrite((lab.file([2]),), ReadSet(lab.snapshot.snapshot_id), (one,)))
+    assert [file.referenced_data_file for file in lab.deletes()] == [two.file_path]
+
+
 # Format versions
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.lake.scan import scan_table
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
@@ -58,8 +60,6 @@ def build(folder: str, rows: int, files: int, delete: str) -> LoadedTable:
             pa.array(KINDS[random.integers(0, len(KINDS), count)], pa.string()),
             pa.array(np.char.add("name-", random.integers(0, 10**6, count).astype(str)), pa.string()),
         ]
-        from frazil.codec.arrow_schema import to_arrow_schema
-
         data = pa.table(columns, schema=to_arrow_schema(table.schema))
         written.append(table.write_data(data, row_group_size=250_000, compression="zstd"))
     table.commit(*written)
@@ -109,6 +109,14 @@ def main() -> None:
             print(f"{title:34}{shown}")
 
 
+def _filtered(loaded: LoadedTable, text: str) -> int:
+    return int(scan_table(loaded, text, columns=["score"]).to_arrow().num_rows)
+
+
+def _filtered_by_peer(peer: Any, text: str) -> int:
+    return int(peer.scan(row_filter=text, selected_fields=("score",)).to_arrow().num_rows)
+
+
 def cases(loaded: LoadedTable, rows: int, *, has_peer: bool) -> dict[str, dict[str, Callable[[], int]]]:
     """Return the races: by title, what each library does."""
     filters = {
@@ -127,11 +135,9 @@ def cases(loaded: LoadedTable, rows: int, *, has_peer: bool) -> dict[str, dict[s
     if peer is not None:
         made["all columns, all rows"]["PyIceberg"] = lambda: int(peer.scan().to_arrow().num_rows)
     for title, text in filters.items():
-        made[title] = {"frazil": lambda text=text: int(scan_table(loaded, text, columns=["score"]).to_arrow().num_rows)}
+        made[title] = {"frazil": partial(_filtered, loaded, text)}
         if peer is not None:
-            made[title]["PyIceberg"] = lambda text=text: int(
-                peer.scan(row_filter=text, selected_fields=("score",)).to_arrow().num_rows
-            )
+            made[title]["PyIceberg"] = partial(_filtered_by_peer, peer, text)
     made["count"] = {"frazil": lambda: scan_table(loaded).count()}
     if peer is not None:
         made["count"]["PyIceberg"] = lambda: int(peer.scan().count())

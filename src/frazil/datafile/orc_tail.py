@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from frazil.datafile.bad_bytes import BadBytes
+
 _FOOTER, _STRIPES, _ROWS = 2, 3, 6
 _STRIPE_OFFSET, _STRIPE_ROWS = 1, 5
 _MAX_STRIPES = 1 << 20
@@ -36,11 +38,11 @@ def decode_stripes(tail: bytes) -> list[Stripe]:
             if inner == _STRIPES and isinstance(part, bytes):
                 stripes.append(_decode_stripe(part))
                 if len(stripes) > _MAX_STRIPES:
-                    raise ValueError(f"it has more than {_MAX_STRIPES} stripes")
+                    raise BadBytes(f"it has more than {_MAX_STRIPES} stripes")
             elif inner == _ROWS and isinstance(part, int):
                 total = part
     if total is not None and sum(one.rows for one in stripes) != total:
-        raise ValueError(f"its stripes have {sum(one.rows for one in stripes)} rows, its footer says {total}")
+        raise BadBytes(f"its stripes have {sum(one.rows for one in stripes)} rows, its footer says {total}")
     return stripes
 
 
@@ -61,20 +63,20 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif wire == 2:
             length, at = _varint(data, at)
             if at + length > end:
-                raise ValueError("its footer is cut short")
+                raise BadBytes("its footer is cut short")
             yield number, data[at : at + length]
             at += length
         elif wire in (1, 5):
             at += 8 if wire == 1 else 4
         else:
-            raise ValueError(f"its footer has a field of wire type {wire}")
+            raise BadBytes(f"its footer has a field of wire type {wire}")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise ValueError("its footer is cut short")
+            raise BadBytes("its footer is cut short")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from frazil.datafile.bad_bytes import BadBytes
+
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _MAX_DEPTH = 32
@@ -74,7 +76,7 @@ def read_footer(file: pa.NativeFile, leaves: Collection[int]) -> Footer:
     tail = bytes(file.read(_TAIL_BYTES))
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or length + _TAIL_BYTES > size:
-        raise ValueError("it does not end with a footer")
+        raise BadBytes("it does not end with a footer")
     file.seek(size - _TAIL_BYTES - length)
     data = bytes(file.read(length))
     file.seek(0)
@@ -106,7 +108,7 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
             }
         )
     except IndexError:
-        raise ValueError("its footer is cut short") from None
+        raise BadBytes("its footer is cut short") from None
     return Footer(groups, frozenset(at for at, one in enumerate(orders) if one == _TYPE_ORDER))
 
 
@@ -134,7 +136,7 @@ class _Reader:
                 break
             shift += 7
             if shift > 63:
-                raise ValueError("a number in its footer has more than 64 bits")
+                raise BadBytes("a number in its footer has more than 64 bits")
         self.at = at
         return value
 
@@ -155,7 +157,7 @@ class _Reader:
         """Read a structure, handing known fields on and skipping the others; `seen` collects their numbers."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise ValueError("its footer is nested too deeply")
+            raise BadBytes("its footer is nested too deeply")
         number = 0
         while True:
             head = self.data[self.at]
@@ -214,7 +216,7 @@ class _Reader:
         elif wire == _STRUCT:
             self.struct({})
         else:
-            raise ValueError(f"its footer has a field of type {wire}")
+            raise BadBytes(f"its footer has a field of type {wire}")
 
     def _skip_map(self) -> None:
         count = self.varint()

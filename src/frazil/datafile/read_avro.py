@@ -24,6 +24,7 @@ from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.codec.partition_arrow import FormRefusal
 from frazil.datafile.avro_shapes import Column, file_field
+from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
 from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
@@ -147,7 +148,7 @@ class AvroReader(FileReader):
                 length, used = _varint(head, used)
                 after = at + used + length + SYNC_SIZE
                 if count < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
-                    raise ValueError(f"the block at byte {at} announces {count} rows in {length} bytes")
+                    raise BadBytes(f"the block at byte {at} announces {count} rows in {length} bytes")
             yield at, count, after
             at = after
 
@@ -171,7 +172,7 @@ class AvroReader(FileReader):
                 small_bytes=self._small_bytes,
             )
             if table.num_rows != rows:
-                raise ValueError(f"{table.num_rows} rows were found where blocks announce {rows}")
+                raise BadBytes(f"{table.num_rows} rows were found where blocks announce {rows}")
             batches = table.to_batches()
         for batch in batches:
             yield self._assemble(batch, wanted, columns, names)
@@ -215,4 +216,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), at
         shift += 7
         if shift > 63:
-            raise ValueError("a number has more than 64 bits")
+            raise BadBytes("a number has more than 64 bits")

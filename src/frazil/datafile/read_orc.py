@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 import pyarrow as pa
 from pyarrow import orc
 
+from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
 from frazil.datafile.orc_tail import decode_stripes
@@ -40,7 +41,7 @@ class OrcReader(FileReader):
             self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=False)
             self.stripes = decode_stripes(self._orc.reader.serialized_file_tail())
             if len(self.stripes) != self._orc.nstripes:
-                raise ValueError(f"its footer lists {len(self.stripes)} stripes of {self._orc.nstripes}")
+                raise BadBytes(f"its footer lists {len(self.stripes)} stripes of {self._orc.nstripes}")
         names = [part.name for part in fields]
         self._has_plain_names = len(set(names)) == len(names) and not any("." in name for name in names)
 
@@ -83,7 +84,7 @@ class OrcReader(FileReader):
         with reading("ORC file", self._path, HEADING, self._file):
             stripe = self._read(number, columns)
             if stripe.num_rows != rows:
-                raise ValueError(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")
+                raise BadBytes(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")
         size = max(1, min(batch_rows, rows * BATCH_BYTES // max(stripe.nbytes, 1)))
         for start in range(0, rows, size):
             part = stripe.slice(start, size)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.codec.arrow_schema import FIELD_ID_KEY
+from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, walk, with_ids
 from frazil.datafile.open_file import is_local, open_file, reading
 from frazil.datafile.parquet_chunks import Footer, read_footer
@@ -134,7 +135,7 @@ class ParquetReader(FileReader):
             at += batch.num_rows
         if at != first + rows:
             with reading("Parquet file", self._path, HEADING, self._file):
-                raise ValueError(f"row group {group} has {at - first} rows where its footer says {rows}")
+                raise BadBytes(f"row group {group} has {at - first} rows where its footer says {rows}")
 
     def _fitting_rows(self, group: int, rows: int, leaves: list[int], batch_rows: int) -> int:
         """Return how many rows make a batch of about the usual bytes, as far as the footer tells."""

@@ -1004,6 +1004,17 @@ class TestFaultsAtEveryCall:
             raise AssertionError("the faults never ended")
         committed(set_property(case.catalog, loaded, mark="last"))
 
+    def test_metadata_that_may_not_have_been_written_is_never_pointed_to(self, case: CatalogCase) -> None:
+        if not case.is_sql:
+            return
+        loaded = made_table(case.catalog)
+        # The file is there, but a power loss could undo it, and the database would still point to it.
+        fault = Fault(1, FaultKind.APPLIED_BUT_ERROR, frozenset({"create"}))
+        with pytest.raises(StorageError, match="Cannot write") as caught:
+            set_property(case.another(storage=FailingStorage(case.storage, fault)), loaded, a="b")
+        assert caught.value.may_clean_up
+        assert case.catalog.load_table(EVENTS).metadata == loaded.metadata
+
 
 class TestPurging:
     def appended(self, case: CatalogCase, *paths: str) -> LoadedTable:

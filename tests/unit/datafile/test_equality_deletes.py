@@ -77,9 +77,20 @@ def test_random_keys_are_found_as_a_set_of_tuples_finds_them() -> None:
                 return [tuple(rng.choice([None, *range(domain)]) for _ in range(width)) for _ in range(count)]
 
             deleted, probes = rows(rng.randrange(1, 40)), rows(rng.randrange(0, 60))
-            keys = KeySet([pa.array([one[at] for one in deleted], pa.int64()) for at in range(width)])
-            found = keys.mask([pa.array([one[at] for one in probes], pa.int64()) for at in range(width)])
-            assert found.tolist() == [one in set(deleted) for one in probes]
+            for kind in (pa.int64(), pa.int32(), pa.decimal128(5, 0)):
+                keys = KeySet([pa.array([one[at] for one in deleted], kind) for at in range(width)])
+                found = keys.mask([pa.array([one[at] for one in probes], kind) for at in range(width)])
+                assert found.tolist() == [one in set(deleted) for one in probes]
+
+
+def test_integers_of_any_size_are_told_apart() -> None:
+    rng = random.Random(2)
+    ends = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32, -(2**32)]
+    deleted = ends + [rng.randrange(-(2**63), 2**63) for _ in range(1000)]
+    probes = deleted + [one + 1 for one in deleted if one < 2**63 - 1] + [rng.randrange(2**63) for _ in range(1000)]
+    found = KeySet([pa.array(deleted, pa.int64())]).mask([pa.array(probes, pa.int64())])
+    assert found.tolist() == [one in set(deleted) for one in probes]
+    assert KeySet([pa.array([None], pa.int64())]).mask([pa.array([0, None], pa.int64())]).tolist() == [False, True]
 
 
 # --- through a scan

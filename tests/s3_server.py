@@ -55,6 +55,8 @@ class Planned:
     text: str = ""
     status: int = 500
     code: str = "InternalError"
+    body: str = ""
+    """The whole answer, in place of one made from the code."""
 
 
 class S3Server:
@@ -198,7 +200,9 @@ def _in_amazons_words(environ: Environ) -> Environ:
 
 
 def _error(fault: dict[str, Any]) -> Reply:
-    text = f"<Error><Code>{fault['code']}</Code><Message>Planned for {KEY_ID} {SECRET}.</Message></Error>"
+    text = (
+        fault["body"] or f"<Error><Code>{fault['code']}</Code><Message>Planned for {KEY_ID} {SECRET}.</Message></Error>"
+    )
     return f"{fault['status']} Planned", [], text.encode()
 
 

@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from frazil.errors import FileAlreadyExistsError, StorageError, UnsupportedError
+from frazil.errors import FileAlreadyExistsError, StorageError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.storage.choose import choose_storage
 from frazil.storage.environment_credentials import EnvironmentCredentials
-from frazil.storage.object_service import S3_USE_ENVIRONMENT
+from frazil.storage.object_requests import ObjectRequests
+from frazil.storage.object_service import S3_USE_ENVIRONMENT, gcs_service
+from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import S3Credentials
 from tests.s3_server import BUCKET, KEY_ID, Planned, S3Server
 
@@ -159,6 +161,33 @@ def test_googles_dialect_recognises_its_own_writes(s3_server: S3Server) -> None:
     storage.create_exclusive(f"{root}/v2", b"2")
     with pytest.raises(FileAlreadyExistsError):
         storage.create_exclusive(f"{root}/v1", b"1")
+
+
+def test_googles_dialect_completes_parts_and_keeps_to_what_is_known(s3_server: S3Server) -> None:
+    storage = ObjectStorage(
+        gcs_service(google(s3_server)),
+        schemes=("gs",),
+        requests=lambda service, http: ObjectRequests(service, http, sleep=lambda seconds: None),
+        part_bytes=1000,
+    )
+    root = f"gs://{BUCKET}/{uuid.uuid4().hex}"
+    with storage.open_new(f"{root}/f") as file:
+        file.write(b"x" * 2500)
+        file.publish()
+    assert storage.read(f"{root}/f") == b"x" * 2500
+    with storage.open_new(f"{root}/f") as file:
+        file.write(b"y" * 2500)
+        with pytest.raises(FileAlreadyExistsError):
+            file.publish()
+    # The name seems free, the completion is not answered, and then somebody else's object is there. Nothing would
+    # refuse a completion that is still on its way, so nothing is known.
+    s3_server.plan(
+        Planned("error", method="HEAD", status=404), Planned("error", method="POST", text="uploadId", times=100)
+    )
+    with storage.open_new(f"{root}/f") as file:
+        file.write(b"y" * 2500)
+        with pytest.raises(WriteOutcomeUnknownError):
+            file.publish()
 
 
 def test_a_store_that_ignores_googles_condition_is_found_out(s3_server: S3Server) -> None:

@@ -176,6 +176,26 @@ def test_a_refusal_after_a_lost_answer_is_in_doubt(s3_server: S3Server, s3_stora
         s3_storage.create_exclusive(f"{root}/v1", b"mine")
 
 
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [Planned("error", method="PUT", status=500), Planned("error", method="PUT", status=429, times=ALWAYS)],
+        [
+            Planned("error", method="PUT", status=500),
+            Planned("error", method="PUT", status=412, code="PreconditionFailed"),
+            Planned("error", method="PUT", status=403, code="AccessDenied"),
+        ],
+    ],
+    ids=["another-pause", "another-round"],
+)
+def test_doubt_stays_whatever_comes_after_it(
+    s3_server: S3Server, s3_storage: ObjectStorage, root: str, faults: list[Planned]
+) -> None:
+    s3_server.plan(*faults)
+    with pytest.raises(WriteOutcomeUnknownError):
+        s3_storage.create_exclusive(f"{root}/v1", b"mine")
+
+
 def test_a_server_that_is_gone_has_written_nothing() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -395,6 +415,20 @@ def test_where_a_bulk_delete_is_refused_each_file_is_tried(
     assert [one.path for one in s3_storage.list(root)] == [f"{root}/file2"]
 
 
+def test_a_file_that_a_bulk_delete_left_is_tried_again_and_named(
+    s3_server: S3Server, s3_storage: ObjectStorage, root: str
+) -> None:
+    key = f"{root.rpartition('/')[2]}/file1"
+    said = f"<DeleteResult><Error><Key>{key}</Key><Code>AccessDenied</Code></Error></DeleteResult>"
+    s3_server.plan(
+        Planned("error", method="POST", status=200, body=said),
+        Planned("error", method="DELETE", status=403, code="AccessDenied"),
+    )
+    failed = s3_storage.delete_many([f"{root}/file0", f"{root}/file1"])
+    assert list(failed) == [f"{root}/file1"]
+    assert s3_server.count("DELETE") == 1
+
+
 def test_a_bulk_delete_without_an_answer_is_in_doubt(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     names = [f"{root}/{at}" for at in range(3)]
     s3_server.plan(Planned("error", method="POST", status=503, times=ALWAYS))
@@ -423,6 +457,7 @@ def test_a_delete_is_repeated_until_it_is_answered(
         Planned("lose", method="POST", text="uploadId", times=ALWAYS),
         Planned("late error", method="POST", text="uploadId"),
         Planned("late error", method="POST", text="uploadId", status=200, code="InternalError"),
+        Planned("error", method="POST", text="uploadId", status=200, code="InternalError", times=2),
         Planned("lose", method="PUT", text="partNumber", times=2),
         Planned("error", method="PUT", text="partNumber=2", status=503, times=3),
     ],
@@ -459,11 +494,12 @@ def test_of_many_who_publish_parts_under_one_name_one_wins(s3_parts: ObjectStora
     assert s3_parts.read(f"{root}/f") == b"%d" % wins.index(True) * 100_000
 
 
+@pytest.mark.parametrize("statuses", [[500] * 20, [200] * 20, [200, 403]], ids=lambda statuses: str(statuses[:2]))
 def test_parts_whose_completion_is_in_doubt_are_not_ended(
-    s3_server: S3Server, s3_parts: ObjectStorage, root: str
+    s3_server: S3Server, s3_parts: ObjectStorage, root: str, statuses: list[int]
 ) -> None:
     s3_parts.create_exclusive(f"{root}/tried", b"")
-    s3_server.plan(Planned("error", method="POST", text="uploadId", times=ALWAYS))
+    s3_server.plan(*(Planned("error", method="POST", text="uploadId", status=status) for status in statuses))
     with s3_parts.open_new(f"{root}/f") as file:
         file.write(b"x" * 100_000)
         with pytest.raises(WriteOutcomeUnknownError):

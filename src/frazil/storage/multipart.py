@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import escape as escape_xml
 
 from frazil.errors import FrazilError, StorageError, UnsupportedError, WriteOutcomeUnknownError
-from frazil.storage.http import Answer
 from frazil.storage.new_file import NewFile, closed
 from frazil.storage.object_requests import ObjectRequests, Outcome, Place, child_text, error_of, parse_xml
 
 PART_BYTES: Final = 16 << 20
 MAX_PARTS: Final = 10_000
+_COMPLETIONS: Final = 3
 
 Complete = Callable[[bool], Outcome]
 
@@ -129,18 +130,21 @@ class PartedNewFile(NewFile):
             f"<Part><PartNumber>{number}</PartNumber><ETag>{escape_xml(etag)}</ETag></Part>"
             for number, etag in enumerate(self._etags, 1)
         )
-        outcome = self._requests.send(
-            "POST",
-            self._place,
-            query=(("uploadId", self._upload or ""),),
-            headers=dict([self._requests.service.condition]) if is_conditional else {},
-            body=f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode(),
-        )
-        answer = outcome.answer
-        if answer is not None and outcome.is_success and error_of(answer)[0] != "":
+        is_doubtful = False
+        for _ in range(_COMPLETIONS):
+            outcome = self._requests.send(
+                "POST",
+                self._place,
+                query=(("uploadId", self._upload or ""),),
+                headers=dict([self._requests.service.condition]) if is_conditional else {},
+                body=f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode(),
+            )
+            answer = outcome.answer
+            if answer is None or not outcome.is_success or error_of(answer)[0] == "":
+                return replace(outcome, may_have_happened=is_doubtful or outcome.may_have_happened)
             # The status was sent before the work was done, and the work failed.
-            return Outcome(Answer(500, answer.headers, answer.body), True, self._requests.explain(answer))
-        return outcome
+            is_doubtful = True
+        return Outcome(None, True, "the server says that it failed to complete the upload")
 
     def _refused(self, outcome: Outcome) -> StorageError:
         # Nothing has the file's name yet, so whatever happened to a part, the file was not written.

@@ -204,10 +204,22 @@ def main() -> int:
             medians = take_turns(contenders, given.rounds if count > 1000 else 50)
             show(count, len(data), medians)
             if count > 1000:
-                best = min(medians["frazil, all fields"][0], medians["frazil, all fields, 2 threads"][0])
-                holds = min(medians["fastavro rows"][0], medians["PyIceberg entries"][0]) >= PROMISE * best
-    print(f"\nAt least {PROMISE} times as fast as either: {'yes' if holds else 'NO'}")
+                holds = verdict(medians)
     return 0 if holds else 1
+
+
+def verdict(medians: dict[str, tuple[float, float]]) -> bool:
+    """Say of each way to decode all fields whether the promise holds; return whether it does for one thread."""
+    results = {}
+    for name in ("frazil, all fields", "frazil, all fields, 2 threads"):
+        slowest = [min(medians[other][at] for other in ("fastavro rows", "PyIceberg entries")) for at in (0, 1)]
+        passed, worked = (slowest[at] / medians[name][at] for at in (0, 1))
+        results[name] = passed >= PROMISE
+        print(
+            f"{name}: at least {PROMISE} times as fast as either: {'yes' if results[name] else 'NO'} "
+            f"({passed:.1f} by the clock, {worked:.1f} by processor time)"
+        )
+    return results["frazil, all fields"]
 
 
 if __name__ == "__main__":

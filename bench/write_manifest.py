@@ -35,6 +35,8 @@ from frazil.spec.manifest import ManifestEntry
 
 PROMISE = 3
 """What the design promises: at least this many times as fast as PyIceberg's writer."""
+SIZE_TARGET = 4
+"""What the design aims at: at most one part in so many of PyIceberg's size."""
 
 
 def frazil_writer(entries: Any, path: Path, codec: str, threads: int) -> Callable[[], object]:
@@ -135,6 +137,8 @@ def main() -> int:
         print(f"{name:<36} {seconds * 1000:>10.1f} {rate:>10,.0f} {sizes[name]:>12,} {faster:>12.1f} {smaller:>12.2f}")
     is_fast = medians["PyIceberg, gzip"][0] >= PROMISE * medians["frazil, columns, gzip"][0]
     print(f"\nAt least {PROMISE} times as fast: {'yes' if is_fast else 'NO'}")
+    is_small = sizes["frazil, columns, gzip"] * SIZE_TARGET <= sizes["PyIceberg, gzip"]
+    print(f"At most one part in {SIZE_TARGET} of the size: {'yes' if is_small else 'NO'}")
     return 0 if is_fast else 1
 
 

@@ -17,7 +17,7 @@ from tests.scan_model import FORMATS, SCHEMA, Model, same_rows
 from tests.tables import TableBuilder
 
 ALL = ["*", "_file", "_pos", "_row_id", "_last_updated_sequence_number"]
-STEPS = 6
+STEPS = 5
 
 
 def make_model(seed: int, version: int, formats: tuple[str, ...]) -> Model:
@@ -83,7 +83,7 @@ def test_parts_of_files_hold_each_row_once(seed: int, file_format: str) -> None:
     loaded = model.table.load()
     scan = scan_table(loaded, columns=ALL)
     view = view_table(loaded.metadata)
-    for size in (50, 700):
+    for size in (150, 700):
         rows = []
         for task in scan.plan().tasks:
             for start in range(0, task.data_file.file_size_in_bytes, size):

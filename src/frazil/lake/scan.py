@@ -77,6 +77,10 @@ def scan_table(
     """
     if predicate is None:
         predicate = TRUE
+    if isinstance(columns, str):
+        raise InvalidRequestError(
+            f"Cannot scan the columns {columns!r}: they are not a list of names", hint=f"Write columns=[{columns!r}]."
+        )
     scan = Scan(
         table,
         parse_predicate(predicate) if isinstance(predicate, str) else predicate,
@@ -279,10 +283,9 @@ def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *
     """Return the columns to show, in the order asked for; parts of one column come together at its first place."""
     if columns is None:
         columns = (ALL_COLUMNS,)
-    if isinstance(columns, str) or not columns:
+    if not columns:
         raise InvalidRequestError(
-            "Cannot scan no columns" if not columns else f"Cannot scan columns {columns!r}: give a list of names",
-            hint="Leave columns out to read all, or use count().",
+            "Cannot scan no columns", hint="Leave columns out to read all, or use count() to count rows."
         )
     ids: set[int] = set()
     order: dict[int, NestedField | None] = {}

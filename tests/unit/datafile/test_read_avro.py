@@ -167,7 +167,7 @@ TYPES: list[tuple[Type, list[Any]]] = [
 
 
 @pytest.mark.parametrize("kind, values", TYPES, ids=lambda one: str(one)[:40])
-@pytest.mark.parametrize("repeat", [1, 1500])
+@pytest.mark.parametrize("repeat", [1, 800])
 def test_every_type_is_read(kind: Type, values: list[Any], repeat: int) -> None:
     """Few rows go through the decoder in Python, many through the fast one."""
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "v", kind)))

@@ -108,6 +108,7 @@ def test_names_may_ignore_case() -> None:
         ({"columns": ["nope"]}, FieldNotFoundError, "'nope'"),
         ({"columns": ["info.nope"]}, FieldNotFoundError, "info.nope"),
         ({"columns": []}, InvalidRequestError, "no columns"),
+        ({"columns": "id"}, InvalidRequestError, "not a list of names"),
         ({"predicate": "nope = 1"}, FieldNotFoundError, "nope"),
         ({"predicate": "id = "}, TextSyntaxError, "Cannot"),
         ({"predicate": "id = 'x'"}, InvalidRequestError, "Cannot"),

@@ -115,6 +115,8 @@ def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
 
 
 def _encode_map(kind: MapType, named: set[str]) -> dict[str, Any]:
+    # The key first: a name is defined where it first stands in the text.
+    key = _encode(kind.key_type, kind.key_id, named)
     value = _encode(kind.value_type, kind.value_id, named)
     value = value if kind.value_required else _optional(value)
     if isinstance(kind.key_type, StringType):
@@ -123,7 +125,7 @@ def _encode_map(kind: MapType, named: set[str]) -> dict[str, Any]:
         "type": "record",
         "name": f"k{kind.key_id}_v{kind.value_id}",
         "fields": [
-            {"name": "key", "type": _encode(kind.key_type, kind.key_id, named), "field-id": kind.key_id},
+            {"name": "key", "type": key, "field-id": kind.key_id},
             {"name": "value", "type": value, "field-id": kind.value_id},
         ],
     }

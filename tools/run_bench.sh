@@ -2,6 +2,7 @@
 # Run each benchmark and keep what it prints in bench/results/<name>.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export PYTHONPATH=. # benchmarks import each other
 
 python=${1:-.venv/bin/python}
 mkdir -p bench/results

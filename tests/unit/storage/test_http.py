@@ -221,6 +221,30 @@ def test_proxies_of_the_environment_are_not_used(client: HttpClient, monkeypatch
         assert made == []
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_a_secure_connection_serves_many_requests(
+    client: HttpClient, version: ssl.TLSVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = own_certificate(tmp_path)
+    # Where OpenSSL looks for those it trusts: the client vouches for this one, and checks it as it does any other.
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = context.maximum_version = version
+    context.load_cert_chain(certificate)
+
+    def serve(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as secure:
+            always(OK, times=5)(secure)
+
+    with served(serve) as (origin, made):
+        secure_origin = Origin("localhost", origin.port)
+        for _ in range(5):
+            assert client.send(secure_origin, "PUT", "/", {"host": "a"}).body == b"ok"
+        assert len(made) == 1, "what TLS sends beside the answers does not end a connection"
+        with pytest.raises(RequestNotSent, match=r"(?i)certificate"):
+            client.send(Origin("127.0.0.1", origin.port), "GET", "/", {"authorization": "secret"})
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused(client: HttpClient, tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own_certificate(tmp_path))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from frazil.errors import CorruptTableError, FrazilError, InvalidDataFileError, StorageError
 from frazil.storage.base import Storage
+from frazil.storage.choose import storage_of
 from frazil.storage.local import LocalStorage, local_path
 
 _MIN_FETCH_BYTES = 64 * 1024
@@ -100,6 +101,7 @@ class OpenFile:
 
 def open_file(storage: Storage, path: str, *, size: int | None = None) -> OpenFile:
     """Open a file for pyarrow. `size` saves asking the storage, where the manifest knows it."""
+    storage = storage_of(storage, path)
     if isinstance(storage, LocalStorage):
         # Asks for the size because that refuses what is not a regular file, which could block for ever.
         storage.size(path)
@@ -109,9 +111,9 @@ def open_file(storage: Storage, path: str, *, size: int | None = None) -> OpenFi
     return OpenFile(path, pa.PythonFile(source, mode="r"), source)
 
 
-def is_local(storage: Storage) -> bool:
-    """Return whether reads cost nothing to start, so that none need be joined."""
-    return isinstance(storage, LocalStorage)
+def is_local(storage: Storage, path: str) -> bool:
+    """Return whether reads of a file cost nothing to start, so that none need be joined."""
+    return isinstance(storage_of(storage, path), LocalStorage)
 
 
 @contextmanager

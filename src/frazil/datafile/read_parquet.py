@@ -38,7 +38,7 @@ class ParquetReader(FileReader):
     def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
         self._path = path
         self._file = open_file(storage, path, size=size)
-        self._is_local = is_local(storage)
+        self._is_local = is_local(storage, path)
         self._footer: Footer | None = None
         self._known: frozenset[int] = frozenset()
         with reading("Parquet file", path, HEADING, self._file):

@@ -6,6 +6,9 @@
     gs:, gcs:               Google Cloud Storage
 
 A store is set up when the first location asks for it, so that nobody needs keys for what they do not use.
+
+Metadata may name files anywhere, and whoever writes it chooses what a reader opens. `read.roots` draws a fence: what is
+not inside one of these folders, links followed, is neither read nor written.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
 from frazil.storage.http import HttpClient
 from frazil.storage.local import LocalStorage
-from frazil.storage.locations import scheme_of
+from frazil.storage.locations import is_under, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
-from frazil.storage.object_service import CredentialSource, gcs_service, s3_service
+from frazil.storage.object_service import PROPERTIES, CredentialSource, gcs_service, s3_service
 from frazil.storage.object_store import ObjectStorage
 
 FILE_SCHEME: Final = "file"
@@ -30,19 +33,31 @@ _AZURE_SCHEMES: Final = ("az", "abfs", "abfss", "wasb", "wasbs", "adl")
 
 CONNECT_TIMEOUT: Final = "s3.connect-timeout"
 REQUEST_TIMEOUT: Final = "s3.request-timeout"
+READ_ROOTS: Final = "read.roots"
+
+KNOWN_PROPERTIES: Final = PROPERTIES | {CONNECT_TIMEOUT, REQUEST_TIMEOUT, READ_ROOTS}
+"""Every property that says where files are kept and how they are reached."""
 
 
 class SchemeStorage(Storage):
     """Several storages as one; each location is kept by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_storages")
+    __slots__ = ("_makers", "_roots", "_storages")
 
     def __init__(
-        self, storages: Mapping[str, Storage], *, makers: Mapping[str, Callable[[], Storage]] | None = None
+        self,
+        storages: Mapping[str, Storage],
+        *,
+        makers: Mapping[str, Callable[[], Storage]] | None = None,
+        roots: tuple[str, ...] | None = None,
     ) -> None:
-        """Take storages by scheme, and for further schemes functions that make theirs when it is first needed."""
+        """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
+
+        Where there are `roots`, only what is inside one of them can be used.
+        """
         self._storages = dict(storages)
         self._makers = dict(makers or {})
+        self._roots = roots
 
     def __repr__(self) -> str:
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
@@ -56,7 +71,7 @@ class SchemeStorage(Storage):
             except FrazilError as error:
                 refused[scheme] = error
         kept = {scheme: one for scheme, one in self._storages.items() if scheme != MEMORY_SCHEME}
-        return _rebuild, (kept, refused)
+        return _rebuild, (kept, refused, self._roots)
 
     def storage_of(self, location: str) -> Storage:
         """Return the storage that keeps a location."""
@@ -66,7 +81,22 @@ class SchemeStorage(Storage):
             found = self._made(scheme)
         if found is None:
             raise _no_storage(scheme)
+        if self._roots is not None:
+            self._check_inside(found, location, self._roots)
         return found
+
+    def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
+        own = [one for one in roots if _is_within(location, one)]
+        if own:
+            # Only now is it certain that the storage is the roots' own, and may be asked about links.
+            really = storage.resolve_folder(location)
+            if any(_is_within(really, storage.resolve_folder(one)) for one in own):
+                return
+        raise InvalidRequestError(
+            f"Cannot use {location!r}: it is outside the folders that may be read",
+            hint=f"Add its folder to {READ_ROOTS}, if it belongs there.",
+            roots=", ".join(roots),
+        )
 
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]
@@ -149,14 +179,17 @@ def choose_storage(
     *,
     memory: Storage | None = None,
     durable: bool = True,
+    warehouse: str | None = None,
     s3_credentials: CredentialSource | None = None,
     gcs_token: Callable[[], str] | None = None,
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
-    `s3_credentials` and `gcs_token` are asked for keys at each request, in place of those in the properties.
+    `s3_credentials` and `gcs_token` are asked for keys at each request, in place of those in the properties. Where
+    `read.roots` restricts what may be used, the warehouse is one of the roots.
     """
     known = dict(properties or {})
+    roots = _roots(known, warehouse)
     storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable)}
     if memory is not None:
         storages[MEMORY_SCHEME] = memory
@@ -168,7 +201,7 @@ def choose_storage(
         return ObjectStorage(gcs_service(known, gcs_token), schemes=GCS_SCHEMES, http=_http(known))
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
-    return SchemeStorage(storages, makers=makers)
+    return SchemeStorage(storages, makers=makers, roots=roots)
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
@@ -176,8 +209,35 @@ def storage_of(storage: Storage, location: str) -> Storage:
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
 
 
-def _rebuild(storages: dict[str, Storage], refused: dict[str, FrazilError]) -> SchemeStorage:
-    return SchemeStorage(storages, makers={scheme: _Refused(error) for scheme, error in refused.items()})
+def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, ...] | None:
+    """Return the folders of `read.roots`, which commas separate; None where it is not set."""
+    text = properties.get(READ_ROOTS)
+    if text is None:
+        return None
+    named = [one.strip() for one in text.split(",")]
+    for one in named:
+        is_whole = scheme_of(one) is not None or one.startswith("/")
+        if not is_whole or ((scheme_of(one) or FILE_SCHEME) == FILE_SCHEME and parse_location(one).path == "/"):
+            raise InvalidPropertyError(
+                f"Cannot use {READ_ROOTS}: {one!r} is no folder by its whole name",
+                hint="Give absolute paths or URIs, with commas between them.",
+            )
+    return tuple(dict.fromkeys(strip_slashes(one) for one in ([] if warehouse is None else [warehouse]) + named))
+
+
+def _is_within(location: str, root: str) -> bool:
+    """Return whether a location is a root or inside it, beyond doubt."""
+    if is_under(location, root):
+        return True
+    is_whole = scheme_of(location) is not None or location.startswith("/")
+    return is_whole and parse_location(strip_slashes(location)) == parse_location(root)
+
+
+def _rebuild(
+    storages: dict[str, Storage], refused: dict[str, FrazilError], roots: tuple[str, ...] | None
+) -> SchemeStorage:
+    makers = {scheme: _Refused(error) for scheme, error in refused.items()}
+    return SchemeStorage(storages, makers=makers, roots=roots)
 
 
 class _Refused:

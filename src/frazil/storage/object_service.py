@@ -50,6 +50,26 @@ _NOT_BUILT: Final = {
     "s3.use-arn-region-enabled": "ARNs of buckets",
 }
 """Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
+PROPERTIES: Final = frozenset(
+    {
+        S3_ENDPOINT,
+        *S3_REGION,
+        *S3_ACCESS_KEY_ID,
+        *S3_SECRET_ACCESS_KEY,
+        *S3_SESSION_TOKEN,
+        S3_PATH_STYLE,
+        S3_VIRTUAL,
+        S3_ANONYMOUS,
+        S3_USE_ENVIRONMENT,
+        S3_ENCRYPTION,
+        S3_ENCRYPTION_KEY,
+        GCS_TOKEN,
+        GCS_ENDPOINT,
+        GCS_ANONYMOUS,
+        *_NOT_BUILT,
+    }
+)
+"""Every property that is looked at here."""
 _ENCRYPTIONS: Final = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")

@@ -241,9 +241,3 @@ def test_a_lake_is_found_again(tmp_path: Path) -> None:
         lake.create_table("db.t", DDL).append(rows(0, 3))
     with frazil.connect(tmp_path / "wh") as lake:
         assert ids(lake.table("db.t")) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("warehouse", ["s3://bucket/wh", "ftp://x"])
-def test_a_warehouse_that_cannot_be_opened_is_refused(warehouse: str) -> None:
-    with pytest.raises(frazil.FrazilError, match="Cannot open"):
-        frazil.connect(warehouse)

@@ -1,0 +1,111 @@
+"""Opening a lake: which warehouses, catalogs and properties there are, and what may be read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import frazil
+
+KEYS = {"s3.access-key-id": "AKIACANARY00000001", "s3.secret-access-key": "canary-secret-01"}
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "options", "reason"),
+    [
+        ("ftp://host/wh", {}, "Cannot open a warehouse at a ftp: location"),
+        ("abfss://c@a/wh", {}, "no storage for that scheme"),
+        ("s3://bucket/wh", {}, "there are no keys"),
+        ("s3://bucket/wh", {"properties": KEYS}, "no place for a database"),
+        ("wh", {"catalog": "mysql://host/db"}, "Cannot open a database of the kind 'mysql'"),
+        ("wh", {"catalog": "nonsense"}, "Cannot open a database"),
+        ("wh", {"properties": {"s3.acess-key-id": "x"}}, "it is not known"),
+        ("wh", {"properties": {"owner": "me"}}, "it is not known"),
+        ("wh", {"properties": {"s3.region": 1}}, "not text"),
+        ("wh", {"properties": {"read.roots": "relative"}}, "no folder by its whole name"),
+        ("wh", {"properties": {"read.roots": "/"}}, "no folder by its whole name"),
+        ("wh", {"properties": {"read.roots": ""}}, "no folder by its whole name"),
+        ("wh", {"name": ""}, "needs a name"),
+    ],
+)
+def test_a_lake_that_cannot_be_opened_is_refused_with_the_reason(
+    warehouse: str, options: dict[str, object], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(frazil.FrazilError, match=reason):
+        frazil.connect(warehouse, **options)  # type: ignore[arg-type]
+
+
+def test_a_property_that_is_misspelt_is_told_the_right_one() -> None:
+    with pytest.raises(frazil.InvalidPropertyError) as raised:
+        frazil.connect("memory:", properties={"s3.acess-key-id": "x"})
+    assert raised.value.hint == "Did you mean s3.access-key-id?"
+
+
+def test_a_folder_may_be_a_path_a_text_or_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with frazil.connect(tmp_path / "wh") as lake:
+        lake.create_table("db.t", "id bigint").append(ROWS)
+    for warehouse in ("wh", f"{tmp_path}/wh", f"file://{tmp_path}/wh", f"file:{tmp_path}/wh"):
+        with frazil.connect(warehouse) as lake:
+            assert lake.table("db.t").scan().count() == 3
+
+
+def test_lakes_of_different_names_share_a_database(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    with (
+        frazil.connect(tmp_path / "a", catalog=uri, name="a") as first,
+        frazil.connect(tmp_path / "b", catalog=uri, name="b") as second,
+    ):
+        first.create_table("db.t", "id bigint")
+        assert second.list_namespaces() == []
+        second.create_table("db.t", "id bigint").append(ROWS)
+        assert first.table("db.t").scan().count() == 0
+
+
+def test_memory_needs_no_catalog_by_name() -> None:
+    with frazil.connect("memory:") as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(ROWS)
+        assert table.scan().count() == 3
+
+
+@pytest.mark.parametrize("catalog", [None, "filesystem"])
+def test_roots_leave_a_lake_as_it_is_inside_its_warehouse(tmp_path: Path, catalog: str | None) -> None:
+    properties = {"read.roots": f"{tmp_path}/elsewhere, s3://bucket/x"}
+    with frazil.connect(tmp_path / "wh", catalog=catalog, properties=properties) as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(ROWS)
+        table.append(ROWS)
+        assert table.scan().count() == 6
+        table.delete("id > 0")
+        lake.drop_table("db.t", purge=True)
+
+
+def test_files_outside_the_roots_are_not_read(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "other") as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(ROWS)
+        location = table.metadata_location
+    assert location is not None
+    with frazil.connect(tmp_path / "wh", properties={"read.roots": f"file://{tmp_path}/wh"}) as lake:
+        lake.create_namespace("db")
+        with pytest.raises(frazil.InvalidRequestError, match="outside the folders that may be read"):
+            lake.register_table("db.t", location)
+    with frazil.connect(tmp_path / "wh", properties={"read.roots": f"{tmp_path}/other"}) as lake:
+        assert lake.register_table("db.t", location).scan().to_arrow() == ROWS
+
+
+def test_links_out_of_the_roots_are_not_followed(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "wh", properties={"read.roots": f"{tmp_path}/wh"}) as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(ROWS)
+        data = Path(table.location.removeprefix("file://")) / "data"
+        shutil.move(data, tmp_path / "outside")
+        data.symlink_to(tmp_path / "outside")
+        with pytest.raises(frazil.InvalidRequestError, match="outside the folders that may be read"):
+            table.scan().to_arrow()

@@ -6,7 +6,6 @@ Nothing is read before a method asks for it. `plan()` reads metadata, the `to_` 
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,13 +27,13 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, SnapshotChoice, choose_snapshot, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.split import split_task
 from frazil.scan.tasks import FileScanTask
-from frazil.spec.iso8601 import parse_timestamp
 from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
@@ -62,7 +61,7 @@ def scan_table(
     *,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
-    as_of: datetime.datetime | str | int | None = None,
+    as_of: PointInTime | None = None,
     ref: str | None = None,
     case_sensitive: bool = True,
     limit: int | None = None,
@@ -85,7 +84,7 @@ def scan_table(
         table,
         parse_predicate(predicate) if isinstance(predicate, str) else predicate,
         None if columns is None else tuple(columns),
-        SnapshotChoice(snapshot_id, None if as_of is None else _milliseconds(as_of), ref),
+        SnapshotChoice(snapshot_id, None if as_of is None else milliseconds_of(as_of), ref),
         case_sensitive,
         limit,
         options,
@@ -248,35 +247,6 @@ def _cut(task: FileScanTask) -> Iterator[FileScanTask]:
             start, length = start + length, 0
     if length:
         yield task.part(start, length)
-
-
-def _milliseconds(as_of: datetime.datetime | str | int) -> int:
-    """Return a point in time as milliseconds from 1970, rounded down."""
-    if isinstance(as_of, int) and not isinstance(as_of, bool):
-        return as_of
-    if isinstance(as_of, datetime.datetime):
-        if as_of.tzinfo is None:
-            raise _no_zone(as_of.isoformat())
-        return (as_of - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
-    if isinstance(as_of, str):
-        parsed = parse_timestamp(as_of)
-        if parsed is None:
-            raise InvalidRequestError(
-                f"Cannot read the table as of {as_of[:60]!r}: it is not a time", hint="Write 2024-06-01T00:00:00Z."
-            )
-        nanos, offset = parsed
-        if offset is None:
-            raise _no_zone(as_of)
-        return (nanos - offset * 10**9) // 1_000_000
-    raise InvalidRequestError(
-        f"Cannot read the table as of {as_of!r}: a point in time is a datetime, text or milliseconds"
-    )
-
-
-def _no_zone(shown: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"Cannot read the table as of {shown[:60]}: it has no time zone", hint="Write 2024-06-01T00:00:00Z."
-    )
 
 
 def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *, case_sensitive: bool) -> Schema:

@@ -6,8 +6,7 @@ the catalog again. A scan is pinned to the snapshot that the handle showed when 
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -16,9 +15,12 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.commit.action import Action
+from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.expr.predicates import Predicate
 from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
+from frazil.lake.metadata_verbs import expiry_of
+from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
 from frazil.lake.verbs import TableVerbs, check_columns
 from frazil.loaded import LoadedTable
@@ -124,7 +126,7 @@ class Table(TableVerbs):
         *,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
-        as_of: datetime.datetime | str | int | None = None,
+        as_of: PointInTime | None = None,
         ref: str | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
@@ -155,11 +157,33 @@ class Table(TableVerbs):
         self.refresh()
         return self._loaded
 
+    @property
+    def _shown(self) -> LoadedTable:
+        return self._loaded
+
     def _run(self, action: Action) -> Snapshot | None:
         transaction = Transaction(self._catalog, cache=self._cache)
         snapshot = transaction.table(self._loaded).add(action)
         self._loaded = transaction.commit()[0]
         return None if snapshot is None else self.metadata.find_snapshot(snapshot.snapshot_id)
+
+    def expire_snapshots(
+        self,
+        older_than: PointInTime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] | None = None,
+        *,
+        cleans_metadata: bool = False,
+    ) -> ExpiredFiles:
+        """Remove snapshots that no branch or tag keeps, and delete the files that only they led to.
+
+        By age and number, or those of given ids; what is left out follows the table's properties and each branch's
+        retention. Files are deleted inside the table's own folders only, and none if what is left cannot be read.
+        A tag that somebody puts on a snapshot meanwhile keeps it.
+        """
+        before = self._state
+        self._run(expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata))
+        return delete_expired_files(before, self._loaded)
 
     def transaction(self) -> TransactionContext:
         """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""
@@ -178,6 +202,10 @@ class TransactionTable(TableVerbs):
 
     @property
     def _state(self) -> LoadedTable:
+        return self._changes.staged
+
+    @property
+    def _shown(self) -> LoadedTable:
         return self._changes.staged
 
     def _run(self, action: Action) -> Snapshot | None:

@@ -8,17 +8,14 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-all bench names fix lock clean
+.PHONY: help setup demo check test test-all bench names fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Make .venv and install the locked packages; does nothing when they are there
+setup: ## Make .venv and install the locked packages, PySpark among them; does nothing when they are there
 	@PYTHON="$(PYTHON)" tools/setup.sh dev
-
-setup-spark: setup ## Add the locked PySpark, about 450 MB, for what runs on Spark
 	@PYTHON="$(PYTHON)" tools/setup.sh spark
-	@tools/check_java.sh
 
 demo: setup ## Run examples/demo.py
 	@tools/check_java.sh --polite
@@ -32,11 +29,15 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
 	$(BIN)/python tools/public_names.py --check
 
-test: setup ## Run every test that needs no JVM and is quick
-	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark and not interop"
+test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
+	@tools/check_java.sh
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark"
+	$(BIN)/pytest -q -m "spark and not slow"
 
 test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
-	$(BIN)/pytest -q -n auto --dist worksteal
+	@tools/check_java.sh
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
+	$(BIN)/pytest -q -m spark
 
 bench: setup ## Run bench/*.py and keep each table in bench/results/
 	@tools/run_bench.sh $(BIN)/python

@@ -1,0 +1,1 @@
+"""Many files at once, on Spark: the only room that imports pyspark."""

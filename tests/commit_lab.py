@@ -11,11 +11,16 @@ catalog can be told to lose answers: see `Fault`.
 
 from __future__ import annotations
 
+import io
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.catalog.base import Catalog
 from frazil.catalog.memory import MemoryPointers
 from frazil.catalog.outcomes import Rejected
 from frazil.catalog.pointer_catalog import PointerCatalog
@@ -39,7 +44,26 @@ from frazil.storage.memory import MemoryStorage
 
 START_MS = 1_700_000_000_000
 TABLE = ("db", "t")
+SCHEMA_IDS = {"id": 1, "k": 2, "v": 3}
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "k", STRING), NestedField(3, "v", LONG)))
+
+
+class LabClock:
+    """Time and ids that are counted, so that every run is the same."""
+
+    def __init__(self) -> None:
+        self.ms = START_MS
+        self.ids = 0
+
+    def now(self) -> int:
+        """Return the time, a millisecond later at every call."""
+        self.ms += 1
+        return self.ms
+
+    def new_id(self) -> str:
+        """Return the next of a fixed row of UUIDs."""
+        self.ids += 1
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, str(self.ids)))
 
 
 class Fault(Enum):
@@ -107,29 +131,18 @@ class LabCatalog(PointerCatalog):
         return outcome
 
 
-class Lab:
-    """One table, its catalog and its files."""
+class TableLab:
+    """One table in any catalog, and its files; with `writes_files` those are real, so that a check finds them."""
 
-    def __init__(
-        self,
-        *,
-        partition_by: Sequence[str] = (),
-        format_version: int = 2,
-        properties: Mapping[str, str] | None = None,
-        storage: Storage | None = None,
-        schema: Schema = SCHEMA,
-    ) -> None:
-        self.now_ms = START_MS
+    catalog: Catalog
+
+    def __init__(self, catalog: Catalog, storage: Storage, clock: LabClock, *, writes_files: bool = False) -> None:
+        self.catalog = catalog
+        self.storage: Storage = storage
+        self.clock = clock
         self.sleeps: list[float] = []
-        self._ids = 0
+        self.writes_files = writes_files
         self._files = 0
-        self.storage: Storage = MemoryStorage(now_ms=self._now) if storage is None else storage
-        self.pointers = FaultyPointers()
-        self.catalog = LabCatalog(self.storage, self.pointers, now_ms=self._now, new_id=self.new_id)
-        self.catalog.create_namespace(("db",))
-        self.add_table(
-            TABLE, partition_by=partition_by, format_version=format_version, properties=properties, schema=schema
-        )
 
     def add_table(
         self,
@@ -149,14 +162,18 @@ class Lab:
             format_version=format_version,
         )
 
-    def _now(self) -> int:
-        self.now_ms += 1
-        return self.now_ms
+    @property
+    def now_ms(self) -> int:
+        """The lab's time."""
+        return self.clock.ms
+
+    @now_ms.setter
+    def now_ms(self, value: int) -> None:
+        self.clock.ms = value
 
     def new_id(self) -> str:
         """Return the next of a fixed row of UUIDs."""
-        self._ids += 1
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, str(self._ids)))
+        return self.clock.new_id()
 
     # Committing
 
@@ -215,11 +232,13 @@ class Lab:
                 },
                 "upper_bounds": {at: encode_bound(up, kind) for at, (_, up, kind) in present.items() if up is not None},
             }
+        path = self._new_path("parquet")
+        rows: dict[str, list[Any]] = {"id": values, "k": [k] * count, "v": [v] * count}
         return DataFile(
-            self._new_path("parquet"),
+            path,
             FileFormat.PARQUET,
             count,
-            100 * count,
+            self._write(path, rows, SCHEMA_IDS) or 100 * count,
             spec_id=spec.spec_id,
             partition=partition,
             **metrics,
@@ -227,11 +246,13 @@ class Lab:
 
     def position_deletes(self, file: DataFile, count: int = 1, *, names_file: bool = True) -> DataFile:
         """Describe a position delete file about one data file."""
+        path = self._new_path("parquet")
+        rows: dict[str, list[Any]] = {"file_path": [file.file_path] * count, "pos": list(range(count))}
         return DataFile(
-            self._new_path("parquet"),
+            path,
             FileFormat.PARQUET,
             count,
-            50,
+            self._write(path, rows, {"file_path": 2147483546, "pos": 2147483545}) or 50,
             FileContent.POSITION_DELETES,
             file.spec_id,
             file.partition,
@@ -242,11 +263,12 @@ class Lab:
         self, ids: Sequence[int] = (1,), *, spec_id: int | None = None, partition: tuple[Any, ...] = ()
     ) -> DataFile:
         """Describe an equality delete file by `id`."""
+        path = self._new_path("parquet")
         return DataFile(
-            self._new_path("parquet"),
+            path,
             FileFormat.PARQUET,
             len(ids),
-            60,
+            self._write(path, {"id": list(ids)}, SCHEMA_IDS) or 60,
             FileContent.EQUALITY_DELETES,
             self.load().metadata.default_spec_id if spec_id is None else spec_id,
             partition,
@@ -290,6 +312,23 @@ class Lab:
                 vector.content_size_in_bytes,
             )
         )
+
+    def _write(self, path: str, rows: Mapping[str, list[Any]], field_ids: Mapping[str, int]) -> int:
+        """Write a Parquet file of these rows where files are real, and return its size; else 0."""
+        if not self.writes_files:
+            return 0
+        fields = [
+            pa.field(
+                name,
+                pa.string() if name in ("k", "file_path") else pa.int64(),
+                metadata={"PARQUET:field_id": str(field_ids[name])},
+            )
+            for name in rows
+        ]
+        buffer = io.BytesIO()
+        pq.write_table(pa.table(dict(rows), pa.schema(fields)), buffer, compression="none")
+        self.storage.create(path, buffer.getvalue())
+        return len(buffer.getvalue())
 
     def _new_path(self, extension: str) -> str:
         self._files += 1
@@ -348,12 +387,37 @@ class Lab:
 
     def stored(self) -> set[str]:
         """Return the locations of all files in storage."""
-        return {one.path for one in self.storage.list("memory://lake")}
+        return {one.path for one in self.storage.list(self.catalog.warehouse)}
 
     def check_readable(self) -> None:
         """Check that every manifest list and manifest of every snapshot is there and can be read."""
         for snapshot in self.load().metadata.snapshots:
             self.live(snapshot)
+
+
+class Lab(TableLab):
+    """One table, in a memory catalog that can be told to lose answers."""
+
+    catalog: LabCatalog
+
+    def __init__(
+        self,
+        *,
+        partition_by: Sequence[str] = (),
+        format_version: int = 2,
+        properties: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
+        schema: Schema = SCHEMA,
+    ) -> None:
+        clock = LabClock()
+        kept: Storage = MemoryStorage(now_ms=clock.now) if storage is None else storage
+        self.pointers = FaultyPointers()
+        catalog = LabCatalog(kept, self.pointers, now_ms=clock.now, new_id=clock.new_id)
+        super().__init__(catalog, kept, clock)
+        self.catalog.create_namespace(("db",))
+        self.add_table(
+            TABLE, partition_by=partition_by, format_version=format_version, properties=properties, schema=schema
+        )
 
 
 def paths_of(*files: DataFile) -> set[str]:

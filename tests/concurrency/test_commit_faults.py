@@ -1,154 +1,185 @@
-"""A fault at every call to storage that a commit makes: the table reads all the same, and nothing happens twice."""
+"""A fault at every call to storage and to the catalog, of every action, on every catalog: nothing is lost or repeated.
+
+An action is planned on a prepared table. It runs once for each call it makes and each kind of fault, and then:
+
+    whole     every file the table leads to is there and says what the metadata says of it (`check_files.py`)
+    all       what was acknowledged is there, once: the table is as after a run without faults
+    nothing   what was refused did not happen: the table is as before
+    either    what crashed, or was said to be unknown, is one of the two
+    again     the same action can be run again, or another one if it has happened; what was left behind is in
+              nobody's way
+
+`rival`: another writer commits before the action does, so that its retry meets faults too. Every point is run; the
+counts are printed at the end of the run (`conftest.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from frazil.commit.append import Append
-from frazil.commit.conflicts import ReadSet
-from frazil.commit.delete_files import DeleteFiles
-from frazil.commit.expire_snapshots import ExpireSnapshots
-from frazil.commit.overwrite import Overwrite
-from frazil.commit.replace_partitions import ReplacePartitions
-from frazil.commit.rewrite_files import RewriteFiles
-from frazil.commit.rewrite_manifests import RewriteManifests
-from frazil.commit.row_delta import RowDelta
-from frazil.commit.update_schema import UpdateSchema
-from frazil.errors import FrazilError
-from frazil.expr.parse import parse_predicate
+from frazil.errors import CommitStateUnknownError, FrazilError
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
-from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import Lab
+from tests.concurrency.check_files import check_table
+from tests.concurrency.failing_catalogs import CatalogFaults
+from tests.concurrency.fault_actions import SCENARIOS, Progress, Run, Scenario, prepare, tagged
+from tests.concurrency.fault_world import KINDS, Saved, World
+from tests.postgres_server import shared_server
 
-pytestmark = pytest.mark.slow
-
-
-def _append(lab: Lab) -> None:
-    lab.commit(Append((lab.file([9], "b"),)))
-
-
-def _fast_append(lab: Lab) -> None:
-    lab.commit(Append((lab.file([9], "b"),), is_fast=True))
-
-
-def _delete(lab: Lab) -> None:
-    lab.commit(DeleteFiles(where=parse_predicate("k = 'a'")))
-
-
-def _upsert(lab: Lab) -> None:
-    lab.commit(RowDelta((lab.equality_deletes([1], partition=("a",)), lab.file([5], "a")), None))
-
-
-def _delete_rows(lab: Lab) -> None:
-    file = next(one.data_file for one in lab.live())
-    deletes = lab.vectors({file: [0]}) if lab.load().metadata.format_version > 2 else (lab.position_deletes(file),)
-    lab.commit(RowDelta(deletes, ReadSet(lab.snapshot.snapshot_id), "delete"))
-
-
-def _overwrite(lab: Lab) -> None:
-    file = next(one.data_file for one in lab.live())
-    lab.commit(Overwrite((lab.file([1], file.partition[0]),), ReadSet(lab.snapshot.snapshot_id), (file,)))
-
-
-def _replace_partitions(lab: Lab) -> None:
-    lab.commit(ReplacePartitions((lab.file([1], "a"),), ReadSet(lab.snapshot.snapshot_id)))
-
-
-def _compact(lab: Lab) -> None:
-    file = next(one.data_file for one in lab.live())
-    lab.commit(RewriteFiles((file,), (lab.file([1], file.partition[0]),), lab.snapshot.snapshot_id))
-
-
-def _rewrite_manifests(lab: Lab) -> None:
-    lab.commit(RewriteManifests())
-
-
-def _expire(lab: Lab) -> None:
-    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 10_000))
-
-
-def _schema(lab: Lab) -> None:
-    lab.commit(UpdateSchema(lambda u: u.add_column("x", "long")))
-
-
-def _several(lab: Lab) -> None:
-    lab.commit(
-        UpdateSchema(lambda u: u.add_column("x", "long")),
-        Append((lab.file([9], "b"),)),
-        DeleteFiles(where=parse_predicate("k = 'a'")),
+QUICK = {"merge_append", "row_delta_vectors", "several_actions"}
+CASES = [
+    pytest.param(
+        scenario,
+        kind,
+        version,
+        rival,
+        id=f"{scenario.name}-{kind}-v{version}{'-rival' if rival else ''}",
+        marks=()
+        if scenario.name in QUICK and version == 3 and not rival and kind != "postgresql"
+        else pytest.mark.slow,
     )
+    for scenario in SCENARIOS
+    for kind in scenario.kinds
+    for version in scenario.versions
+    for rival in (False, True)
+]
 
 
-OPERATIONS: tuple[Callable[[Lab], None], ...] = (
-    _append,
-    _fast_append,
-    _delete,
-    _upsert,
-    _delete_rows,
-    _overwrite,
-    _replace_partitions,
-    _compact,
-    _rewrite_manifests,
-    _expire,
-    _schema,
-    _several,
-)
-
-
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("kind", list(FaultKind), ids=lambda kind: kind.name.lower())
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.__name__.strip("_"))
-def test_a_fault_at_any_storage_call_leaves_a_table_that_reads(
-    operation: Callable[[Lab], None], kind: FaultKind, version: int
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("scenario", "kind", "version", "rival"), CASES)
+def test_a_fault_at_any_call_loses_nothing_and_repeats_nothing(
+    scenario: Scenario,
+    kind: str,
+    version: int,
+    rival: bool,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    done = _states_without_faults(operation, version)
-    call = 0
-    while True:
-        call += 1
-        memory, lab = _prepared(version)
-        before = _state(lab)
-        assert before == done[0]
-        failing = FailingStorage(memory, Fault(call, kind))
-        lab.storage = lab.catalog.storage = failing
+    world = World(kind, tmp_path, lambda: shared_server().uri)
+    try:
+        prepare(world, version)
+        points = Points(world, scenario.plan(world), has_rival=rival)
+        for storage_or_catalog in ("storage", "catalog"):
+            if storage_or_catalog == "catalog" and world.is_filesystem:
+                # Its calls are calls to storage.
+                continue
+            for fault in FaultKind:
+                count = sum(1 for _ in points.run_all(storage_or_catalog, fault))
+                assert count > 0, "no call was counted"
+                record_property(f"{kind} {storage_or_catalog} {fault.name.lower()}", count)
+    finally:
+        world.close()
+
+
+class Points:
+    """The points of one action at which something can go wrong, and what must be true after each."""
+
+    def __init__(self, world: World, run: Run, *, has_rival: bool) -> None:
+        self.world = world
+        self.run = run
+        lab = world.lab
+        rivals = Append((lab.file([70], "c"),), tagged("rival"))
+        self.later = Append((lab.file([71], "c"),), tagged("later"))
+        self.rival = (lambda: lab.commit(rivals)) if has_rival else None
+        self.start: Saved = world.save()
+        self.before = {False: world.state()}
+        self.after = {False: self._clean_state(None)}
+        if self.rival is not None:
+            world.restore(self.start)
+            self.rival()
+            self.before[True] = world.state()
+            self.after[True] = self._clean_state(self.rival)
+        world.restore(self.start)
+        for has_run, state in self.before.items():
+            assert self.after[has_run] != state, "the action does nothing"
+
+    def _clean_state(self, rival: Callable[[], object] | None) -> object:
+        self.world.restore(self.start)
+        self.run(self.world.catalog, Progress(rival))
+        self._check()
+        return self.world.state()
+
+    def _check(self) -> None:
+        for one in self.world.tables():
+            check_table(one)
+
+    def run_all(self, place: str, kind: FaultKind) -> Iterator[int]:
+        """Run every point of a kind; yield the number of each call."""
+        call = 1
+        while self._run_one(place, call, kind):
+            yield call
+            call += 1
+
+    def _run_one(self, place: str, call: int, kind: FaultKind) -> bool:
+        world = self.world
+        world.restore(self.start)
+        faults = CatalogFaults()
+        storage = FailingStorage(world.storage, *([Fault(call, kind)] if place == "storage" else []))
+        catalog = world.open(storage, faults)
+        if place == "catalog":
+            faults.arm(call, kind)
+        progress = Progress(self.rival)
         raised: BaseException | None = None
         try:
-            operation(lab)
+            self.run(catalog, progress)
         except (FrazilError, SimulatedCrash) as error:
             raised = error
-        lab.storage = lab.catalog.storage = memory
-        lab.check_readable()
-        # All of it or nothing; and what was acknowledged is there.
-        assert _state(lab) == done[1] if raised is None else _state(lab) in done
-        # Whatever was left behind is in nobody's way.
-        operation_works_again = Append((lab.file([77], "b"),))
-        lab.commit(operation_works_again)
-        lab.check_readable()
-        if not any(one.fault for one in failing.calls):
-            break
-    assert call > 2
+        faults.end_process()
+        self._judge(progress, raised, f"{kind.name} at {place} call {call}")
+        return faults.has_fired or any(one.fault for one in storage.calls)
+
+    def _judge(self, progress: Progress, raised: BaseException | None, where: str) -> None:
+        world = self.world
+        self._check()
+        state = world.state()
+        before, after = self.before[progress.has_rival_run], self.after[progress.has_rival_run]
+        if progress.is_acknowledged:
+            assert state == after, f"an acknowledged commit is not there: {where}"
+        elif isinstance(raised, SimulatedCrash | CommitStateUnknownError):
+            assert state in (before, after), f"neither all nor nothing happened: {where}"
+        else:
+            assert state == before, f"a refused commit happened ({raised}): {where}"
+        if state == before:
+            self.run(world.catalog, Progress())
+            assert world.state() == after, f"another try does not do the same: {where}"
+        else:
+            world.lab.commit(self.later)
+        self._check()
 
 
-def _prepared(version: int) -> tuple[MemoryStorage, Lab]:
-    memory = MemoryStorage()
-    properties = {"commit.manifest.min-count-to-merge": "2"}
-    lab = Lab(storage=memory, partition_by=["k"], properties=properties, format_version=version)
-    for one in (lab.file([1], "a"), lab.file([2], "b")):
-        lab.commit(Append((one,)))
-    return memory, lab
+def test_every_action_is_among_those_that_meet_faults() -> None:
+    from frazil.commit import (
+        append,
+        cherry_pick,
+        delete_files,
+        expire_snapshots,
+        overwrite,
+        replace_partitions,
+        rewrite_files,
+        rewrite_manifests,
+        row_delta,
+        update_properties,
+        update_refs,
+        update_schema,
+        update_sort_order,
+        update_spec,
+        update_statistics,
+    )  # fmt: skip
 
-
-def _states_without_faults(operation: Callable[[Lab], None], version: int) -> tuple[object, object]:
-    _, lab = _prepared(version)
-    before = _state(lab)
-    operation(lab)
-    return before, _state(lab)
-
-
-def _state(lab: Lab) -> object:
-    """Return what a table is to a reader: its files, its deletes and its schema, and how many snapshots it has."""
-    metadata = lab.load().metadata
-    names = tuple(one.name for one in metadata.current_schema.fields)
-    files = sorted((one.partition, one.record_count, one.content) for one in (e.data_file for e in lab.live()))
-    return files, names, len(metadata.snapshots), len(lab.manifests())
+    rooms = (
+        append, cherry_pick, delete_files, expire_snapshots, overwrite, replace_partitions, rewrite_files,
+        rewrite_manifests, row_delta, update_properties, update_refs, update_schema, update_sort_order, update_spec,
+        update_statistics,
+    )  # fmt: skip
+    actions = {
+        name
+        for room in rooms
+        for name, made in vars(room).items()
+        if isinstance(made, type) and made.__module__ == room.__name__ and hasattr(made, "prepare")
+    }
+    text = Path(__file__).with_name("fault_actions.py").read_text("utf-8")
+    assert {name for name in actions if f"{name}(" not in text} == set()
+    assert {one for scenario in SCENARIOS for one in scenario.kinds} == set(KINDS)

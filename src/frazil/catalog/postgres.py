@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -39,12 +39,13 @@ _SECRET_WORDS = ("password", "passfile", "sslpassword", "secret", "token")
 
 
 class PostgresDatabase(Database):
-    """A PostgreSQL database, by its `postgresql://` URI."""
+    """A PostgreSQL database, by its `postgresql://` URI. `connect` stands for `psycopg.connect`."""
 
     row_lock = " FOR UPDATE"
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, connect: Callable[..., Connection[Any]] | None = None) -> None:
         self._psycopg = _load_driver()
+        self._connect = self._psycopg.connect if connect is None else connect
         self._uri = uri
         self.label = _without_secrets(uri)
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(_close)
@@ -132,7 +133,7 @@ class PostgresDatabase(Database):
     def _open(self) -> Connection[Any]:
         with self._errors():
             # Prepared statements would not survive a connection pooler between here and the server.
-            connection: Connection[Any] = self._psycopg.connect(
+            connection: Connection[Any] = self._connect(
                 self._uri, autocommit=True, prepare_threshold=None, **self._defaults()
             )
             connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")

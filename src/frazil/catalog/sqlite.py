@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from frazil.errors import CommitConflictError, FrazilError, InvalidRequestError,
 
 BUSY_TIMEOUT_MS: Final = 30_000
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+Connect = Callable[..., sqlite3.Connection]
 _KEY_TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
 
@@ -31,10 +32,8 @@ class _Connection:
 
     __slots__ = ("driver", "file")
 
-    def __init__(self, path: str, busy_timeout_ms: int) -> None:
-        self.driver = sqlite3.connect(
-            path, timeout=busy_timeout_ms / 1000, isolation_level=None, check_same_thread=False
-        )
+    def __init__(self, path: str, busy_timeout_ms: int, connect: Connect) -> None:
+        self.driver = connect(path, timeout=busy_timeout_ms / 1000, isolation_level=None, check_same_thread=False)
         try:
             self.driver.execute("PRAGMA synchronous=FULL")
             # Opening is lazy; this reads the file's header, and makes the file where there is none.
@@ -50,11 +49,17 @@ class _Connection:
 
 
 class SqliteDatabase(Database):
-    """A SQLite file; it is made, with its folder, where it is missing."""
+    """A SQLite file; it is made, with its folder, where it is missing. `connect` stands for `sqlite3.connect`."""
 
     row_lock = ""
 
-    def __init__(self, path: str | os.PathLike[str], *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+        connect: Connect = sqlite3.connect,
+    ) -> None:
         text = os.fspath(path)
         if text in ("", ":memory:") or text.startswith("file:"):
             raise InvalidRequestError(
@@ -63,6 +68,7 @@ class SqliteDatabase(Database):
             )
         self._path = str(Path(text).absolute())
         self._busy_timeout_ms = busy_timeout_ms
+        self._connect = connect
         self._pool: ConnectionPool[_Connection] = ConnectionPool(_Connection.close)
         self.label = f"sqlite:///{self._path}"
         try:
@@ -70,7 +76,7 @@ class SqliteDatabase(Database):
         except OSError as error:
             raise StorageError(f"Cannot open {self.label}: {error.strerror or error}", path=self._path) from error
         with self._errors():
-            connection = _Connection(self._path, busy_timeout_ms)
+            connection = _Connection(self._path, busy_timeout_ms, connect)
             # The mode is the file's, and stays. A file system without WAL keeps the mode it has, which works too.
             with contextlib.suppress(sqlite3.OperationalError):
                 connection.driver.execute("PRAGMA journal_mode=WAL")
@@ -146,7 +152,7 @@ class SqliteDatabase(Database):
                 return connection
             connection.close()
         with self._errors():
-            return _Connection(self._path, self._busy_timeout_ms)
+            return _Connection(self._path, self._busy_timeout_ms, self._connect)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ FrazilError
 │   └─ FileAlreadyExistsError
 ├─ InvalidRequestError      (ValueError)  the caller asked for something that cannot be
 │   ├─ TextSyntaxError      text that does not parse: types, predicates, SQL
+│   │   └─ SqlSyntaxError   a statement
 │   ├─ SchemaMismatchError  data or values that do not fit a schema
 │   ├─ SchemaChangeError    a schema, spec or order change the specification forbids
 │   └─ InvalidPropertyError a table property whose value cannot be used
@@ -138,6 +139,10 @@ class InvalidRequestError(FrazilError, ValueError):
 
 class TextSyntaxError(InvalidRequestError):
     """Text that does not parse; the message shows the place."""
+
+
+class SqlSyntaxError(TextSyntaxError):
+    """A statement that does not parse; the message shows the place."""
 
 
 class SchemaMismatchError(InvalidRequestError):

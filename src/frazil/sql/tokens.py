@@ -1,0 +1,184 @@
+r"""SQL text cut into tokens, by the lexical rules of Spark SQL.
+
+    words       letters, digits and underscores with at least one letter or underscore: `a`, `1a`, `_x`
+    quoted      `` `anything, ``doubled`` to stand for itself` ``
+    strings     'text' and "text", with \ escapes or the quote doubled; r'raw'; $tag$text$tag$
+    numbers     1, 1.5, .5, 1e3, and 1L, 1S, 1Y, 1.5F, 1.5D, 1.5BD
+    comments    -- to the end of the line, /* nested */; a hint (/*+ ... */) is skipped like a comment
+    marks       => -> :: <=> and the like; any other character by itself
+
+Tokens are cut one at a time as they are asked for: a statement whose tail is a query of a megabyte costs its head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+WORD = "word"
+QUOTED = "quoted"
+STRING = "string"
+NUMBER = "number"
+MARK = "mark"
+END = "end"
+BROKEN = "broken"
+
+
+class Token(NamedTuple):
+    """One token and where it stands in the text."""
+
+    kind: str
+    text: str
+    """A word as written, a name without its quotes, a string's value, a number or a mark as written."""
+    start: int
+    end: int
+
+    @property
+    def upper(self) -> str:
+        """The word in capitals, to be compared with keywords; empty for what is no word."""
+        return self.text.upper() if self.kind == WORD else ""
+
+    def is_mark(self, mark: str) -> bool:
+        """Return whether this is a mark."""
+        return self.kind == MARK and self.text == mark
+
+
+_SPACE = re.compile(r"(?:\s|--(?:\\\n|[^\r\n])*)+")
+_NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?:BD|bd|Bd|bD|[lLsSyYfFdD])?(?![\w])")
+_WHOLE_NUMBER = re.compile(r"\d+(?!\w)")
+_WORD = re.compile(r"\w+")
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_STRINGS = {
+    "'": re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL),
+    '"': re.compile(r'"((?:[^"\\]|\\.|"")*)"', re.DOTALL),
+}
+_RAW = re.compile(r"[rR](?:'([^']*)'|\"([^\"]*)\")")
+_DOLLARS = re.compile(r"(\$\w*\$)(.*?)\1", re.DOTALL)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_MARK = re.compile(r"<=>|=>|->|::|<=|<>|!=|>=|==|\|\||\|>|.", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_LAST_CHARACTER = 0x10FFFF
+
+
+def cut_tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text; a quote or comment that does not end gives a last one of kind `broken`."""
+    at = 0
+    size = len(text)
+    after_dot = False
+    while True:
+        space_end = _skip_space(text, at)
+        if space_end is None:
+            yield Token(BROKEN, "the comment does not end", _skip_plain(text, at), size)
+            return
+        at = space_end
+        if at >= size:
+            return
+        token = _token_at(text, at, after_dot=after_dot)
+        yield token
+        if token.kind == BROKEN:
+            return
+        after_dot = token.kind == MARK and token.text == "."
+        at = token.end
+
+
+def _token_at(text: str, at: int, *, after_dot: bool) -> Token:
+    char = text[at]
+    if char == "`":
+        found = _QUOTED.match(text, at)
+        if found is None:
+            return Token(BROKEN, "the quoted name does not end", at, len(text))
+        return Token(QUOTED, found[1].replace("``", "`"), at, found.end())
+    if char in _STRINGS:
+        found = _STRINGS[char].match(text, at)
+        if found is None:
+            return Token(BROKEN, "the string does not end", at, len(text))
+        return Token(STRING, _unescape(found[1], char), at, found.end())
+    if char == "$":
+        found = _DOLLARS.match(text, at)
+        if found is not None:
+            return Token(STRING, found[2], at, found.end())
+    if char in "rR":
+        found = _RAW.match(text, at)
+        if found is not None:
+            return Token(STRING, found[1] if found[1] is not None else found[2], at, found.end())
+    if char.isdigit() or (char == "." and text[at + 1 : at + 2].isdigit() and not after_dot):
+        # After a dot, digits are a part of a name (`t.1`), as after a name (`t.1a`), which no number can follow.
+        pattern = _WHOLE_NUMBER if after_dot else _NUMBER
+        found = None if char == "." and _is_in_name(text, at) else pattern.match(text, at)
+        if found is not None:
+            return Token(NUMBER, found[0], at, found.end())
+    found = _WORD.match(text, at)
+    if found is not None:
+        return Token(WORD, found[0], at, found.end())
+    found = _MARK.match(text, at)
+    assert found is not None
+    return Token(MARK, found[0], at, found.end())
+
+
+def _is_in_name(text: str, at: int) -> bool:
+    """Return whether a dot follows a name without a space, so that digits behind it are its next part."""
+    return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_`")
+
+
+def _skip_plain(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _skip_space(text: str, at: int) -> int | None:
+    """Return where the next token starts; None where a comment does not end."""
+    while True:
+        at = _skip_plain(text, at)
+        if not text.startswith("/*", at):
+            return at
+        depth, at = 1, at + 2
+        while depth:
+            edge = _COMMENT_EDGE.search(text, at)
+            if edge is None:
+                return None
+            depth += 1 if edge[0] == "/*" else -1
+            at = edge.end()
+
+
+def _unescape(text: str, quote: str) -> str:
+    if "\\" not in text:
+        return text.replace(quote * 2, quote)
+    # Doubled quotes are plain text between escapes; an escaped backslash before one does not touch it.
+    parts: list[str] = []
+    at = 0
+    for found in _ESCAPE.finditer(text):
+        parts.append(text[at : found.start()].replace(quote * 2, quote))
+        parts.append(_unescaped(found))
+        at = found.end()
+    parts.append(text[at:].replace(quote * 2, quote))
+    return "".join(parts)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    four, eight, octal, plain = found.groups()
+    if four is not None or eight is not None:
+        number = int(four or eight, 16)
+        return chr(number) if number <= _LAST_CHARACTER else found[0]
+    if octal is not None:
+        return chr(int(octal, 8))
+    return _ESCAPED.get(plain, plain)
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a script: what stands between semicolons, without those that are empty."""
+    statements: list[str] = []
+    start: int | None = None
+    end = 0
+    for token in cut_tokens(text):
+        if token.is_mark(";"):
+            if start is not None:
+                statements.append(text[start:end])
+            start = None
+            continue
+        start = token.start if start is None else start
+        end = token.end
+    if start is not None:
+        statements.append(text[start:end])
+    return statements

@@ -1,0 +1,520 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from frazil.errors import SqlSyntaxError
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.parse_type import parse_type
+from frazil.sql import statements as s
+from frazil.sql.parse import parse_statement
+
+T = ("lake", "db", "t")
+DAY_MS = 86_400_000
+
+
+def is_lake(kind: str, name: s.Name) -> bool:
+    return name[:1] == ("lake",)
+
+
+def parse(text: str) -> Any:
+    return parse_statement(text, is_lake)
+
+
+def span(text: str, part: str, nth: int = 0) -> s.Span:
+    start = -1
+    for _ in range(nth + 1):
+        start = text.index(part, start + 1)
+    return s.Span(part, start)
+
+
+def pairs(**values: str) -> FrozenMap[str, str]:
+    return FrozenMap({key.replace("_", "."): value for key, value in values.items()})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select * from lake.db.t",
+        "with a as (select 1) select * from lake.db.t, a",
+        "insert into other.t select * from lake.db.t",
+        "create table t (a int) using parquet",
+        "create temporary view lake as select 1",
+        "alter table t add partition (ds='x')",
+        "show tables",
+        "show functions",
+        "show tables in default",
+        "call other.system.x()",
+        "set spark.sql.shuffle.partitions = 3",
+        "set catalog spark_catalog",
+        "set",
+        "use default",
+        "describe query select * from lake.db.t",
+        "describe function upper",
+        "explain select * from lake.db.t",
+        "drop function f",
+        "drop temporary variable x",
+        "refresh function f",
+        "cache table x as select * from lake.db.t",
+        "begin select 1; end",
+        "",
+        "garbage !!",
+        "insert into 'x",
+        "create table lake.db.`t",
+    ],
+)
+def test_what_is_not_for_a_lake_is_left_to_spark(text: str) -> None:
+    assert parse(text) is None
+
+
+CASES: list[tuple[str, s.Statement]] = [
+    # Namespaces
+    ("use lake", s.Use(("lake",))),
+    ("USE lake.db;", s.Use(("lake", "db"))),
+    ("use namespace lake.db", s.Use(("lake", "db"))),
+    ("set catalog lake", s.Use(("lake",), is_catalog=True)),
+    ("create namespace lake.db", s.CreateNamespace(("lake", "db"))),
+    (
+        "create database if not exists lake.db comment 'c' location '/x' with dbproperties (a.b = 'c', 'd-e' = 1)",
+        s.CreateNamespace(
+            ("lake", "db"), FrozenMap({"comment": "c", "location": "/x", "a.b": "c", "d-e": "1"}), if_not_exists=True
+        ),
+    ),
+    ("drop schema if exists lake.db cascade", s.DropNamespace(("lake", "db"), if_exists=True, cascade=True)),
+    ("alter namespace lake.db set properties (a='b')", s.AlterNamespace(("lake", "db"), pairs(a="b"))),
+    ("alter database lake.db unset dbproperties (a)", s.AlterNamespace(("lake", "db"), removals=("a",))),
+    ("comment on namespace lake.db is 'x'", s.AlterNamespace(("lake", "db"), pairs(comment="x"))),
+    ("describe namespace extended lake.db", s.DescribeNamespace(("lake", "db"), is_extended=True)),
+    ("show namespaces in lake like 'a*'", s.ShowNamespaces(("lake",), "a*")),
+    ("show tables in lake.db", s.ShowTables(("lake", "db"))),
+    ("show tables from lake.db like 'x*|y'", s.ShowTables(("lake", "db"), "x*|y")),
+    ("show table extended in lake.db like '*'", s.ShowTables(("lake", "db"), "*", is_extended=True)),
+    ("show views in lake.db", s.ShowViews(("lake", "db"))),
+    # Looking at tables
+    ("describe lake.db.t", s.DescribeTable(T)),
+    ("desc table extended lake.db.t", s.DescribeTable(T, is_extended=True)),
+    ("describe formatted lake.db.t", s.DescribeTable(T, is_extended=True)),
+    ("describe lake.db.t a.b", s.DescribeTable(T, column=("a", "b"))),
+    ("show create table lake.db.t", s.ShowCreateTable(T)),
+    ("show tblproperties lake.db.t", s.ShowProperties(T)),
+    ("show tblproperties lake.db.t ('a.b')", s.ShowProperties(T, "a.b")),
+    ("show columns in lake.db.t", s.ShowColumns(T)),
+    ("show columns from t from lake.db", s.ShowColumns(T)),
+    ("show partitions lake.db.t", s.ShowPartitions(T)),
+    ("refresh table lake.db.t", s.RefreshTable(T)),
+    # Tables
+    ("drop table lake.db.t", s.DropTable(T)),
+    ("drop table if exists lake.db.`a.b` purge", s.DropTable(("lake", "db", "a.b"), if_exists=True, purge=True)),
+    ("drop table identifier('lake.db.t')", s.DropTable(T)),
+    ("truncate table lake.db.t", s.Truncate(T)),
+    ("alter table lake.db.t rename to lake.db.u", s.RenameTable(T, ("lake", "db", "u"))),
+    ("create table lake.db.t like lake.db.u", s.CreateTableLike(T, ("lake", "db", "u"))),
+    ("comment on table lake.db.t is null", s.SetProperties(T, pairs(comment=""))),
+    # Columns
+    ("alter table lake.db.t rename column a.b to c", s.RenameColumn(T, ("a", "b"), "c")),
+    ("alter table lake.db.t drop column a", s.DropColumns(T, (("a",),))),
+    ("alter table lake.db.t drop columns if exists (a, b.c)", s.DropColumns(T, (("a",), ("b", "c")), if_exists=True)),
+    (
+        "alter table lake.db.t alter column a type bigint",
+        s.AlterColumns(T, (s.ColumnChange(("a",), type="long"),)),
+    ),
+    (
+        "alter table lake.db.t alter column a.b comment 'x', c first, d after e",
+        s.AlterColumns(
+            T,
+            (
+                s.ColumnChange(("a", "b"), comment="x"),
+                s.ColumnChange(("c",), position=s.Position()),
+                s.ColumnChange(("d",), position=s.Position("e")),
+            ),
+        ),
+    ),
+    (
+        "alter table lake.db.t alter column a set not null",
+        s.AlterColumns(T, (s.ColumnChange(("a",), is_required=True),)),
+    ),
+    (
+        "alter table lake.db.t alter column a drop not null",
+        s.AlterColumns(T, (s.ColumnChange(("a",), is_required=False),)),
+    ),
+    (
+        "alter table lake.db.t alter column a drop default",
+        s.AlterColumns(T, (s.ColumnChange(("a",), drops_default=True),)),
+    ),
+    (
+        "alter table lake.db.t change column a b double comment 'x' after c",
+        s.AlterColumns(T, (s.ColumnChange(("a",), "b", "double", "x", s.Position("c")),)),
+    ),
+    (
+        "alter table lake.db.t add columns (a.b int comment 'x' first, c string not null after d)",
+        s.AddColumns(
+            T,
+            (
+                s.ColumnDefinition(("a", "b"), "int", comment="x", position=s.Position()),
+                s.ColumnDefinition(("c",), "string", is_required=True, position=s.Position("d")),
+            ),
+        ),
+    ),
+    (
+        "alter table lake.db.t add column a date, b binary",
+        s.AddColumns(T, (s.ColumnDefinition(("a",), "date"), s.ColumnDefinition(("b",), "binary"))),
+    ),
+    ("alter table lake.db.t replace columns (a int)", s.ReplaceColumns(T, (s.ColumnDefinition(("a",), "int"),))),
+    # Properties
+    (
+        "alter table lake.db.t set tblproperties ('a-b' = 'x', c.d = true, e = 5, f = -1.5)",
+        s.SetProperties(T, FrozenMap({"a-b": "x", "c.d": "true", "e": "5", "f": "-1.5"})),
+    ),
+    (
+        "alter table lake.db.t unset tblproperties if exists ('a', b.c)",
+        s.UnsetProperties(T, ("a", "b.c"), if_exists=True),
+    ),
+    ("alter table lake.db.t set location 'file:///x'", s.SetLocation(T, "file:///x")),
+    # Partition fields
+    ("alter table lake.db.t add partition field bucket(16, id)", s.AddPartitionField(T, "bucket(16, id)")),
+    ("ALTER TABLE lake.db.t ADD PARTITION FIELD days(ts) AS d", s.AddPartitionField(T, "days(ts)", "d")),
+    ("alter table lake.db.t add partition field truncate(4, `a b`)", s.AddPartitionField(T, "truncate(4, `a b`)")),
+    ("alter table lake.db.t add partition field `odd name`", s.AddPartitionField(T, "`odd name`")),
+    ("alter table lake.db.t drop partition field ts_day", s.DropPartitionField(T, "ts_day")),
+    ("alter table lake.db.t drop partition field `odd name`", s.DropPartitionField(T, "odd name")),
+    ("alter table lake.db.t drop partition field year(ts)", s.DropPartitionField(T, "year(ts)")),
+    (
+        "alter table lake.db.t replace partition field ts_day with hours(ts) as h",
+        s.ReplacePartitionField(T, "ts_day", "hours(ts)", "h"),
+    ),
+    # Order
+    ("alter table lake.db.t write ordered by a, b", s.SetWriteOrder(T, ("a", "b"), "range")),
+    (
+        "alter table lake.db.t write locally ordered by (a desc nulls first, bucket(4, b) asc)",
+        s.SetWriteOrder(T, ("a desc nulls first", "bucket(4, b) asc")),
+    ),
+    ("alter table lake.db.t write unordered", s.SetWriteOrder(T, (), "none")),
+    ("alter table lake.db.t write distributed by partition", s.SetWriteOrder(T, (), "hash")),
+    (
+        "alter table lake.db.t write distributed by partition locally ordered by a",
+        s.SetWriteOrder(T, ("a",), "hash"),
+    ),
+    ("alter table lake.db.t write locally ordered by a distributed by partition", s.SetWriteOrder(T, ("a",), "hash")),
+    ("alter table lake.db.t set identifier fields a, b.c", s.SetIdentifierFields(T, (("a",), ("b", "c")))),
+    ("alter table lake.db.t drop identifier fields a", s.DropIdentifierFields(T, (("a",),))),
+    # Branches and tags
+    ("alter table lake.db.t create branch x", s.CreateRef(T, "branch", "x")),
+    ("alter table lake.db.t create branch if not exists `a-b`", s.CreateRef(T, "branch", "a-b", if_not_exists=True)),
+    (
+        "alter table lake.db.t create or replace branch x as of version 12 retain 7 days with snapshot retention "
+         "3 snapshots 2 hours",
+        s.CreateRef(T, "branch", "x", 12, 7 * DAY_MS, 3, 7_200_000, replaces=True),
+    ),
+    (
+        "alter table lake.db.t create branch x with snapshot retention 5 minutes",
+        s.CreateRef(T, "branch", "x", max_snapshot_age_ms=300_000),
+    ),
+    (
+        "alter table lake.db.t create branch x with snapshot retention 5 snapshots",
+        s.CreateRef(T, "branch", "x", min_snapshots_to_keep=5),
+    ),
+    (
+        "alter table lake.db.t replace tag x as of version 1",
+        s.CreateRef(T, "tag", "x", 1, creates=False, replaces=True),
+    ),
+    ("alter table lake.db.t create tag x retain 1 days", s.CreateRef(T, "tag", "x", max_ref_age_ms=DAY_MS)),
+    ("alter table lake.db.t drop branch if exists x", s.DropRef(T, "branch", "x", if_exists=True)),
+    ("alter table lake.db.t drop tag x", s.DropRef(T, "tag", "x")),
+    # Views
+    ("drop view if exists lake.db.v", s.DropView(("lake", "db", "v"), if_exists=True)),
+    ("alter view lake.db.v rename to lake.db.w", s.RenameView(("lake", "db", "v"), ("lake", "db", "w"))),
+    (
+        "alter view lake.db.v set tblproperties (a='b')",
+        s.SetProperties(("lake", "db", "v"), pairs(a="b"), is_view=True),
+    ),
+    ("alter view lake.db.v unset tblproperties (a)", s.UnsetProperties(("lake", "db", "v"), ("a",), is_view=True)),
+]
+
+
+@pytest.mark.parametrize("text, expected", CASES, ids=[text for text, _ in CASES])
+def test_a_statement_is_read(text: str, expected: s.Statement) -> None:
+    assert parse(text) == expected
+    assert parse(f"/* why */ {text} -- done\n;;") == expected
+
+
+def test_a_table_is_created_with_every_clause() -> None:
+    text = """create table if not exists lake.db.t (
+        id bigint not null comment 'the ''key''',
+        s struct<a: int not null comment 'x', `b c`: array<map<string, timestamp>>>,
+        n int default 1 + (2 * 3) not null,
+        d decimal(9,2) default -1.5 comment 'y', e varchar(10), f timestamp_ntz
+    ) using iceberg
+    partitioned by (bucket(16, id), days(ts), p string comment 'z')
+    location '/x' comment 'c' tblproperties ('format-version' = '3', a.b = 1)"""
+    struct = "struct<a: int not null comment 'x', `b c`: list<map<string, timestamptz>>>"
+    assert parse(text) == s.CreateTable(
+        T,
+        (
+            s.ColumnDefinition(("id",), "long", is_required=True, comment="the 'key'"),
+            s.ColumnDefinition(("s",), struct),
+            s.ColumnDefinition(("n",), "int", is_required=True, default=span(text, "1 + (2 * 3)")),
+            s.ColumnDefinition(("d",), "decimal(9, 2)", comment="y", default=span(text, "-1.5")),
+            s.ColumnDefinition(("e",), "string"),
+            s.ColumnDefinition(("f",), "timestamp"),
+            s.ColumnDefinition(("p",), "string", comment="z"),
+        ),
+        ("bucket(16, id)", "days(ts)", "p"),
+        "iceberg",
+        "/x",
+        FrozenMap({"comment": "c", "format-version": "3", "a.b": "1"}),
+        if_not_exists=True,
+    )
+    parse_type(struct)
+
+
+@pytest.mark.parametrize("between", [" as ", " ", " as ("])
+def test_a_table_is_created_from_a_query(between: str) -> None:
+    closing = ")" if between.endswith("(") else ""
+    query = f"select ';' a from x where b in (select 1){closing}"
+    text = f"create or replace table lake.db.t using iceberg partitioned by (a){between}{query};"
+    found = parse(text)
+    assert found.partition_by == ("a",)
+    assert (found.creates, found.replaces) == (True, True)
+    assert found.query.text == ("(" if closing else "") + query
+    assert text[found.query.start : found.query.end] == found.query.text
+
+
+def test_replacing_a_table_does_not_create_one() -> None:
+    found = parse("replace table lake.db.t as select 1 a")
+    assert (found.creates, found.replaces) == (False, True)
+
+
+def test_clustered_by_is_a_bucket() -> None:
+    assert parse("create table lake.db.t (a int) clustered by (a) into 4 buckets").partition_by == ("bucket(4, a)",)
+
+
+INSERT = "insert into lake.db.t"
+
+
+@pytest.mark.parametrize(
+    "text, fields",
+    [
+        (f"{INSERT} values (1, 'a')", {}),
+        (f"{INSERT} select * from lake.db.u", {}),
+        ("insert into table lake.db.t (a, `b c`) values (1, 2)", {"columns": ("a", "b c")}),
+        (f"{INSERT} (select 1)", {}),
+        (f"{INSERT} (with a as (select 1) select * from a)", {}),
+        (f"{INSERT} by name select 1 a", {"is_by_name": True}),
+        (f"{INSERT} table lake.db.u", {}),
+        (f"{INSERT} with ('branch' = 'x') select 1", {"options": pairs(branch="x")}),
+        ("insert overwrite lake.db.t select 1", {"is_overwrite": True}),
+        ("insert overwrite table lake.db.t values (1)", {"is_overwrite": True}),
+        ("insert with schema evolution into lake.db.t select 1", {"evolves_schema": True}),
+    ],
+)
+def test_an_insert_is_read(text: str, fields: dict[str, Any]) -> None:
+    found = parse(text)
+    starts = [text.rindex(one) for one in ("values", "(select", "(with", "table lake.db.u", "select") if one in text]
+    start = min(starts)
+    assert found == s.Insert(T, s.Span(text[start:], start), **fields)
+
+
+def test_an_insert_names_partitions() -> None:
+    text = "insert overwrite lake.db.t partition (a = 'x, y', b, c = f(1, 2)) (d) select 1"
+    found = parse(text)
+    assert found.partition == (("a", span(text, "'x, y'")), ("b", None), ("c", span(text, "f(1, 2)")))
+    assert found.columns == ("d",)
+    assert found.query == span(text, "select 1")
+
+
+def test_an_insert_replaces_where() -> None:
+    text = "insert into lake.db.t replace where a > (select 1) and b = 2 select * from x"
+    found = parse(text)
+    assert found.replace_where == span(text, "a > (select 1) and b = 2")
+    assert found.query == span(text, "select * from x")
+
+
+def test_common_tables_come_before_what_changes_rows() -> None:
+    text = "with a as (select 1 x), b (y) as (select * from a) delete from lake.db.t where x in (select y from b);"
+    found = parse(text)
+    assert found.ctes == span(text, "a as (select 1 x), b (y) as (select * from a)")
+    assert found.where == span(text, "x in (select y from b)")
+
+
+@pytest.mark.parametrize(
+    "text, alias, where",
+    [
+        ("delete from lake.db.t", None, None),
+        ("delete from lake.db.t where a = 1", None, "a = 1"),
+        ("delete from lake.db.t as x where x.a = 1", "x", "x.a = 1"),
+        ("delete from lake.db.t x where x.a = 1", "x", "x.a = 1"),
+    ],
+)
+def test_a_delete_is_read(text: str, alias: str | None, where: str | None) -> None:
+    assert parse(text) == s.Delete(T, alias, None if where is None else span(text, where))
+
+
+def test_an_update_is_read() -> None:
+    text = "update lake.db.t x set a = case when b then 1, 2 end, c.d = f(1, 2), `e` = default where x.where = 1"
+    text = text.replace("1, 2 end", "1 else 2 end")
+    found = parse(text)
+    assert found == s.Update(
+        T,
+        (
+            s.Assignment(("a",), span(text, "case when b then 1 else 2 end")),
+            s.Assignment(("c", "d"), span(text, "f(1, 2)")),
+            s.Assignment(("e",), span(text, "default")),
+        ),
+        "x",
+        span(text, "x.where = 1"),
+    )
+
+
+def test_a_merge_is_read() -> None:
+    text = """merge with schema evolution into lake.db.t as a
+        using (select * from lake.db.u where x = 'when matched') b on a.id = b.id and case when true then a.x end
+        when matched and b.op = 'd' then delete
+        when matched then update set *
+        when matched and case when 1 then 2 end = 2 then update set a.x = b.x + 1, a.y.z = default
+        when not matched by target and b.op <> 'd' then insert *
+        when not matched then insert (id, x) values (b.id, f(1, 2))
+        when not matched by source and a.old then delete
+        when not matched by source then update set x = 0"""
+    found = parse(text)
+    assert found == s.Merge(
+        T,
+        span(text, "select * from lake.db.u where x = 'when matched'"),
+        span(text, "a.id = b.id and case when true then a.x end"),
+        (
+            s.MergeClause("matched", "delete", span(text, "b.op = 'd'")),
+            s.MergeClause("matched", "update"),
+            s.MergeClause(
+                "matched",
+                "update",
+                span(text, "case when 1 then 2 end = 2"),
+                (s.Assignment(("a", "x"), span(text, "b.x + 1")), s.Assignment(("a", "y", "z"), span(text, "default"))),
+            ),
+            s.MergeClause("not_matched", "insert", span(text, "b.op <> 'd'")),
+            s.MergeClause(
+                "not_matched",
+                "insert",
+                None,
+                (s.Assignment(("id",), span(text, "b.id", 1)), s.Assignment(("x",), span(text, "f(1, 2)"))),
+            ),
+            s.MergeClause("not_matched_by_source", "delete", span(text, "a.old")),
+            s.MergeClause("not_matched_by_source", "update", None, (s.Assignment(("x",), span(text, "0")),)),
+        ),
+        "a",
+        "b",
+        source_is_query=True,
+        evolves_schema=True,
+    )
+
+
+def test_a_merge_takes_a_table_as_its_source() -> None:
+    text = "merge into lake.db.t using updates u(id, x) on t.id = u.id when matched then delete"
+    found = parse(text)
+    assert (found.source, found.source_alias, found.source_columns) == (span(text, "updates"), "u", ("id", "x"))
+    assert found.alias is None
+    assert not found.source_is_query
+
+
+def test_a_call_is_read() -> None:
+    text = "call lake.system.expire(table => 'db.t', older_than => timestamp '2024-01-01', ids => array(1, 2))"
+    assert parse(text) == s.Call(
+        ("lake", "system", "expire"),
+        (
+            s.Argument(span(text, "'db.t'"), "table"),
+            s.Argument(span(text, "timestamp '2024-01-01'"), "older_than"),
+            s.Argument(span(text, "array(1, 2)"), "ids"),
+        ),
+    )
+    assert parse("call lake.system.x()").arguments == ()
+    positional = "call lake.system.x('a', 5)"
+    assert parse(positional).arguments == (s.Argument(span(positional, "'a'")), s.Argument(span(positional, "5")))
+
+
+def test_a_view_is_created() -> None:
+    text = "create or replace view lake.db.v (a comment 'x', `b`) comment 'c' tblproperties (k='v') as select 1, 2"
+    assert parse(text) == s.CreateView(
+        ("lake", "db", "v"),
+        span(text, "select 1, 2"),
+        (s.ViewColumn("a", "x"), s.ViewColumn("b")),
+        FrozenMap({"comment": "c", "k": "v"}),
+        replaces=True,
+    )
+
+
+ERRORS = [
+    ("alter table lake.db.t add partition field bukket(16, id)", "unknown transform 'bukket'", "bukket"),
+    ("alter table lake.db.t frobnicate", "expected ADD", "frobnicate"),
+    ("alter table lake.db.t write ordered a", "expected ORDERED BY", "ordered"),
+    ("alter table lake.db.t create branch x retain 3 weeks", "expected DAYS, HOURS or MINUTES", "weeks"),
+    ("alter table lake.db.t create branch x retain 0 days", "must be positive", "0"),
+    ("alter table lake.db.t create tag x with snapshot retention 1 days", "expected the end", "with"),
+    ("alter table lake.db.t add column a integre", "no type 'integre'", "integre"),
+    ("alter table lake.db.t add column a int int", "expected the end", "int int"[4:]),
+    ("create table lake.db.t", "expected columns or a query", ""),
+    ("create table lake.db.t (a int", "expected ')'", ""),
+    ("create table lake.db.t (a int) using delta", "no table format 'delta'", "delta"),
+    ("create table lake.db.t (a int primary key)", "PRIMARY has no place", "primary"),
+    ("create table lake.db.t (a int not null not null)", "a second NOT", "not"),
+    ("create table lake.db.t (a int) as select 1", "takes its columns from it", "select"),
+    ("create table lake.db.t (a int) tblproperties (x='1', x='2')", "given twice", "x"),
+    ("delete from lake.db.t where", "expected a condition", ""),
+    ("delete from lake.db.t where (a = 1", "expected ')'", ""),
+    ("delete from lake.db.t where a = 'x", "the string does not end", "'x"),
+    ("update lake.db.t set a = where b", "expected an expression", "where"),
+    ("merge into lake.db.t using u on a = b", "expected WHEN", ""),
+    ("merge into lake.db.t using u on a when matched then insert *", "expected DELETE or UPDATE", "insert"),
+    ("merge into lake.db.t using u on a when not matched then insert (a, b) values (1)", "do not go together", "("),
+    ("call lake.system.x(a => 1, 2)", "cannot follow one with a name", "2"),
+    ("call lake.system.x(a => 1, A => 2)", "given twice", "A"),
+    ("insert into lake.db.t", "expected a query or VALUES", ""),
+    ("insert into lake.db.t frob", "expected a query or VALUES", "frob"),
+    ("show tables in lake.db likewise", "expected the end", "likewise"),
+]
+
+
+@pytest.mark.parametrize("text, reason, place", ERRORS, ids=[one[0] for one in ERRORS])
+def test_an_error_points_at_the_place(text: str, reason: str, place: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse(text)
+    message = caught.value.message
+    assert reason in message
+    shown, underline = message.splitlines()[-2:]
+    column = underline.index("^")
+    assert message.splitlines()[-3].endswith(f"column {column - 4 + 1}:")
+    if place:
+        assert shown[column:].startswith(place)
+    else:
+        assert column >= len(shown)
+
+
+def test_the_line_of_an_error_is_counted() -> None:
+    with pytest.raises(SqlSyntaxError, match="line 3, column 3"):
+        parse("alter table lake.db.t\n\n  frob")
+
+
+def test_a_long_insert_costs_its_head() -> None:
+    text = "insert into lake.db.t values " + ", ".join(f"({n}, 'text {n}')" for n in range(200_000))
+    started = time.perf_counter()
+    found = parse(text)
+    assert time.perf_counter() - started < 0.2
+    assert len(found.query.text) > 2_000_000
+
+
+def test_the_target_is_asked_about_once_it_is_known() -> None:
+    asked: list[tuple[str, s.Name]] = []
+
+    def note(kind: str, name: s.Name) -> bool:
+        asked.append((kind, name))
+        return False
+
+    for text in ("drop table a.b", "drop view v", "use x", "show tables", "call p.q()", "drop namespace n"):
+        assert parse_statement(text, note) is None
+    assert asked == [
+        ("table", ("a", "b")),
+        ("view", ("v",)),
+        ("use", ("x",)),
+        ("namespace", ()),
+        ("procedure", ("p", "q")),
+        ("namespace", ("n",)),
+    ]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from frazil.sql.tokens import BROKEN, cut_tokens, split_statements
+
+
+def cut(text: str) -> list[tuple[str, str]]:
+    return [(one.kind, one.text) for one in cut_tokens(text)]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("select 1", [("word", "select"), ("number", "1")]),
+        ("`a b`.`c``d`", [("quoted", "a b"), ("mark", "."), ("quoted", "c`d")]),
+        ("'it''s'", [("string", "it's")]),
+        (r"'it\'s \\ \n \u0041 \101 \%'", [("string", "it's \\ \n A A \\%")]),
+        ('"double"', [("string", "double")]),
+        (r"r'raw \n'", [("string", r"raw \n")]),
+        ('R"it\'s"', [("string", "it's")]),
+        ("r 'x'", [("word", "r"), ("string", "x")]),
+        ("$$it's$$", [("string", "it's")]),
+        ("$a$ $$ $a$", [("string", " $$ ")]),
+        ("1.5e-3 .5 1L 2.5BD 3. 7Y", [("number", n) for n in ("1.5e-3", ".5", "1L", "2.5BD", "3.", "7Y")]),
+        ("1a", [("word", "1a")]),
+        ("t.1a", [("word", "t"), ("mark", "."), ("word", "1a")]),
+        ("t.12", [("word", "t"), ("mark", "."), ("number", "12")]),
+        ("a -- b\nc", [("word", "a"), ("word", "c")]),
+        ("a -- b \\\n still\nc", [("word", "a"), ("word", "c")]),
+        ("a /* b /* c */ d */ e", [("word", "a"), ("word", "e")]),
+        ("select /*+ broadcast(t) */ a", [("word", "select"), ("word", "a")]),
+        ("a => 1", [("word", "a"), ("mark", "=>"), ("number", "1")]),
+        ("a <=> ?", [("word", "a"), ("mark", "<=>"), ("mark", "?")]),
+        ("array<array<int>>", [("word", "array"), ("mark", "<"), ("word", "array"), ("mark", "<"), ("word", "int"),
+                               ("mark", ">"), ("mark", ">")]),
+        (":name", [("mark", ":"), ("word", "name")]),
+        ("größe", [("word", "größe")]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_text_is_cut_as_spark_cuts_it(text: str, expected: list[tuple[str, str]]) -> None:
+    assert cut(text) == expected
+
+
+@pytest.mark.parametrize("text", ["'a", '"a', "`a", "/* a", "a /* /* */"])
+def test_what_does_not_end_is_a_broken_token(text: str) -> None:
+    assert list(cut_tokens(text))[-1].kind == BROKEN
+
+
+def test_tokens_know_their_place() -> None:
+    text = "select  `a`, 'b'"
+    assert [text[one.start : one.end] for one in cut_tokens(text)] == ["select", "`a`", ",", "'b'"]
+
+
+def test_a_script_is_split_at_semicolons_that_are_not_in_text() -> None:
+    script = "select 1; -- a; b\n select ';' /* ; */ ;; insert into t values (1)\n"
+    assert split_statements(script) == ["select 1", "select ';'", "insert into t values (1)"]

@@ -7,7 +7,7 @@ maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 from frazil.codec.arrow_schema import to_arrow_field
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import DATA_FILE, ENTRY_FIELDS
+from frazil.inspect.reachable import read_rows
 from frazil.inspect.readable_metrics import (
     READABLE_METRICS,
     metric_sources,
     readable_metrics,
     readable_metrics_field,
 )
+from frazil.inspect.select_columns import select_columns
 from frazil.inspect.unify_partitions import (
     as_type,
     metadata_partition_type,
@@ -32,7 +34,10 @@ from frazil.inspect.unify_partitions import (
     single_chunk,
     unified_children,
 )
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import METRIC_MAPS
+from frazil.spec.manifest import ManifestFile
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import INT, NestedField, StructType
 
@@ -116,6 +121,31 @@ class FileColumns:
         if name in METRIC_MAPS:
             return map_array(column, kind)
         return as_type(column, kind) if not pa.types.is_list(kind) else _list_array(column, kind)
+
+
+def read_file_rows(
+    loaded: LoadedTable,
+    manifests: Iterable[ManifestFile],
+    schema: pa.Schema,
+    *,
+    columns: Sequence[str] | None,
+    only_live: bool,
+    cache: ManifestCache | None,
+    threads: int | None,
+) -> pa.Table:
+    """Return the rows of manifests in the columns asked for, of the files or the entries tables by the schema."""
+    chosen = select_columns(schema, columns)
+    maker = FileColumns(loaded.metadata)
+    tables = read_rows(
+        loaded,
+        manifests,
+        manifest_fields_of(chosen),
+        lambda rows: maker.table_of(rows, chosen),
+        only_live=only_live,
+        cache=cache,
+        threads=threads,
+    )
+    return pa.concat_tables(tables) if tables else chosen.empty_table()
 
 
 def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from frazil.inspect.file_columns import FileColumns, files_schema, manifest_fields_of
-from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests, read_rows, with_content
-from frazil.inspect.select_columns import select_columns
+from frazil.inspect.file_columns import files_schema, read_file_rows
+from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests, with_content
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import CURRENT, SnapshotChoice
@@ -99,15 +98,5 @@ def _rows_of(
     cache: ManifestCache | None,
     threads: int | None,
 ) -> pa.Table:
-    schema = select_columns(files_schema(loaded.metadata), columns)
-    maker = FileColumns(loaded.metadata)
-    tables = read_rows(
-        loaded,
-        manifests,
-        manifest_fields_of(schema),
-        lambda rows: maker.table_of(rows, schema),
-        only_live=True,
-        cache=cache,
-        threads=threads,
-    )
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    schema = files_schema(loaded.metadata)
+    return read_file_rows(loaded, manifests, schema, columns=columns, only_live=True, cache=cache, threads=threads)

@@ -13,6 +13,8 @@ from frazil.sql.parse import parse_statement
 
 T = ("lake", "db", "t")
 DAY_MS = 86_400_000
+LONG_BRANCH = """alter table lake.db.t create or replace branch x as of version 12 retain 7 days
+    with snapshot retention 3 snapshots 2 hours"""
 
 
 def is_lake(kind: str, name: s.Name) -> bool:
@@ -203,8 +205,7 @@ CASES: list[tuple[str, s.Statement]] = [
     ("alter table lake.db.t create branch x", s.CreateRef(T, "branch", "x")),
     ("alter table lake.db.t create branch if not exists `a-b`", s.CreateRef(T, "branch", "a-b", if_not_exists=True)),
     (
-        "alter table lake.db.t create or replace branch x as of version 12 retain 7 days with snapshot retention "
-         "3 snapshots 2 hours",
+        LONG_BRANCH,
         s.CreateRef(T, "branch", "x", 12, 7 * DAY_MS, 3, 7_200_000, replaces=True),
     ),
     (

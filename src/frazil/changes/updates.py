@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.encryption import EncryptedKey
-from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.frozen_map import FrozenMap, freeze_maps
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot, SnapshotRef
@@ -130,8 +130,7 @@ class SetProperties:
     updates: FrozenMap[str, str]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.updates, FrozenMap):
-            object.__setattr__(self, "updates", FrozenMap(self.updates))
+        freeze_maps(self, "updates")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps
 from frazil.spec.statistics import NO_PROPERTIES
 
 
@@ -23,5 +23,4 @@ class EncryptedKey:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.properties, FrozenMap):
-            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        freeze_maps(self, "properties")

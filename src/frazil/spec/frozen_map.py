@@ -1,4 +1,8 @@
-"""A dict that cannot change, so that frozen values stay frozen and still pickle, compare and print."""
+"""A dict that cannot change, so that frozen values stay frozen and still pickle, compare and print.
+
+Frozen dataclasses call `freeze_tuples` and `freeze_maps` when they are made, so that callers may hand over lists and
+dicts and change theirs afterwards.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +31,19 @@ class FrozenMap(dict[K, V], Generic[K, V]):
 
 NO_EXTRA: FrozenMap[str, Any] = FrozenMap()
 """The empty `extra`: nothing unknown was read."""
+
+
+def freeze_tuples(value: object, *names: str, may_be_none: bool = False) -> None:
+    """Make tuples of some fields of a frozen value that is being made."""
+    for name in names:
+        held = getattr(value, name)
+        if not isinstance(held, tuple) and not (held is None and may_be_none):
+            object.__setattr__(value, name, tuple(held))
+
+
+def freeze_maps(value: object, *names: str, may_be_none: bool = False) -> None:
+    """Make frozen maps of some fields of a frozen value that is being made."""
+    for name in names:
+        held = getattr(value, name)
+        if not isinstance(held, FrozenMap) and not (held is None and may_be_none):
+            object.__setattr__(value, name, FrozenMap(held))

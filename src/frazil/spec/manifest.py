@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import freeze_tuples
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
 """The sequence number of a manifest that no manifest list has yet; it is assigned when one is written."""
@@ -107,8 +108,7 @@ class ManifestFile:
     first_row_id: int | None = None
 
     def __post_init__(self) -> None:
-        if self.partitions is not None and not isinstance(self.partitions, tuple):
-            object.__setattr__(self, "partitions", tuple(self.partitions))
+        freeze_tuples(self, "partitions", may_be_none=True)
         if not isinstance(self.content, ManifestContent):
             try:
                 object.__setattr__(self, "content", ManifestContent(self.content))

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
 from frazil.spec.types import ListType, MapType, NestedField, NestedType, StructType, Type
 
@@ -36,8 +36,7 @@ class MappedField:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
-        if self.fields is not None and not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        freeze_tuples(self, "fields", may_be_none=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in ("names", "field_id", "fields", "extra")}
@@ -55,8 +54,7 @@ class NameMapping:
     fields: tuple[MappedField, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        freeze_tuples(self, "fields")
         _check(self)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from frazil.errors import InvalidRequestError, UnsupportedError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 from frazil.spec.schema import Schema
 from frazil.spec.transform_terms import TermReader, read_term
 from frazil.spec.transforms import Bucket, Transform, Truncate
@@ -41,8 +41,7 @@ class PartitionField:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source_ids, tuple):
-            object.__setattr__(self, "source_ids", tuple(self.source_ids))
+        freeze_tuples(self, "source_ids")
         check_sources(f"partition field {self.name!r}", self.source_ids, self.transform)
         if not self.name:
             raise InvalidRequestError(f"Cannot make partition field {self.field_id}: its name is empty")
@@ -90,8 +89,7 @@ class PartitionSpec:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        freeze_tuples(self, "fields")
         names: set[str] = set()
         ids: set[int] = set()
         for one in self.fields:

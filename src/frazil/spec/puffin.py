@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 
 THETA_SKETCH_V1 = "apache-datasketches-theta-v1"
 """The blob type of a sketch of a column's distinct values."""
@@ -57,10 +57,8 @@ class BlobMetadata:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
-        if not isinstance(self.properties, FrozenMap):
-            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        freeze_tuples(self, "fields")
+        freeze_maps(self, "properties")
         if not self.type:
             raise InvalidRequestError("Cannot describe a blob: its type is empty", heading="BlobMetadata")
         if self.offset < 0 or self.length < 0:
@@ -85,10 +83,8 @@ class FileMetadata:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.blobs, tuple):
-            object.__setattr__(self, "blobs", tuple(self.blobs))
-        if not isinstance(self.properties, FrozenMap):
-            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        freeze_tuples(self, "blobs")
+        freeze_maps(self, "properties")
 
     @property
     def created_by(self) -> str | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from frazil.errors import FieldNotFoundError, InvalidRequestError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 from frazil.spec.types import (
     DoubleType,
     FloatType,
@@ -41,10 +41,7 @@ class Schema:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
-        if not isinstance(self.identifier_field_ids, tuple):
-            object.__setattr__(self, "identifier_field_ids", tuple(self.identifier_field_ids))
+        freeze_tuples(self, "fields", "identifier_field_ids")
         _check_unique(self)
         for field_id in self.identifier_field_ids:
             check_identifier_field(self, field_id)

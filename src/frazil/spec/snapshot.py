@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from frazil.errors import InvalidRequestError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 
 MAIN_BRANCH: Final = "main"
 """The branch whose snapshot is the table's current one."""
@@ -129,10 +129,8 @@ class Snapshot:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.summary is not None and not isinstance(self.summary, FrozenMap):
-            object.__setattr__(self, "summary", FrozenMap(self.summary))
-        if self.manifests is not None and not isinstance(self.manifests, tuple):
-            object.__setattr__(self, "manifests", tuple(self.manifests))
+        freeze_maps(self, "summary", may_be_none=True)
+        freeze_tuples(self, "manifests", may_be_none=True)
         if self.manifest_list is None and self.manifests is None:
             raise InvalidRequestError(
                 f"Cannot make snapshot {self.snapshot_id}: it has neither a manifest list nor manifests"

@@ -14,7 +14,7 @@ from functools import total_ordering
 from typing import Any
 
 from frazil.errors import InvalidRequestError, UnsupportedError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 from frazil.spec.partitioning import check_source, check_sources
 from frazil.spec.schema import Schema
 from frazil.spec.transform_terms import TermReader, read_term
@@ -57,8 +57,7 @@ class SortField:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source_ids, tuple):
-            object.__setattr__(self, "source_ids", tuple(self.source_ids))
+        freeze_tuples(self, "source_ids")
         check_sources("a sort field", self.source_ids, self.transform)
 
     @property
@@ -99,8 +98,7 @@ class SortOrder:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
+        freeze_tuples(self, "fields")
         if self.order_id == UNSORTED_ORDER_ID and self.fields:
             raise InvalidRequestError("Cannot make the sort order: the id 0 is reserved for the unsorted order")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 
 NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
 
@@ -26,10 +26,8 @@ class BlobMetadata:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.fields, tuple):
-            object.__setattr__(self, "fields", tuple(self.fields))
-        if not isinstance(self.properties, FrozenMap):
-            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        freeze_tuples(self, "fields")
+        freeze_maps(self, "properties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,7 @@ class StatisticsFile:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.blob_metadata, tuple):
-            object.__setattr__(self, "blob_metadata", tuple(self.blob_metadata))
+        freeze_tuples(self, "blob_metadata")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from frazil.errors import (
     SnapshotNotFoundError,
 )
 from frazil.spec.encryption import EncryptedKey
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 from frazil.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import (
@@ -85,14 +85,8 @@ class TableMetadata:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in _TUPLES:
-            value = getattr(self, name)
-            if not isinstance(value, tuple):
-                object.__setattr__(self, name, tuple(value))
-        for name in _MAPS:
-            value = getattr(self, name)
-            if not isinstance(value, FrozenMap):
-                object.__setattr__(self, name, FrozenMap(value))
+        freeze_tuples(self, *_TUPLES)
+        freeze_maps(self, *_MAPS)
         if not isinstance(self.snapshots, SnapshotList):
             object.__setattr__(self, "snapshots", SnapshotList(self.snapshots))
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 
 MAX_FIELD_ID = 2147483447
 """The largest id a table's own field may have; ids above are for metadata columns ("Reserved Field IDs")."""
@@ -331,8 +331,7 @@ class StructType(NestedType):
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.struct_fields, tuple):
-            object.__setattr__(self, "struct_fields", tuple(self.struct_fields))
+        freeze_tuples(self, "struct_fields")
 
     @property
     def fields(self) -> tuple[NestedField, ...]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from frazil.spec.frozen_map import NO_EXTRA, FrozenMap
+from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 from frazil.spec.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
@@ -66,11 +66,8 @@ class ViewVersion:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("representations", "default_namespace"):
-            if not isinstance(getattr(self, name), tuple):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not isinstance(self.summary, FrozenMap):
-            object.__setattr__(self, "summary", FrozenMap(self.summary))
+        freeze_tuples(self, "representations", "default_namespace")
+        freeze_maps(self, "summary")
         if not _INT_MIN <= self.version_id <= _INT_MAX:
             raise InvalidRequestError(f"Cannot make a view version: the id {self.version_id} does not fit 32 bits")
         seen: set[str] = set()
@@ -136,11 +133,8 @@ class ViewMetadata:
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in _TUPLES:
-            if not isinstance(getattr(self, name), tuple):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not isinstance(self.properties, FrozenMap):
-            object.__setattr__(self, "properties", FrozenMap(self.properties))
+        freeze_tuples(self, *_TUPLES)
+        freeze_maps(self, "properties")
         _check(self)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -48,9 +48,12 @@ if TYPE_CHECKING:
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
     from frazil.lake.table import Table
+    from frazil.maintenance.report import Problem, Report
 
 _ON_FIRST_USE = {
     "Lake": "frazil.lake.lake",
+    "Problem": "frazil.maintenance.report",
+    "Report": "frazil.maintenance.report",
     "Scan": "frazil.lake.scan",
     "Table": "frazil.lake.table",
     "connect": "frazil.lake.connect",
@@ -85,7 +88,9 @@ __all__ = [
     "NamespaceAlreadyExistsError",
     "NamespaceNotFoundError",
     "NotFoundError",
+    "Problem",
     "ReferenceNotFoundError",
+    "Report",
     "Scan",
     "Schema",
     "SchemaChangeError",

@@ -24,6 +24,9 @@ from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
 from frazil.lake.verbs import TableVerbs, check_columns
 from frazil.loaded import LoadedTable
+from frazil.maintenance.check_table import check_table
+from frazil.maintenance.report import Report
+from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import SnapshotChoice
 from frazil.spec.partitioning import PartitionSpec
@@ -149,6 +152,27 @@ class Table(TableVerbs):
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
         return MetadataTables(self)
+
+    def check(self, *, bounds: bool = False, only_current: bool = False, threads: int | None = None) -> Report:
+        """Examine the state this handle shows: every file it leads to exists and agrees with its metadata.
+
+        All snapshots are looked at, or the current one; with `bounds`, every row is read and held against the counts,
+        bounds and partitions recorded. Problems never raise: they are in the report, with what to do.
+        """
+        loaded = self._loaded
+        while True:
+            report = check_table(loaded, with_rows=bounds, only_current=only_current, threads=threads)
+            if report.ok:
+                return report
+            # Somebody who expired snapshots meanwhile took files away that are no longer looked for.
+            now = self._catalog.refresh(loaded)
+            if now.metadata.snapshots.ids >= loaded.metadata.snapshots.ids:
+                return report
+            loaded = now
+
+    def health(self) -> Report:
+        """Report what would make the table better: small files, deletes, snapshots, manifests, and what to run."""
+        return table_health(self._loaded, now_ms=self._catalog.now_ms())
 
     # Writing
 

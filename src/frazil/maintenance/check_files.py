@@ -1,0 +1,167 @@
+"""Whether data files, delete files and deletion vectors are there, and as their manifest entries say.
+
+Part of `maintenance/check_table.py`. Of a data or delete file the size is compared; of a deletion vector the blob is
+read and decoded, so its checksum and its number of positions are compared, and the footer of its Puffin file is
+held against the entry: a vector that was put in the place of another one is whole, and still wrong. With rows,
+`maintenance/check_rows.py` reads each file through. Specification: "Deletion Vectors", "Data File Fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.codec.deletion_vector import describe_deletion_vector, read_deletion_vector
+from frazil.codec.manifest_avro import ManifestColumns, iter_entries
+from frazil.codec.puffin import PuffinFooter, read_puffin_footer
+from frazil.datafile.read_task import TableView
+from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.check_manifest import REPAIR, unreadable
+from frazil.maintenance.check_rows import check_rows
+from frazil.maintenance.report import Problem
+from frazil.spec.data_file import DataFile
+from frazil.spec.puffin import DELETION_VECTOR_V1
+from frazil.storage.base import Storage
+
+_NAMES: Final = ("data file", "position delete file", "equality delete file")
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files to look at in one go: one data or delete file, or the deletion vectors of one Puffin file."""
+
+    files: tuple[DataFile, ...]
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedGroup:
+    """What came of a group: problems, and the last position of each vector that could be read."""
+
+    group: FileGroup
+    problems: tuple[Problem, ...]
+    last_positions: tuple[tuple[str, int], ...] = ()
+    """The data file that a vector is about, and the highest position in it."""
+
+
+def groups_of(live: ManifestColumns, chosen: Iterable[bool], snapshot_id: int) -> Iterator[FileGroup]:
+    """Yield the chosen live files of a manifest; vectors that share a Puffin file come together."""
+    vectors: dict[str, list[DataFile]] = {}
+    for entry, is_chosen in zip(iter_entries(live), chosen, strict=True):
+        file = entry.data_file
+        if not is_chosen:
+            continue
+        if file.is_deletion_vector:
+            vectors.setdefault(file.file_path, []).append(file)
+        else:
+            yield FileGroup((file,), snapshot_id)
+    for files in vectors.values():
+        yield FileGroup(tuple(files), snapshot_id)
+
+
+def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -> CheckedGroup:
+    """Look at the files of a group; with a view of the table, read their rows too. Never raises for what it reads."""
+    first = group.files[0]
+    what = "Puffin file" if first.is_deletion_vector else _NAMES[first.content]
+    try:
+        size = loaded.storage.size(first.file_path)
+    except FrazilError as error:
+        return CheckedGroup(group, (unreadable(error, what, first.file_path, group.snapshot_id),))
+    problems = [
+        Problem(
+            "wrong-size",
+            f"the {what} has {size:,} bytes, and its entry says {one.file_size_in_bytes:,}",
+            REPAIR,
+            one.file_path,
+            group.snapshot_id,
+        )
+        for one in group.files[:1]
+        if one.file_size_in_bytes not in (size, -1)
+    ]
+    if first.is_deletion_vector:
+        found, last = _check_vectors(loaded.storage, group, size)
+        return CheckedGroup(group, (*problems, *found), last)
+    if view is not None:
+        try:
+            wrong = list(check_rows(loaded.storage, first, view, loaded.metadata))
+        except FrazilError as error:
+            problems.append(unreadable(error, what, first.file_path, group.snapshot_id))
+        else:
+            problems += [
+                Problem(kind, message, to_do, first.file_path, group.snapshot_id) for kind, message, to_do in wrong
+            ]
+    return CheckedGroup(group, tuple(problems))
+
+
+def _check_vectors(storage: Storage, group: FileGroup, size: int) -> tuple[list[Problem], tuple[tuple[str, int], ...]]:
+    path = group.files[0].file_path
+    problems: list[Problem] = []
+    last: list[tuple[str, int]] = []
+
+    def read_range(offset: int, length: int) -> bytes:
+        return storage.read_range(path, offset, length)
+
+    def wrong(what: str) -> None:
+        problems.append(Problem("wrong-deletion-vector", what, _VECTOR_TO_DO, path, group.snapshot_id))
+
+    footer: PuffinFooter | None = None
+    try:
+        footer = read_puffin_footer(read_range, size)
+    except FrazilError as error:
+        problems.append(unreadable(error, "Puffin file", path, group.snapshot_id))
+    for file in group.files:
+        target = file.referenced_data_file
+        if target is None or file.content_offset is None or file.content_size_in_bytes is None:
+            continue  # said of its manifest
+        try:
+            vector = read_deletion_vector(
+                read_range, file.content_offset, file.content_size_in_bytes, record_count=file.record_count
+            )
+        except CorruptTableError as error:
+            wrong(f"the deletion vector of {target} is broken: {error.message}")
+            continue
+        except FrazilError as error:
+            problems.append(unreadable(error, f"deletion vector of {target}", path, group.snapshot_id))
+            continue
+        if vector.last is not None:
+            last.append((target, vector.last))
+        if footer is not None:
+            for what in _footer_differs(file, footer):
+                wrong(what)
+    return problems, tuple(last)
+
+
+_VECTOR_TO_DO: Final = (
+    "Restore the Puffin file from a backup, or roll back to a snapshot from before it was written: what is read now "
+    "may lack rows, or have rows that were deleted."
+)
+
+
+def _footer_differs(file: DataFile, footer: PuffinFooter) -> Iterator[str]:
+    """Yield how the blob at an entry's place differs from what the entry says, by the file's own footer."""
+    blobs = [one for one in footer.blobs if one.offset == file.content_offset and one.type == DELETION_VECTOR_V1]
+    if not blobs:
+        yield f"the Puffin file has no deletion vector at offset {file.content_offset}"
+        return
+    try:
+        stored = describe_deletion_vector(blobs[0])
+    except (CorruptTableError, InvalidRequestError) as error:
+        yield error.message
+        return
+    if stored.referenced_data_file != file.referenced_data_file:
+        yield (
+            f"the deletion vector at offset {file.content_offset} is about {stored.referenced_data_file}, and its "
+            f"entry says {file.referenced_data_file}"
+        )
+    if stored.content_size_in_bytes != file.content_size_in_bytes:
+        yield (
+            f"the deletion vector of {file.referenced_data_file} has {stored.content_size_in_bytes} bytes, and its "
+            f"entry says {file.content_size_in_bytes}"
+        )
+    if stored.cardinality != file.record_count:
+        yield (
+            f"the deletion vector of {file.referenced_data_file} has {stored.cardinality} positions by its footer, and "
+            f"its entry says {file.record_count}"
+        )

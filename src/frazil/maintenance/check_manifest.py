@@ -1,0 +1,295 @@
+"""Whether one manifest agrees with its line in a manifest list and with the table's metadata.
+
+Part of `maintenance/check_table.py`. What is kept of a manifest afterwards are a few numbers for each live file
+(`ManifestFacts`), in arrays: a hash of its path, its rows, its first row id. That is enough to see, snapshot by
+snapshot, whether files are listed twice, row ids overlap or totals do not add up, without reading a manifest
+again for each snapshot that has it. Specification: "Manifests", "Manifest Lists", "Row Lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
+from frazil.codec.partition_arrow import values_of
+from frazil.columns.manifest_columns import live_mask
+from frazil.errors import CorruptTableError, FrazilError, MissingFileError
+from frazil.expr.evaluate_manifest import summary_stats
+from frazil.loaded import LoadedTable
+from frazil.maintenance.report import Problem
+from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.types import NestedField, StructType
+
+FIELDS: Final = (
+    "status",
+    "snapshot_id",
+    "sequence_number",
+    "file_sequence_number",
+    "content",
+    "file_path",
+    "file_format",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "first_row_id",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+    "equality_ids",
+)
+METRIC_FIELDS: Final = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+
+Longs = npt.NDArray[np.int64]
+NO_ROW_ID: Final = -1
+
+REPAIR: Final = "Restore the file from a backup, or roll back to a snapshot from before it was written."
+REWRITE: Final = "Rewrite the manifests (rewrite_manifests), which counts anew from the entries."
+FOREIGN: Final = "Find out which writer made the commit; roll back to the snapshot before it."
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFacts:
+    """What is kept of a manifest: numbers for each live file, in the order of its entries."""
+
+    content: ManifestContent
+    paths: Longs
+    """Hashes of the locations."""
+    record_counts: Longs
+    sizes: Longs
+    first_row_ids: Longs
+    kinds: npt.NDArray[np.int8]
+    """The content of each file: 0 data, 1 position deletes, 2 equality deletes."""
+    vectors: npt.NDArray[np.bool_]
+    references: Longs
+    """Of deletion vectors, hashes of the data files they are about."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedManifest:
+    """What came of one manifest: its live entries as columns, None where it cannot be read."""
+
+    manifest: ManifestFile
+    facts: ManifestFacts | None
+    live: ManifestColumns | None
+    problems: tuple[Problem, ...]
+
+
+def check_manifest(
+    loaded: LoadedTable, manifest: ManifestFile, snapshot_id: int, *, with_metrics: bool = False
+) -> CheckedManifest:
+    """Read a manifest and hold it against its line in the list of a snapshot; never raises for what it reads."""
+    path = manifest.manifest_path
+    spec = loaded.metadata.specs_by_id.get(manifest.partition_spec_id)
+    if spec is None:
+        what = f"the list says partition spec {manifest.partition_spec_id}, and the table has no such spec"
+        return CheckedManifest(
+            manifest, None, None, (Problem("wrong-partition-spec", what, FOREIGN, path, snapshot_id),)
+        )
+    try:
+        kind = spec.partition_type(loaded.metadata.current_schema, other_schemas=loaded.metadata.schemas)
+        data = loaded.storage.read(path)
+        fields = (*FIELDS, *METRIC_FIELDS) if with_metrics else FIELDS
+        files = decode_manifest(data, manifest=manifest, partition_type=kind, fields=fields)
+    except FrazilError as error:
+        return CheckedManifest(manifest, None, None, (unreadable(error, "manifest", path, snapshot_id),))
+    found = [
+        Problem(name, what, to_do, path, snapshot_id)
+        for name, what, to_do in (
+            *_size(manifest, data),
+            *_header(manifest, files, spec),
+            *_counts(manifest, files),
+            *_sequence_numbers(manifest, files),
+            *_vectors(manifest, files, loaded.metadata.format_version),
+            *_row_ids(manifest, files, loaded.metadata.next_row_id),
+            *_summaries(manifest, files, kind),
+        )
+    ]
+    mask = live_mask(files)
+    live = files if mask.all() else replace(files, table=files.table.filter(pa.array(mask)))
+    return CheckedManifest(manifest, _facts(manifest, live), live, tuple(found))
+
+
+def unreadable(error: FrazilError, what: str, path: str, snapshot_id: int | None) -> Problem:
+    """Return the problem of a file that cannot be read, by why."""
+    if isinstance(error, MissingFileError):
+        return Problem("missing-file", f"the {what} does not exist", REPAIR, path, snapshot_id)
+    if isinstance(error, CorruptTableError):
+        return Problem(
+            "corrupt-file", f"the {what} breaks the specification: {error.message}", REPAIR, path, snapshot_id
+        )
+    to_do = "Check the storage, and that this process may read the file; then check again."
+    return Problem("unreadable-file", f"the {what} cannot be checked: {error.message}", to_do, path, snapshot_id)
+
+
+_Finding = tuple[str, str, str]
+
+
+def _size(manifest: ManifestFile, data: bytes) -> Iterator[_Finding]:
+    if len(data) != manifest.manifest_length:
+        what = f"the manifest has {len(data):,} bytes, and the list says {manifest.manifest_length:,}"
+        yield "wrong-size", what, REWRITE
+
+
+def _header(manifest: ManifestFile, files: ManifestColumns, spec: PartitionSpec) -> Iterator[_Finding]:
+    """Hold the manifest's own header against its line and the table's spec."""
+    text = files.metadata.get("partition-spec-id")
+    if text is not None and text != str(manifest.partition_spec_id):
+        what = f"the manifest was written with partition spec {text}, and the list says {manifest.partition_spec_id}"
+        yield "wrong-partition-spec", what, FOREIGN
+    label = files.metadata.get("content", ManifestContent.DATA.label)
+    if label != manifest.content.label:
+        yield "wrong-content", f"the manifest is of {label}, and the list says {manifest.content.label}", FOREIGN
+    try:
+        stored = files.partition_spec
+    except FrazilError as error:
+        yield "corrupt-file", f"the manifest's partition spec cannot be read: {error.message}", REWRITE
+        return
+    if _shape(stored) != _shape(spec):
+        what = f"the manifest's own copy of partition spec {spec.spec_id} is {stored}, and the table's is {spec}"
+        yield "wrong-partition-spec", what, FOREIGN
+
+
+def _shape(spec: PartitionSpec) -> list[tuple[Any, ...]]:
+    # Names may change and ids of v1 specs are counted by readers; what values mean may not.
+    return [(one.source_ids, str(one.transform)) for one in spec.fields]
+
+
+def _counts(manifest: ManifestFile, files: ManifestColumns) -> Iterator[_Finding]:
+    status = files.column("status").to_numpy()
+    rows = np.maximum(files.column("record_count").to_numpy(), 0)
+    for kind in EntryStatus:
+        chosen = status == kind.value
+        name = kind.name.lower()
+        for what, recorded, actual in (
+            ("files", getattr(manifest, f"{name}_files_count"), int(chosen.sum())),
+            ("rows", getattr(manifest, f"{name}_rows_count"), int(rows[chosen].sum())),
+        ):
+            if recorded is not None and recorded != actual:
+                yield "wrong-count", f"it has {actual:,} {name} {what}, and the list says {recorded:,}", REWRITE
+    unknown = int((files.column("record_count").to_numpy() < 0).sum())
+    if unknown:
+        yield (
+            "wrong-count",
+            f"{unknown:,} entries have no record count",
+            "Rewrite these data files (rewrite_data_files).",
+        )
+
+
+def _sequence_numbers(manifest: ManifestFile, files: ManifestColumns) -> Iterator[_Finding]:
+    live = pa.array(live_mask(files))
+    numbers = pc.drop_null(files.column("sequence_number").filter(live))
+    if len(numbers) == 0:
+        return
+    low, high = (pc.min_max(numbers)[name].as_py() for name in ("min", "max"))
+    if low < manifest.min_sequence_number:
+        what = (
+            f"an entry has sequence number {low}, and the list says that {manifest.min_sequence_number} is the lowest"
+        )
+        yield "wrong-sequence-number", what, REWRITE
+    if high > manifest.sequence_number:
+        what = f"an entry has sequence number {high}, above the manifest's {manifest.sequence_number}"
+        yield "wrong-sequence-number", what, FOREIGN
+    later = pc.drop_null(files.column("file_sequence_number").filter(live))
+    if len(later) and pc.max(later).as_py() > manifest.sequence_number:
+        what = f"an entry has file sequence number {pc.max(later)}, above the manifest's {manifest.sequence_number}"
+        yield "wrong-sequence-number", what, FOREIGN
+
+
+def _vectors(manifest: ManifestFile, files: ManifestColumns, format_version: int) -> Iterator[_Finding]:
+    """Look at entries of deletion vectors: they are only where they may be, and complete."""
+    is_puffin = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
+    if not pc.any(is_puffin).as_py():
+        return
+    puffins = files.table.filter(is_puffin)
+    if manifest.content is ManifestContent.DATA or format_version < 3:
+        what = f"{puffins.num_rows:,} entries are Puffin files, which cannot be here in format version {format_version}"
+        yield "wrong-deletion-vector", what, FOREIGN
+    if pc.any(pc.not_equal(puffins.column("content"), FileContent.POSITION_DELETES.value)).as_py():
+        yield "wrong-deletion-vector", "a Puffin entry is not of position deletes", FOREIGN
+    for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
+        if puffins.column(name).null_count:
+            yield "wrong-deletion-vector", f"{puffins.column(name).null_count:,} vectors have no {name}", FOREIGN
+
+
+def _row_ids(manifest: ManifestFile, files: ManifestColumns, next_row_id: int) -> Iterator[_Finding]:
+    if manifest.content is not ManifestContent.DATA or manifest.first_row_id is None:
+        return
+    live = pa.array(live_mask(files))
+    first = files.column("first_row_id").filter(live)
+    if first.null_count:
+        yield "wrong-row-ids", f"{first.null_count:,} live files have no first row id", FOREIGN
+    rows = files.column("record_count").filter(live)
+    ends = pc.add(first, rows)
+    if len(ends) and (pc.max(ends).as_py() or 0) > next_row_id:
+        what = (
+            f"row ids go up to {pc.max(ends).as_py() - 1:,}, and the table says that {next_row_id:,} is not given yet"
+        )
+        yield "wrong-row-ids", what, FOREIGN
+    if len(first) and (pc.min(first).as_py() or 0) < 0:
+        yield "wrong-row-ids", f"a file's first row id is {pc.min(first).as_py()}", FOREIGN
+
+
+def _summaries(manifest: ManifestFile, files: ManifestColumns, kind: StructType) -> Iterator[_Finding]:
+    """Look at the summaries of partition values, which prune manifests: they must hold for every live file."""
+    if manifest.partitions is None or not kind.fields:
+        return
+    if len(manifest.partitions) != len(kind.fields):
+        what = f"the list summarises {len(manifest.partitions)} partition fields, and the spec has {len(kind.fields)}"
+        yield "wrong-partition-summary", what, REWRITE
+        return
+    struct = files.column("partition").filter(pa.array(live_mask(files))).combine_chunks()
+    if len(struct) == 0:
+        return
+    for at, (part, summary) in enumerate(zip(kind.fields, manifest.partitions, strict=True)):
+        column = struct.field(at)
+        if column.null_count and not summary.contains_null:
+            what = f"{column.null_count:,} files have null in {part.name!r}, and the list says that none has"
+            yield "wrong-partition-summary", what, REWRITE
+        yield from _outside(part, summary_stats(summary, part.field_type), column)
+
+
+def _outside(part: NestedField, stats: Any, column: pa.Array) -> Iterator[_Finding]:
+    distinct = pc.unique(pc.drop_null(column))
+    values = [one for one in values_of(distinct, part.field_type) if one == one]  # NaN lies outside of any bounds
+    if not values:
+        return
+    low, high = min(values), max(values)
+    if stats.lower is None or stats.upper is None or low < stats.lower or high > stats.upper:
+        what = (
+            f"values of {part.name!r} go from {low!r} to {high!r}, and the list says from {stats.lower!r} "
+            f"to {stats.upper!r}"
+        )
+        yield "wrong-partition-summary", what, REWRITE
+
+
+def hashes_of(texts: list[str | None]) -> Longs:
+    """Return a number for each text; equal texts have equal numbers within this process."""
+    return np.fromiter((hash(one) for one in texts), np.int64, len(texts))
+
+
+def _facts(manifest: ManifestFile, live: ManifestColumns) -> ManifestFacts:
+    count = len(live)
+    is_vector = pc.equal(live.column("file_format"), FileFormat.PUFFIN.value).to_numpy()
+    sizes = live.column("file_size_in_bytes").to_numpy()
+    blobs = pc.fill_null(live.column("content_size_in_bytes"), 0).to_numpy()
+    row_ids = pc.fill_null(live.column("first_row_id"), NO_ROW_ID).to_numpy()
+    references = hashes_of(live.column("referenced_data_file").to_pylist()) if is_vector.any() else np.zeros(count, int)
+    return ManifestFacts(
+        manifest.content,
+        hashes_of(live.column("file_path").to_pylist()),
+        np.asarray(live.column("record_count").to_numpy(), np.int64),
+        np.where(is_vector, blobs, sizes).astype(np.int64),
+        row_ids.astype(np.int64),
+        pc.fill_null(live.column("content"), 0).to_numpy().astype(np.int8),
+        is_vector,
+        references.astype(np.int64),
+    )

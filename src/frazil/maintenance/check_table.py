@@ -1,0 +1,327 @@
+"""Examine a table: every file that its metadata leads to is there, and is as the metadata says. `t.check()`.
+
+The read path, walked with suspicion. Nothing that is found raises; it becomes a problem with a path and what to do.
+
+    metadata       the file can be read and is the state that the catalog gave; its log's files exist; ids of
+                   snapshots, schemas and rows fit together
+    lists          each snapshot's manifest list can be read; its lines fit the snapshot
+    manifests      each once, however many snapshots have it: `maintenance/check_manifest.py`
+    snapshots      no file twice, one vector for a data file, no row id twice, positions inside their file, totals
+    files          each once: `maintenance/check_files.py`, and with rows `maintenance/check_rows.py`
+    statistics     each file exists, with the sizes and blobs that the metadata says
+
+Manifests and files are read in parallel, a few at a time. Memory holds about fifty bytes for each entry of a
+manifest, and no more than a bounded number of problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from frazil.catalog.metadata_files import read_table_metadata
+from frazil.codec.puffin import read_puffin_footer
+from frazil.datafile.read_task import TableView, view_table
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.check_files import CheckedGroup, FileGroup, check_group, groups_of
+from frazil.maintenance.check_manifest import (
+    FOREIGN,
+    CheckedManifest,
+    ManifestFacts,
+    check_manifest,
+    hashes_of,
+    unreadable,
+)
+from frazil.maintenance.check_snapshot import SnapshotFacts, check_snapshot
+from frazil.maintenance.report import MAX_PROBLEMS, Findings, Problem, Report
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.spec.manifest import ManifestContent, ManifestFile
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.spec.table_metadata import TableMetadata
+
+_FILE_THREADS: Final = 16
+"""How many files are looked at together: most of the time goes by waiting for the storage."""
+
+_Key = tuple[object, ...]
+
+
+def check_table(
+    loaded: LoadedTable,
+    *,
+    only_current: bool = False,
+    with_rows: bool = False,
+    threads: int | None = None,
+    max_problems: int = MAX_PROBLEMS,
+) -> Report:
+    """Examine a table as it was loaded: all its snapshots, or the current one.
+
+    With rows, every data file is read through. Writers that commit meanwhile do not matter; one that expires
+    snapshots takes files away that this still looks for.
+    """
+    if max_problems < 1:
+        raise InvalidRequestError(f"Cannot report {max_problems} problems: at least one is told")
+    return _Check(loaded, only_current, with_rows, threads, Findings(max_problems)).run()
+
+
+class _Check:
+    def __init__(
+        self, loaded: LoadedTable, only_current: bool, with_rows: bool, threads: int | None, findings: Findings
+    ) -> None:
+        self._loaded = loaded
+        self._metadata = loaded.metadata
+        self._only_current = only_current
+        self._view: TableView | None = None
+        self._with_rows = with_rows
+        self._threads = threads
+        self._findings = findings
+        self._facts: dict[_Key, ManifestFacts] = {}
+        self._seen: set[int] = set()
+        self._last_positions: dict[int, tuple[int, str]] = {}
+        """Of each data file that has a vector, the highest position in one."""
+
+    def run(self) -> Report:
+        self._check_metadata()
+        if self._with_rows:
+            try:
+                self._view = view_table(self._metadata)
+            except FrazilError as error:
+                path = self._loaded.metadata_location or ""
+                self._findings.add(unreadable(error, "table's metadata", path, None))
+        lists: list[tuple[Snapshot, list[_Key]]] = []
+        manifests: dict[_Key, tuple[ManifestFile, int]] = {}
+        for snapshot, found in self._read_lists():
+            keys = [_key(one) for one in found]
+            lists.append((snapshot, keys))
+            for key, one in zip(keys, found, strict=True):
+                manifests.setdefault(key, (one, snapshot.snapshot_id))
+        self._check_files(self._read_manifests(manifests))
+        for snapshot, keys in lists:
+            facts = [self._facts[one] for one in keys if one in self._facts]
+            is_whole = len(facts) == len(keys)
+            self._findings.add(*check_snapshot(snapshot, SnapshotFacts(facts, is_whole), self._last_positions))
+        self._check_statistics()
+        what = "the current snapshot" if self._only_current else "all snapshots"
+        return self._findings.report(f"Check of {self._loaded.name}, {what}")
+
+    # Metadata
+
+    def _snapshots(self) -> list[Snapshot]:
+        """Return the snapshots to look at: the current one first, then the newer before the older."""
+        metadata = self._metadata
+        current = metadata.current_snapshot
+        if self._only_current:
+            return [] if current is None else [current]
+        others = [one for one in metadata.snapshots if current is None or one.snapshot_id != current.snapshot_id]
+        others.sort(key=lambda one: (one.sequence_number, one.timestamp_ms), reverse=True)
+        return ([] if current is None else [current]) + others
+
+    def _check_metadata(self) -> None:
+        loaded, metadata, findings = self._loaded, self._metadata, self._findings
+        location = loaded.metadata_location
+        if location is not None:
+            findings.count("metadata_files")
+            try:
+                if read_table_metadata(loaded.storage, location) != metadata:
+                    what = "the file holds another state than the one that was loaded from it"
+                    findings.add(Problem("corrupt-file", what, "Metadata files never change: restore it.", location))
+            except FrazilError as error:
+                findings.add(unreadable(error, "metadata file", location, None))
+        if not self._only_current:
+            for entry in metadata.metadata_log:
+                findings.count("metadata_files")
+                try:
+                    if not loaded.storage.exists(entry.metadata_file):
+                        to_do = "Nothing needs it for reading; it goes from the log as commits follow."
+                        what = "an older metadata file of the log does not exist"
+                        findings.add(Problem("missing-file", what, to_do, entry.metadata_file))
+                except FrazilError as error:
+                    findings.add(unreadable(error, "metadata file", entry.metadata_file, None))
+        findings.add(*_row_id_ranges(metadata))
+
+    def _read_lists(self) -> Iterator[tuple[Snapshot, list[ManifestFile]]]:
+        def read(snapshot: Snapshot) -> tuple[Snapshot, list[ManifestFile] | FrazilError]:
+            try:
+                return snapshot, read_manifest_list(self._loaded.storage, snapshot)
+            except FrazilError as error:
+                return snapshot, error
+
+        for snapshot, found in map_in_order(read, self._snapshots(), threads=self._threads or _FILE_THREADS):
+            self._findings.count("snapshots")
+            path = snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
+            if isinstance(found, FrazilError):
+                self._findings.add(unreadable(found, "manifest list", path, snapshot.snapshot_id))
+                continue
+            self._findings.add(*_check_lines(snapshot, found, self._metadata))
+            yield snapshot, found
+
+    # Manifests and files
+
+    def _read_manifests(self, manifests: dict[_Key, tuple[ManifestFile, int]]) -> Iterator[FileGroup]:
+        """Look at each manifest, keep what is needed of it, and yield its live files that have not been looked at."""
+
+        def check(item: tuple[_Key, tuple[ManifestFile, int]]) -> tuple[_Key, int, CheckedManifest]:
+            key, (manifest, snapshot_id) = item
+            return key, snapshot_id, check_manifest(self._loaded, manifest, snapshot_id, with_metrics=self._with_rows)
+
+        threads = self._threads or default_threads()
+        told: set[tuple[str, str]] = set()
+        for key, snapshot_id, checked in map_in_order(check, manifests.items(), threads=threads):
+            self._findings.count("manifests")
+            # A manifest that two lists describe differently is read twice; what is wrong with both is told once.
+            self._findings.add(*(one for one in checked.problems if (one.path or "", one.what) not in told))
+            told |= {(one.path or "", one.what) for one in checked.problems}
+            if checked.facts is not None and checked.live is not None:
+                self._facts[key] = checked.facts
+                yield from groups_of(checked.live, self._unseen(checked.facts).tolist(), snapshot_id)
+
+    def _unseen(self, facts: ManifestFacts) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which live files of a manifest have not been looked at; vectors are told apart by their data file."""
+        keys = np.where(facts.vectors, facts.paths ^ facts.references, facts.paths).tolist()
+        chosen = np.fromiter((one not in self._seen for one in keys), np.bool_, len(keys))
+        self._seen.update(keys)
+        return chosen
+
+    def _check_files(self, groups: Iterator[FileGroup]) -> None:
+        threads = self._threads or (default_threads() if self._with_rows else _FILE_THREADS)
+
+        def check(group: FileGroup) -> CheckedGroup:
+            return check_group(self._loaded, group, self._view)
+
+        for checked in map_in_order(check, groups, threads=threads, ahead=4 * threads):
+            files = checked.group.files
+            kind = "deletion_vectors" if files[0].is_deletion_vector else _FACTS[files[0].content]
+            self._findings.count(kind, len(files))
+            self._findings.add(*checked.problems)
+            for target, last in checked.last_positions:
+                key = int(hashes_of([target])[0])
+                if last > self._last_positions.get(key, (-1, ""))[0]:
+                    self._last_positions[key] = (last, target)
+
+    # Statistics
+
+    def _check_statistics(self) -> None:
+        wanted = {one.snapshot_id for one in self._snapshots()} if self._only_current else None
+        listed: list[StatisticsFile | PartitionStatisticsFile] = [*self._metadata.statistics]
+        for one in [*listed, *self._metadata.partition_statistics]:
+            if wanted is not None and one.snapshot_id not in wanted:
+                continue
+            self._findings.count("statistics_files")
+            path, storage = one.statistics_path, self._loaded.storage
+            try:
+                size = storage.size(path)
+                if size != one.file_size_in_bytes:
+                    what = f"the statistics file has {size:,} bytes, and the metadata says {one.file_size_in_bytes:,}"
+                    self._wrong_statistics(what, path, one.snapshot_id)
+                elif isinstance(one, StatisticsFile):
+                    self._check_blobs(one)
+            except FrazilError as error:
+                problem = unreadable(error, "statistics file", path, one.snapshot_id)
+                self._findings.add(Problem(problem.kind, problem.what, _STATISTICS, path, one.snapshot_id))
+
+    def _check_blobs(self, statistics: StatisticsFile) -> None:
+        path, storage = statistics.statistics_path, self._loaded.storage
+        footer = read_puffin_footer(
+            lambda offset, length: storage.read_range(path, offset, length),
+            statistics.file_size_in_bytes,
+            footer_size=statistics.file_footer_size_in_bytes,
+        )
+        stored = [(one.type, tuple(one.fields), one.snapshot_id) for one in footer.blobs]
+        for blob in statistics.blob_metadata:
+            if (blob.type, blob.fields, blob.snapshot_id) not in stored:
+                what = (
+                    f"the file has no blob {blob.type} of columns {list(blob.fields)} and snapshot {blob.snapshot_id}"
+                )
+                self._wrong_statistics(what, path, statistics.snapshot_id)
+
+    def _wrong_statistics(self, what: str, path: str, snapshot_id: int) -> None:
+        self._findings.add(Problem("wrong-statistics", what, _STATISTICS, path, snapshot_id))
+
+
+_FACTS: Final = ("data_files", "position_delete_files", "equality_delete_files")
+_STATISTICS: Final = "Statistics only inform: remove them (remove_statistics), or compute them anew."
+
+
+def _key(manifest: ManifestFile) -> _Key:
+    """Return what tells apart lines that describe one manifest differently."""
+    return (
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.partition_spec_id,
+        manifest.content,
+        manifest.sequence_number,
+        manifest.min_sequence_number,
+        manifest.added_snapshot_id,
+        manifest.first_row_id,
+    )
+
+
+def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
+    """Yield where two snapshots gave out the same row ids, or one gave ids that the table does not know of."""
+    ranges = sorted(
+        (one.first_row_id, one.first_row_id + (one.added_rows or 0), one.snapshot_id)
+        for one in metadata.snapshots.heads
+        if one.first_row_id is not None and one.added_rows
+    )
+    for (_, end, before), (start, _, snapshot_id) in pairwise(ranges):
+        if start < end:
+            what = f"snapshots {before} and {snapshot_id} both gave out the row ids from {start:,} to {end - 1:,}"
+            yield Problem("wrong-row-ids", what, FOREIGN, None, snapshot_id)
+    for _, end, snapshot_id in ranges[-1:]:
+        if end > metadata.next_row_id:
+            what = (
+                f"snapshot {snapshot_id} gave out row ids up to {end - 1:,}, and the table's next one is "
+                f"{metadata.next_row_id:,}"
+            )
+            yield Problem("wrong-row-ids", what, FOREIGN, None, snapshot_id)
+
+
+def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: TableMetadata) -> Iterator[Problem]:
+    """Yield what lines of a manifest list do not fit their snapshot."""
+    path, snapshot_id = snapshot.manifest_list, snapshot.snapshot_id
+
+    def problem(kind: str, what: str, to_do: str = FOREIGN) -> Problem:
+        return Problem(kind, what, to_do, path, snapshot_id)
+
+    if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schemas_by_id:
+        yield problem("wrong-schema", f"the snapshot is of schema {snapshot.schema_id}, which the table does not have")
+    paths: set[str] = set()
+    for one in manifests:
+        name = one.manifest_path
+        if name in paths:
+            yield problem("duplicate-file", f"the list has the manifest {name} twice")
+        paths.add(name)
+        if one.sequence_number > snapshot.sequence_number:
+            what = f"sequence number {one.sequence_number} of {name} is above the snapshot's {snapshot.sequence_number}"
+            yield problem("wrong-sequence-number", what)
+        if one.min_sequence_number > one.sequence_number:
+            what = (
+                f"the lowest sequence number {one.min_sequence_number} of {name} is above its own {one.sequence_number}"
+            )
+            yield problem("wrong-sequence-number", what)
+        is_new = one.added_snapshot_id == snapshot_id
+        if is_new and metadata.format_version > 1 and one.sequence_number not in (0, snapshot.sequence_number):
+            what = (
+                f"the snapshot {snapshot.sequence_number} added {name}, which has sequence number {one.sequence_number}"
+            )
+            yield problem("wrong-sequence-number", what)
+        if snapshot.first_row_id is not None and one.content is ManifestContent.DATA:
+            yield from (problem(*found) for found in _row_ids_of_line(snapshot, one))
+
+
+def _row_ids_of_line(snapshot: Snapshot, manifest: ManifestFile) -> Iterator[tuple[str, str]]:
+    if manifest.first_row_id is None:
+        yield "wrong-row-ids", f"the list gives {manifest.manifest_path} no first row id, which version 3 demands"
+        return
+    start, end = snapshot.first_row_id or 0, (snapshot.first_row_id or 0) + (snapshot.added_rows or 0)
+    rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+    if manifest.first_row_id >= start and manifest.first_row_id + rows > end:
+        what = (
+            f"{manifest.manifest_path} takes the row ids from {manifest.first_row_id:,} to "
+            f"{manifest.first_row_id + rows - 1:,}, and the snapshot has those from {start:,} to {end - 1:,}"
+        )
+        yield "wrong-row-ids", what

@@ -1,0 +1,89 @@
+"""What an examination of a table found: facts, and problems with what to do about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from frazil.spec.frozen_map import FrozenMap
+
+MAX_PROBLEMS: Final = 1000
+"""How many problems a report tells one by one; more are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong or could be better.
+
+    `kind` is a short name such as `missing-file`; `what` says what was found, with its numbers; `to_do` what to do
+    about it. `path` is the file it is about, `snapshot_id` a snapshot that leads there, where there are such;
+    `procedure` the name of the maintenance procedure that would help.
+    """
+
+    kind: str
+    what: str
+    to_do: str
+    path: str | None = None
+    snapshot_id: int | None = None
+    procedure: str | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.path is None else f"\n    {self.path}"
+        return f"{self.kind}: {self.what}{place}\n    {self.to_do}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of an examination. `ok` where nothing was found; printed, it tells everything."""
+
+    title: str
+    facts: Mapping[str, int] = field(default_factory=FrozenMap)
+    problems: tuple[Problem, ...] = ()
+    further_problems: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no problems."""
+        return not self.problems
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.problems)
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        lines += [f"  {name.replace('_', ' ')}: {count:,}" for name, count in self.facts.items()]
+        if self.ok:
+            return "\n".join([*lines, "No problems."])
+        count = len(self.problems) + self.further_problems
+        lines.append(f"{count:,} problem{'' if count == 1 else 's'}:")
+        lines += [f"  {one}" for one in self.problems]
+        if self.further_problems:
+            lines.append(f"  ... and {self.further_problems:,} more of which only the number is told.")
+        return "\n".join(lines)
+
+
+class Findings:
+    """Gathers facts and problems; keeps a bounded number of problems. For one thread."""
+
+    def __init__(self, max_problems: int = MAX_PROBLEMS) -> None:
+        self.facts: dict[str, int] = {}
+        self._problems: list[Problem] = []
+        self._further = 0
+        self._max = max_problems
+
+    def count(self, fact: str, number: int = 1) -> None:
+        """Add to a fact."""
+        self.facts[fact] = self.facts.get(fact, 0) + number
+
+    def add(self, *problems: Problem) -> None:
+        """Keep problems, or count them where there are many already."""
+        for one in problems:
+            if len(self._problems) < self._max:
+                self._problems.append(one)
+            else:
+                self._further += 1
+
+    def report(self, title: str) -> Report:
+        """Return everything found so far."""
+        return Report(title, FrozenMap(self.facts), tuple(self._problems), self._further)

@@ -1,0 +1,245 @@
+"""Examine how well a table can be read and planned, and name what would help. `t.health()`.
+
+Metadata only: the current snapshot's manifests, some of their columns. Each problem names the maintenance procedure
+that deals with it; the limits are those from which the procedures themselves do something, so that running what is
+named changes the table, and a table that was just maintained is healthy.
+
+    small files      rewrite_data_files takes a partition with five files or more below three quarters of the target
+    deletes          a data file of which three tenths are deleted; equality deletes; many position delete files
+    snapshots        some have expired by the table's own retention
+    manifests        more than twice as many as their bytes need
+    metadata files   commits forget old ones without deleting them
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import live_mask
+from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.loaded import LoadedTable
+from frazil.maintenance.report import Findings, Problem, Report
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import partition_types
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.spec import properties
+from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.manifest import ManifestContent, ManifestFile
+from frazil.spec.property_kinds import read_property
+from frazil.spec.retention import snapshots_to_retain
+from frazil.spec.table_metadata import TableMetadata
+
+MIN_INPUT_FILES: Final = 5
+"""How many small files of a partition make compacting them worth it; the procedure's own default."""
+SMALL_SHARE: Final = 0.75
+"""The share of the target size below which a file is small; the procedure's own default."""
+DELETED_SHARE: Final = 0.3
+"""The share of deleted rows from which a data file is rewritten; the procedure's own default."""
+MANY_MANIFESTS: Final = 20
+"""Up to this many manifests are no trouble, however small."""
+
+_FIELDS: Final = (
+    "status",
+    "content",
+    "file_path",
+    "file_format",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "referenced_data_file",
+)
+
+
+@dataclass(slots=True)
+class _Files:
+    """What the live files of a snapshot add up to."""
+
+    data_files: int = 0
+    data_bytes: int = 0
+    rows: int = 0
+    small_bytes: int = 0
+    small: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    """Small data files by partition."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Delete files by kind."""
+    deleted_rows: int = 0
+    deleted_in: Counter[str] = field(default_factory=Counter)
+    """Deleted rows by data file, where the delete file says of which one."""
+    small_deletes: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    """Small position delete files by partition."""
+    heavy: int = 0
+    """Data files of which a large share is deleted."""
+
+
+def table_health(
+    loaded: LoadedTable, *, now_ms: int, cache: ManifestCache | None = None, threads: int | None = None
+) -> Report:
+    """Return what would make a table's current state better to read; reads its manifests, no data."""
+    metadata = loaded.metadata
+    findings = Findings()
+    snapshot = metadata.current_snapshot
+    manifests = [] if snapshot is None else read_manifest_list(loaded.storage, snapshot)
+    files = _add_up(loaded, manifests, cache, threads or default_threads())
+    findings.facts |= {
+        "data_files": files.data_files,
+        "data_bytes": files.data_bytes,
+        "rows": files.rows,
+        "average_file_bytes": files.data_bytes // max(files.data_files, 1),
+        "small_data_files": sum(files.small.values()),
+        "position_delete_files": files.kinds["position"],
+        "equality_delete_files": files.kinds["equality"],
+        "deletion_vectors": files.kinds["vector"],
+        "rows_deleted_by_position": files.deleted_rows,
+        "manifests": len(manifests),
+        "snapshots": len(metadata.snapshots),
+        "metadata_files": len(metadata.metadata_log) + 1,
+    }
+    findings.add(*_small_files(metadata, files))
+    findings.add(*_deletes(metadata, files))
+    findings.add(*_manifests(metadata, manifests))
+    findings.add(*_history(metadata, now_ms))
+    return findings.report(f"Health of {loaded.name}")
+
+
+def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestCache | None, threads: int) -> _Files:
+    specs = partition_types(loaded.metadata)
+    found = _Files()
+    target = read_property(loaded.metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
+    delete_target = read_property(loaded.metadata.properties, properties.DELETE_TARGET_FILE_SIZE_BYTES)
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        files = read_manifest(loaded.storage, manifest, specs[manifest.partition_spec_id][1], _FIELDS, cache=cache)
+        mask = live_mask(files)
+        return files if mask.all() else replace(files, table=files.table.filter(pa.array(mask)))
+
+    live = [one for one in manifests if one.has_live_files]
+    deletes = [one for one in live if one.content is ManifestContent.DELETES]
+    data = [one for one in live if one.content is ManifestContent.DATA]
+    # Deletes first: data files are held against them as they come.
+    for files in map_in_order(read, deletes, threads=threads):
+        _add_deletes(found, files, SMALL_SHARE * delete_target)
+    for files in map_in_order(read, data, threads=threads):
+        _add_data(found, files, SMALL_SHARE * target)
+    return found
+
+
+def _add_data(found: _Files, files: ManifestColumns, small_bytes: float) -> None:
+    sizes = np.maximum(files.column("file_size_in_bytes").to_numpy(), 0)
+    rows = np.maximum(files.column("record_count").to_numpy(), 0)
+    found.data_files += len(files)
+    found.data_bytes += int(sizes.sum())
+    found.rows += int(rows.sum())
+    is_small = sizes < small_bytes
+    found.small_bytes += int(sizes[is_small].sum())
+    _count_partitions(found.small, files, is_small)
+    if found.deleted_in:
+        for path, count in zip(files.column("file_path").to_pylist(), rows.tolist(), strict=True):
+            if found.deleted_in.get(path, 0) >= DELETED_SHARE * count > 0:
+                found.heavy += 1
+
+
+def _add_deletes(found: _Files, files: ManifestColumns, small_bytes: float) -> None:
+    rows = np.maximum(files.column("record_count").to_numpy(), 0)
+    sizes = files.column("file_size_in_bytes").to_numpy()
+    is_position = files.column("content").to_numpy() == FileContent.POSITION_DELETES
+    is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value).to_numpy()
+    found.kinds.update(
+        vector=int(is_vector.sum()),
+        position=int((is_position & ~is_vector).sum()),
+        equality=int((~is_position).sum()),
+    )
+    found.deleted_rows += int(rows[is_position].sum())
+    names = files.column("referenced_data_file").to_pylist()
+    for name, count, counts in zip(names, rows.tolist(), is_position.tolist(), strict=True):
+        if counts and name is not None:
+            found.deleted_in[name] += count
+    _count_partitions(found.small_deletes, files, is_position & ~is_vector & (sizes < small_bytes))
+
+
+def _count_partitions(into: Counter[tuple[Any, ...]], files: ManifestColumns, chosen: Any) -> None:
+    if not chosen.any():
+        return
+    kept = replace(files, table=files.table.filter(pa.array(chosen)))
+    into.update(partition_key(files.spec_id, values) for values in partition_tuples(kept))
+
+
+def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
+    crowded = {key: count for key, count in files.small.items() if count >= MIN_INPUT_FILES}
+    if not crowded:
+        return
+    target = read_property(metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
+    count = sum(crowded.values())
+    what = (
+        f"{count:,} of {files.data_files:,} data files are below {_bytes(SMALL_SHARE * target)}, in {len(crowded):,} "
+        f"partition{'' if len(crowded) == 1 else 's'} with {MIN_INPUT_FILES} or more of them"
+    )
+    to_do = "Run t.maintain.rewrite_data_files(), which packs them into files of the target size."
+    yield Problem("small-files", what, to_do, procedure="rewrite_data_files")
+
+
+def _deletes(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
+    if files.kinds["equality"]:
+        what = f"{files.kinds['equality']:,} equality delete files are compared with every row they may delete"
+        to_do = "Run t.maintain.rewrite_data_files() with delete-file-threshold=1, which applies them for good."
+        yield Problem("equality-deletes", what, to_do, procedure="rewrite_data_files")
+    if files.heavy:
+        what = f"{files.heavy:,} data files have {DELETED_SHARE:.0%} or more of their rows deleted"
+        to_do = "Run t.maintain.rewrite_data_files(), which leaves deleted rows out."
+        yield Problem("deleted-rows", what, to_do, procedure="rewrite_data_files")
+    crowded = [count for count in files.small_deletes.values() if count >= MIN_INPUT_FILES]
+    if files.kinds["position"] and (crowded or metadata.format_version >= 3):
+        what = f"{files.kinds['position']:,} position delete files are opened one by one by the scans they concern"
+        after = "deletion vectors" if metadata.format_version >= 3 else "fewer, larger files"
+        to_do = f"Run t.maintain.rewrite_position_delete_files(), which makes {after} of them."
+        yield Problem("position-deletes", what, to_do, procedure="rewrite_position_delete_files")
+
+
+def _manifests(metadata: TableMetadata, manifests: list[ManifestFile]) -> Iterator[Problem]:
+    target = read_property(metadata.properties, properties.MANIFEST_TARGET_SIZE_BYTES)
+    groups: Counter[tuple[int, int]] = Counter()
+    for one in manifests:
+        groups[one.content, one.partition_spec_id] += one.manifest_length
+    needed = sum(-(-size // max(target, 1)) for size in groups.values())
+    if len(manifests) <= max(MANY_MANIFESTS, 2 * needed):
+        return
+    what = (
+        f"{len(manifests):,} manifests of {_bytes(sum(groups.values()))} in all are read by plans, where {needed:,} of "
+        f"{_bytes(target)} would do"
+    )
+    to_do = "Run t.maintain.rewrite_manifests(), which merges them."
+    yield Problem("small-manifests", what, to_do, procedure="rewrite_manifests")
+
+
+def _history(metadata: TableMetadata, now_ms: int) -> Iterator[Problem]:
+    may_collect = read_property(metadata.properties, properties.GC_ENABLED)
+    retention = snapshots_to_retain(metadata, now_ms)
+    if may_collect and (retention.expired_ids or retention.expired_refs):
+        what = (
+            f"{len(retention.expired_ids):,} of {len(metadata.snapshots):,} snapshots, and "
+            f"{len(retention.expired_refs):,} branches and tags, are older than the table keeps them"
+        )
+        to_do = "Run t.maintain.expire_snapshots(), which removes them and the files only they lead to."
+        yield Problem("expired-snapshots", what, to_do, procedure="expire_snapshots")
+    limit = read_property(metadata.properties, properties.METADATA_PREVIOUS_VERSIONS_MAX)
+    deletes = read_property(metadata.properties, properties.METADATA_DELETE_AFTER_COMMIT_ENABLED)
+    if may_collect and not deletes and len(metadata.metadata_log) >= max(limit, 1):
+        what = f"each commit forgets a metadata file and leaves it behind: the log is full with {limit:,}"
+        name = properties.METADATA_DELETE_AFTER_COMMIT_ENABLED.name
+        to_do = f"Set {name} to true, and run t.maintain.remove_orphan_files() for those left behind."
+        yield Problem("old-metadata-files", what, to_do, procedure="remove_orphan_files")
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}"

@@ -410,8 +410,8 @@ _ALL: tuple[Callable[[World], Run], ...] = (
     delete_filter, row_delta_update, row_delta_equality, rewrite_files, rewrite_delete_files, rewrite_manifests,
     update_schema, update_spec, update_sort_order, update_properties, set_statistics, remove_statistics, create_branch,
     create_tag, replace_tag, drop_ref, rename_branch, fast_forward, replace_branch, set_retention, rollback,
-    set_current, commit_to_branch, cherry_pick, stage, publish, expire_snapshots, expire_and_delete_files, several_actions,
-    create_table, create_table_as_select,
+    set_current, commit_to_branch, cherry_pick, stage, publish, expire_snapshots, expire_and_delete_files,
+    several_actions, create_table, create_table_as_select,
 )  # fmt: skip
 SCENARIOS: tuple[Scenario, ...] = (
     *(Scenario(one.__name__, one) for one in _ALL),

@@ -1,8 +1,7 @@
 """Processes that commit to one table at once, and processes killed while they do: nothing acknowledged is lost.
 
-The oracle is simple, since a table's snapshots are in one order: every operation has a tag in its snapshot's summary.
-What was acknowledged is there exactly once, what failed never, what is not known at most once; and replaying the
-operations in the order of the snapshots gives the files of every snapshot.
+All operations are mixed (`commit_worker.py`), on each catalog that processes can share; `replay_history.py` is the
+judge. FRAZIL_CONTENTION_COMMITS and FRAZIL_CONTENTION_KILLS are how many commits and kills there are in all.
 """
 
 from __future__ import annotations
@@ -11,141 +10,174 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from frazil.catalog.base import Catalog
-from frazil.loaded import LoadedTable
-from frazil.scan.plan import SnapshotChoice, plan_scan
-from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.snapshot_history import ancestors_of
-from tests.concurrency.commit_worker import TABLE, create_table, open_catalog
+from frazil.scan.plan import plan_scan
+from tests.concurrency.check_files import check_table
+from tests.concurrency.commit_worker import TABLE, Order, WriterServer, create_table, open_catalog
+from tests.concurrency.replay_history import Replay, check_history
+from tests.postgres_server import shared_server
 
-pytestmark = pytest.mark.slow
+KINDS = ["sqlite", "postgresql", "filesystem"]
+PROCESSES = [2, 8, 16]
+COMMITS = int(os.environ.get("FRAZIL_CONTENTION_COMMITS", "20000")) // (len(KINDS) * len(PROCESSES)) + 1
+KILLS = int(os.environ.get("FRAZIL_CONTENTION_KILLS", "500")) // len(KINDS) + 1
+WRITERS_TO_KILL = 4
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-COMMITS = int(os.environ.get("FRAZIL_CONTENTION_COMMITS", "200"))
-KILLS = int(os.environ.get("FRAZIL_CONTENTION_KILLS", "20"))
-KINDS = ["sqlite", "filesystem"]
 
+class Race:
+    """A table, its writers and their stories."""
 
-class Writer:
-    """A process that commits, and what it tells, in a file: a pipe would lose lines when the process is killed."""
+    def __init__(self, kind: str, folder: Path, version: int, *, deletes_files: bool) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.deletes_files = deletes_files
+        self.uri = shared_server().uri if kind == "postgresql" else ""
+        self.stories: list[Path] = []
+        self.catalog: Catalog = open_catalog(kind, str(folder), self.uri)
+        create_table(self.catalog, version)
 
-    def __init__(self, kind: str, folder: Path, number: int, commits: int) -> None:
-        self._told = folder / f"writer-{number}.jsonl"
-        module = "tests.concurrency.commit_worker"
-        arguments = [sys.executable, "-m", module, kind, str(folder), str(number), str(commits)]
-        with self._told.open("w") as out:
-            self._process = subprocess.Popen(arguments, cwd=ROOT, stdout=out)
+    def order(self, commits: int) -> Order:
+        """Return the order for another writer."""
+        number = len(self.stories) + 1
+        story = self.folder / f"story-{number}.jsonl"
+        self.stories.append(story)
+        return Order(self.kind, str(self.folder), self.uri, number, commits, self.deletes_files, str(story))
 
-    @property
     def told(self) -> list[dict[str, Any]]:
-        """What the process has told so far."""
-        return lines_of(self._told.read_text())
+        """Return what the writers told; a line that was cut off by a kill is left out."""
+        found: list[dict[str, Any]] = []
+        for story in self.stories:
+            error = Path(f"{story}.error")
+            assert not error.exists(), error.read_text()
+            for line in story.read_text().splitlines() if story.exists() else ():
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    continue
+        return found
 
-    def wait_for_commit(self) -> None:
-        """Wait until a commit of the process is acknowledged."""
-        while not any(line["event"] == "ok" for line in self.told):
-            assert self._process.poll() is None, "the process ended"
-            time.sleep(0.01)
-
-    def wait(self) -> None:
-        """Wait until the process is done."""
-        assert self._process.wait() == 0
-
-    def kill(self) -> None:
-        """Kill the process, wherever it is."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-
-
-def lines_of(text: str) -> list[dict[str, Any]]:
-    """Return what a process told; a line that was cut off by a kill is left out."""
-    found = []
-    for line in text.splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
+    def check(self, told: list[dict[str, Any]]) -> Replay:
+        """Check the table and its history."""
+        loaded = self.catalog.load_table(TABLE)
+        check_table(loaded)
+        assert len(list(plan_scan(loaded, threads=1).tasks)) >= 0
+        return check_history(self.catalog, loaded, told)
 
 
-def check_history(loaded: LoadedTable, told: list[dict[str, Any]]) -> None:
-    """Check a table's history against what its writers were told."""
-    head = loaded.metadata.current_snapshot
-    snapshots = [] if head is None else [*ancestors_of(loaded.metadata, head.snapshot_id)][::-1]
-    assert len(snapshots) == len(loaded.metadata.snapshots)
-    summaries = [one.summary or FrozenMap({"": ""}) for one in snapshots]
-    tags = [one.get("tag", "") for one in summaries]
-    assert len(set(tags)) == len(tags), "an operation happened twice"
-    assert len({one.sequence_number for one in snapshots}) == len(snapshots)
-    ended = {line["tag"]: line["event"] for line in told if line["event"] != "invoke"}
-    changes = {line["tag"]: line for line in told if line["event"] == "invoke"}
-    lost = {tag for tag, event in ended.items() if event == "ok"} - set(tags)
-    assert not lost, "acknowledged commits are lost"
-    assert not {tag for tag, event in ended.items() if event == "fail"} & set(tags), "a failed commit happened"
-    live: set[str] = set()
-    for at, (snapshot, tag) in enumerate(zip(snapshots, tags, strict=True)):
-        change = changes[tag]
-        assert set(change["removed"]) <= live
-        live = live - set(change["removed"]) | set(change["added"])
-        assert summaries[at]["total-data-files"] == str(len(live))
-        if at % 10 == 0 or at == len(snapshots) - 1:
-            plan = plan_scan(loaded, choice=SnapshotChoice(snapshot_id=snapshot.snapshot_id), threads=1)
-            paths = plan.to_arrow().column("file_path").to_pylist()
-            assert sorted(paths) == sorted(live)
-
-
-def opened(kind: str, folder: Path) -> Catalog:
-    """Return a catalog with the table in it."""
-    catalog = open_catalog(kind, str(folder))
-    create_table(catalog)
-    return catalog
-
-
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("workers", [2, 8])
-def test_processes_that_race_lose_nothing_and_repeat_nothing(kind: str, workers: int, tmp_path: Path) -> None:
-    catalog = opened(kind, tmp_path)
-    began = time.monotonic()
-    running = [Writer(kind, tmp_path, number, COMMITS // workers) for number in range(workers)]
-    for one in running:
-        one.wait()
-    told = [line for one in running for line in one.told]
-    seconds = time.monotonic() - began
-    check_history(catalog.load_table(TABLE), told)
-    attempts = [line["attempts"] for line in told if line["event"] == "ok"]
-    print(
-        f"{kind}, {workers} processes: {len(attempts)} commits in {seconds:.1f} s, {len(attempts) / seconds:.0f}/s, "
-        f"{sum(attempts) - len(attempts)} retries, at most {max(attempts)} attempts"
+@pytest.mark.parametrize("processes", PROCESSES)
+def test_processes_that_race_lose_nothing_and_repeat_nothing(
+    kind: str, processes: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    # Both format versions, and expiry with and without deleting files, are spread over the races.
+    turn = KINDS.index(kind) + PROCESSES.index(processes)
+    race(kind, processes, COMMITS, 2 + turn % 2, turn % 3 == 0, tmp_path, record_property)
+
+
+def test_a_short_race_loses_nothing(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    race("sqlite", 3, 40, 3, False, tmp_path, record_property)
+
+
+def race(
+    kind: str,
+    processes: int,
+    commits: int,
+    version: int,
+    deletes_files: bool,
+    folder: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Let processes commit until each has its share of commits, and check everything."""
+    racing = Race(kind, folder, version, deletes_files=deletes_files)
+    with WriterServer() as server:
+        # Without writers there is nothing to wait for but the server itself.
+        server.wait()
+        began = time.monotonic()
+        for _ in range(processes):
+            server.start(racing.order(-(-commits // processes)))
+        server.wait()
+        seconds = time.monotonic() - began
+    told = racing.told()
+    assert sum(line["event"] == "end" for line in told) == processes, "a writer died"
+    replay = racing.check(told)
+    invoked = {line["tag"]: line for line in told if line["event"] == "invoke"}
+    acknowledged = [line for line in told if line["event"] == "ok"]
+    attempts = [line["attempts"] for line in acknowledged]
+    waits = [line["at"] - invoked[line["tag"]]["at"] for line in acknowledged]
+    refused = Counter(line["kind"] for line in told if line["event"] == "fail")
+    operations = {line["op"] for line in invoked.values()}
+    assert len(acknowledged) >= commits
+    record_property(
+        "line",
+        f"{kind}, {processes} processes, v{version}{', files deleted' if deletes_files else ''}: "
+        f"{len(acknowledged)} commits of {len(operations)} operations in {seconds:.0f} s "
+        f"({len(acknowledged) / seconds:.0f}/s), "
+        f"{sum(attempts) - len(attempts)} retries, at most {max(attempts)} attempts, longest wait {max(waits):.1f} s, "
+        f"{sum(refused.values())} refused; {replay.states} states replayed, {replay.compared} of {replay.snapshots} "
+        "snapshots compared, 0 lost, 0 twice",
     )
-    assert len(attempts) >= COMMITS * 0.9
+    racing.catalog.close()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_processes_that_are_killed_leave_a_table_that_reads(kind: str, tmp_path: Path) -> None:
-    catalog = opened(kind, tmp_path)
-    chance = random.Random(1)
-    told: list[dict[str, Any]] = []
-    kills = number = 0
-    while kills < KILLS:
-        running = [Writer(kind, tmp_path, number + at, 1000) for at in range(2)]
-        number += len(running)
-        # Starting takes a while; what is of interest is a kill while commits are under way.
-        for one in running:
-            one.wait_for_commit()
-        time.sleep(chance.random() * 0.2)
-        for one in running:
-            one.kill()
-            told += one.told
-            kills += 1
-        check_history(catalog.load_table(TABLE), told)
-    print(f"{kind}: {kills} kills, {len(catalog.load_table(TABLE).metadata.snapshots)} commits")
+def test_processes_that_are_killed_leave_a_table_that_reads(
+    kind: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    kill_writers(kind, KILLS, 3, tmp_path, record_property)
+
+
+def test_a_few_processes_that_are_killed_leave_a_table_that_reads(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    kill_writers("filesystem", 4, 2, tmp_path, record_property)
+
+
+def kill_writers(
+    kind: str, kills: int, version: int, folder: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Kill one writer after another, each while it commits, and start another in its place; then check everything."""
+    racing = Race(kind, folder, version, deletes_files=False)
+    chance = random.Random(kills)
+    with WriterServer() as server:
+        alive: list[tuple[int, Path]] = []
+        for _ in range(kills):
+            while len(alive) < WRITERS_TO_KILL:
+                order = racing.order(1_000_000)
+                alive.append((server.start(order), Path(order.story)))
+            process, story = alive.pop(chance.randrange(len(alive)))
+            deadline = time.monotonic() + 60
+            while not story.exists() or story.stat().st_size == 0:
+                assert time.monotonic() < deadline, "the writer does not start"
+                time.sleep(0.005)
+            time.sleep(chance.random() * 0.3)
+            os.kill(process, signal.SIGKILL)
+            # It reads, whatever the writer was doing.
+            loaded = racing.catalog.load_table(TABLE)
+            list(plan_scan(loaded, threads=1).tasks)
+        for process, _ in alive:
+            os.kill(process, signal.SIGKILL)
+        server.wait()
+    told = racing.told()
+    replay = racing.check(told)
+    acknowledged = sum(line["event"] == "ok" for line in told)
+    ended = {line["tag"] for line in told if line["event"] in ("ok", "fail", "nothing", "unknown")}
+    cut = {line["tag"] for line in told if line["event"] == "invoke"} - ended
+    record_property(
+        "line",
+        f"{kind}: {kills + len(alive)} writers killed, {acknowledged} commits acknowledged, {len(cut)} under way when "
+        f"killed, {len(cut & set(replay.tags))} of them happened; 0 unreadable tables, {replay.states} states "
+        f"replayed, {replay.compared} of {replay.snapshots} snapshots compared, 0 lost, 0 twice",
+    )
+    racing.catalog.close()

@@ -12,7 +12,8 @@ comes back from a block that holds more bytes than its rows take. So it is given
 4. Exactly that many rows are read, in one batch, and the reader is never asked again. If the last of them
    holds the token, the rows were where the blocks said. If not, a count or a length was wrong.
 
-The files live in a private folder, in memory where the system offers that, and are gone before this returns.
+The files have no names and live in memory where the system offers that (`codec/avro_scratch.py`). Lists that lie the same
+way in every row are read as blocks of bytes (`codec/avro_stamps.py`), which is checked, and dropped where it fails.
 Chunks of a large container are decoded on several threads; inflating and decoding both leave Python free.
 """
 
@@ -21,18 +22,17 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from frazil.codec.avro_arrow import arrow_type
 from frazil.codec.avro_codecs import CodecRefusal, decompress_block
 from frazil.codec.avro_container import (
     CODEC_KEY,
@@ -48,15 +48,19 @@ from frazil.codec.avro_container import (
 )
 from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
-from frazil.errors import StorageError
+from frazil.codec.avro_scratch import ScratchFile
+from frazil.codec.avro_stamps import Shape, Stamp, StampRefusal, guess_shapes, make_stamps, read_stamp
+from frazil.errors import CorruptTableError, StorageError
 
 _CHUNK_BYTES = 8 << 20
 """How many inflated bytes are decoded at once; more gains nothing, less costs more calls."""
 _MIN_TASK_BYTES = 1 << 20
 """How many compressed bytes one thread takes at a time, at least."""
-_MEMORY_FOLDER = Path("/dev/shm")
-_MEMORY_RESERVE = 32 << 20
 _FEW_BYTES = 16 << 10
+_STAMPED_ROWS = 64
+"""With fewer rows, looking for what they share takes longer than reading them."""
+_STAMPED_BYTES = 1 << 30
+"""Chunks larger than this, which have one vast block, are read item by item."""
 _ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
 
 
@@ -84,18 +88,13 @@ def decode_leaves(
         if sum(map(len, contents)) < small_bytes:
             return job.decode_in_python(blocks, contents)
         job.budget.forget()
-    job.prepare()
-    with _Scratch() as scratch:
-        tasks = list(_split(blocks, threads))
-        if threads > 1 and len(tasks) > 1:
-            with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-                batches = [batch for made in pool.map(lambda task: job.decode(task, scratch), tasks) for batch in made]
-        else:
-            batches = [batch for task in tasks for batch in job.decode(task, scratch)]
-    names = [f"c{at}" for at in wanted]
-    if not batches:
-        return _empty(leaves, wanted)
-    return pa.Table.from_batches(batches).select(names)
+    tasks = list(_split(blocks, threads))
+    if threads > 1 and len(tasks) > 1:
+        with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
+            batches = [batch for made in pool.map(job.decode, tasks) for batch in made]
+    else:
+        batches = [batch for task in tasks for batch in job.decode(task)]
+    return pa.Table.from_batches(batches) if batches else _empty(leaves, wanted)
 
 
 class _Decoders:
@@ -209,29 +208,22 @@ class _Job:
         self.budget = _Budget(limits.inflated_bytes(len(data)), origin)
         self.row_bytes = sum(leaf.avro_type.min_size for leaf in leaves)
         """The fewest bytes a row takes."""
+        self._shapes: dict[int, Shape] | None = None
 
-    def prepare(self) -> None:
-        """Make what every file for DataFusion starts and ends with."""
-        self.token_at, self.token, self.sentinel = _make_sentinel(self.leaves, self.origin)
-        schema = json.dumps(plain_schema(self.leaves)).encode()
-        self.file_header = encode_header({SCHEMA_KEY: schema, CODEC_KEY: b"null"}, self.header.sync)
-
-    def decode(self, blocks: list[AvroBlock], scratch: _Scratch) -> list[pa.RecordBatch]:
+    def decode(self, blocks: list[AvroBlock]) -> list[pa.RecordBatch]:
         """Return the rows of some blocks."""
         batches: list[pa.RecordBatch] = []
-        pieces: list[bytes] = []
-        rows = size = 0
-        file = _ScratchFile(scratch)
-        for block in blocks:
-            content = self.inflate(block)
-            pieces.append(content)
-            rows += block.count
-            size += len(content)
-            if size >= _CHUNK_BYTES:
-                batches.append(self._decode_chunk(pieces, rows, size, file))
-                pieces, rows, size = [], 0, 0
-        if rows:
-            batches.append(self._decode_chunk(pieces, rows, size, file))
+        chunk = _Chunk([])
+        with ScratchFile() as file:
+            for block in blocks:
+                chunk.blocks.append((block.count, self.inflate(block)))
+                chunk.rows += block.count
+                chunk.size += len(chunk.blocks[-1][1])
+                if chunk.size >= _CHUNK_BYTES:
+                    batches.append(self._decode_chunk(chunk, file))
+                    chunk = _Chunk([])
+            if chunk.rows:
+                batches.append(self._decode_chunk(chunk, file))
         return batches
 
     def inflate(self, block: AvroBlock) -> bytes:
@@ -257,24 +249,91 @@ class _Job:
             raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
         return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in self.wanted])
 
-    def _decode_chunk(self, pieces: list[bytes], rows: int, size: int, file: _ScratchFile) -> pa.RecordBatch:
-        chosen = tuple(dict.fromkeys((self.token_at, *self.wanted)))
-        self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in chosen))
-        head = self.file_header + encode_varint(rows + 1) + encode_varint(size + len(self.sentinel))
+    def _decode_chunk(self, chunk: _Chunk, file: ScratchFile) -> pa.RecordBatch:
+        """Return the rows of a chunk, with what of them can be read as stamps read so."""
+        shapes = self._shapes_for(chunk)
+        while shapes:
+            try:
+                return self._read_chunk(
+                    chunk, _Layout(self.leaves, make_stamps(shapes, self.leaves), self.origin), file
+                )
+            except StampRefusal as refusal:
+                shapes = {at: shape for at, shape in shapes.items() if at != refusal.leaf}
+            except CorruptTableError:
+                # A wrong guess, or wrong bytes: only reading item by item can tell.
+                shapes = {}
+            self._shapes = shapes
+        return self._read_chunk(chunk, _Layout(self.leaves, [], self.origin), file)
+
+    def _shapes_for(self, chunk: _Chunk) -> dict[int, Shape]:
+        """Return the shapes to try, which are guessed once: the first chunk is as good as any."""
+        if chunk.rows < _STAMPED_ROWS or chunk.size > _STAMPED_BYTES:
+            return {}
+        if self._shapes is None:
+            self._shapes = guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin))
+        return self._shapes
+
+    def _read_chunk(self, chunk: _Chunk, layout: _Layout, file: ScratchFile) -> pa.RecordBatch:
+        rows, size = chunk.rows, chunk.size
+        stamped = {at for stamp in layout.stamps for at in stamp.shapes}
+        plain = [at for at in dict.fromkeys((layout.token_at, *self.wanted)) if at not in stamped]
+        self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in (*plain, *self.wanted)))
+        sync = self.header.sync
+        head = layout.header(sync) + encode_varint(rows + 1) + encode_varint(size + len(layout.sentinel))
         try:
-            path = file.write((head, *pieces, self.sentinel, self.header.sync), size)
+            path = file.write((head, *(content for _, content in chunk.blocks), layout.sentinel, sync), size)
         except OSError as error:
             raise StorageError(
                 f"Cannot read {self.origin.what}: no temporary file of {size} bytes can be written",
                 hint="Free some space where temporary files are kept.",
                 path=self.origin.path,
             ) from error
-        batch = _read_batch(path, [f"c{at}" for at in chosen], rows + 1, self.origin)
-        if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), self.token):
+        names = [*(f"c{at}" for at in plain), *(stamp.name for stamp in layout.stamps)]
+        batch = _read_batch(path, names, rows + 1, self.origin)
+        if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), layout.token):
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
-        batch = batch.slice(0, rows)
-        self.budget.keep(batch.nbytes)
-        return batch
+        arrays = {at: batch.column(place).slice(0, rows) for place, at in enumerate(plain)}
+        for place, stamp in enumerate(layout.stamps, len(plain)):
+            arrays |= read_stamp(stamp, batch.column(place), self.wanted, self.leaves)
+        made = pa.RecordBatch.from_arrays([arrays[at] for at in self.wanted], names=[f"c{at}" for at in self.wanted])
+        self.budget.keep(made.nbytes)
+        return made
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Blocks to be decoded at once, inflated: for each its number of rows and its content."""
+
+    blocks: list[tuple[int, bytes]]
+    rows: int = 0
+    size: int = 0
+
+
+class _Layout:
+    """What a file for DataFusion starts and ends with."""
+
+    def __init__(self, leaves: list[Leaf], stamps: list[Stamp], origin: AvroOrigin) -> None:
+        self.stamps = stamps
+        patterns = {at: shape.pattern for stamp in stamps for at, shape in stamp.shapes.items()}
+        self.token_at = _token_position(leaves, origin)
+        self.token, encoded = _make_token(leaves[self.token_at].avro_type)
+        pieces = [patterns[at] if at in patterns else _default(leaf.avro_type) for at, leaf in enumerate(leaves)]
+        pieces[self.token_at] = encoded
+        self.sentinel = b"".join(pieces)
+        self._fields: list[dict[str, Any]] = []
+        first = {min(stamp.shapes): stamp for stamp in stamps}
+        for field in plain_schema(leaves)["fields"]:
+            at = int(field["name"][1:])
+            if at in first:
+                kind = {"type": "fixed", "name": first[at].name, "size": len(first[at].pattern)}
+                self._fields.append({"name": first[at].name, "type": kind})
+            elif at not in patterns:
+                self._fields.append(field)
+
+    def header(self, sync: bytes) -> bytes:
+        """Return the head of a container of such rows."""
+        schema = {"type": "record", "name": "row", "fields": self._fields}
+        return encode_header({SCHEMA_KEY: json.dumps(schema).encode(), CODEC_KEY: b"null"}, sync)
 
 
 def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -> pa.RecordBatch | None:
@@ -284,7 +343,8 @@ def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -
     _decoders.use_datafusion()
     config = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(rows)
     try:
-        frame = datafusion.SessionContext(config).read_avro(path.as_uri()).select(*columns).limit(rows)
+        context = datafusion.SessionContext(config)
+        frame = context.read_avro(path.as_uri(), file_extension="").select(*columns).limit(rows)
         batches = [batch.to_pyarrow() for batch in frame.execute_stream()]
     except Exception as error:
         raise origin.fail(f"its rows do not follow its schema ({_reason(error)})") from None
@@ -300,20 +360,15 @@ def _reason(error: BaseException) -> str:
     return str(error).splitlines()[0].rpartition("error: ")[2][:120] if str(error) else type(error).__name__
 
 
-def _make_sentinel(leaves: list[Leaf], origin: AvroOrigin) -> tuple[int, Any, bytes]:
-    """Return the position of the first leaf that can hold a token, the token, and a row that holds it.
+def _token_position(leaves: list[Leaf], origin: AvroOrigin) -> int:
+    """Return the position of the first leaf that can hold a token.
 
     The first, so that bytes left over before the sentinel cannot supply the fields in front of it.
     """
     position = next((at for at, leaf in enumerate(leaves) if _can_hold_token(leaf.avro_type)), None)
     if position is None:
         raise origin.fail("its schema has no field that manifests have")
-    one = leaves[position].avro_type
-    token, encoded = _make_token(one)
-    if one.is_optional:
-        encoded = encode_varint(1 - one.null_branch) + encoded
-    pieces = [encoded if at == position else _default(leaf.avro_type) for at, leaf in enumerate(leaves)]
-    return position, token, b"".join(pieces)
+    return position
 
 
 def _can_hold_token(one: AvroType) -> bool:
@@ -321,6 +376,12 @@ def _can_hold_token(one: AvroType) -> bool:
 
 
 def _make_token(one: AvroType) -> tuple[Any, bytes]:
+    """Return a random value of a type, and its bytes."""
+    token, encoded = _random_value(one)
+    return token, encode_varint(1 - one.null_branch) + encoded if one.is_optional else encoded
+
+
+def _random_value(one: AvroType) -> tuple[Any, bytes]:
     if one.kind in ("int", "long"):
         number = (1 << 30) | secrets.randbits(30)
         return number, encode_varint(number)
@@ -359,82 +420,3 @@ def _growth(one: AvroType) -> int:
 def _empty(leaves: list[Leaf], wanted: Sequence[int]) -> pa.Table:
     """Return the table of a container without rows."""
     return pa.table({f"c{at}": pa.array([], arrow_type(leaves[at].avro_type)) for at in wanted})
-
-
-def arrow_type(one: AvroType) -> pa.DataType:
-    """Return the Arrow type that a leaf is decoded to."""
-    if one.kind in ("array", "map"):
-        assert one.items is not None
-        inner = arrow_type(one.items)
-        return pa.list_(inner) if one.kind == "array" else pa.map_(pa.string(), inner)
-    if one.kind == "record":
-        parts = [(at, part.avro_type) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
-        return pa.struct([(f"c{at}", arrow_type(part)) for at, part in parts])
-    if one.kind == "fixed":
-        return pa.binary(one.size)
-    return _ARROW_TYPES[one.kind]
-
-
-_ARROW_TYPES: Mapping[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
-
-
-class _Scratch:
-    """A private folder for the files of one call, in memory where there is room, removed at the end."""
-
-    def __init__(self) -> None:
-        self._folders: dict[Path | None, tempfile.TemporaryDirectory[str]] = {}
-        self._numbers = count()
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> _Scratch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for folder in self._folders.values():
-            folder.cleanup()
-
-    def new_path(self, *, in_memory: bool) -> Path:
-        """Return the path of a file that does not exist yet."""
-        with self._lock:
-            return Path(self._folder(_MEMORY_FOLDER if in_memory else None).name, f"{next(self._numbers)}.avro")
-
-    def _folder(self, parent: Path | None) -> tempfile.TemporaryDirectory[str]:
-        if parent not in self._folders:
-            try:
-                self._folders[parent] = tempfile.TemporaryDirectory(prefix="frazil-", dir=parent)
-            except OSError:
-                if parent is None:
-                    raise
-                return self._folder(None)
-        return self._folders[parent]
-
-
-class _ScratchFile:
-    """The file of one thread, written over for each chunk: it keeps its pages, which a new file would have to get."""
-
-    def __init__(self, scratch: _Scratch) -> None:
-        self._scratch = scratch
-        self._paths: dict[bool, Path] = {}
-
-    def write(self, pieces: Sequence[bytes], size: int) -> Path:
-        """Write pieces of a total size and return where they are."""
-        try:
-            in_memory = shutil.disk_usage(_MEMORY_FOLDER).free > size + _MEMORY_RESERVE
-        except OSError:
-            in_memory = False
-        if in_memory not in self._paths:
-            self._paths[in_memory] = self._scratch.new_path(in_memory=in_memory)
-        path = self._paths[in_memory]
-        with path.open("r+b" if path.exists() else "wb") as file:
-            file.writelines(pieces)
-            file.truncate()
-        return path

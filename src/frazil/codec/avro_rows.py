@@ -12,7 +12,7 @@ keep their items in columns of their own, so that no object is made for a list, 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -46,6 +46,26 @@ def decode_rows(blocks: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf], wan
             if at != len(content):
                 raise RowsRefusal(f"{len(content) - at} bytes follow the last row")
         return [columns[at].array() for at in wanted]
+    except (IndexError, struct.error):
+        raise RowsRefusal("unexpected end of data") from None
+    except UnicodeDecodeError:
+        raise RowsRefusal("text is not UTF-8") from None
+
+
+def find_spans(
+    samples: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf]
+) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+    """Yield where each leaf of the first rows of some blocks starts and ends, with the block."""
+    readers = [_column(leaf.avro_type).read for leaf in leaves]
+    try:
+        for count, content in samples:
+            at = 0
+            for _ in range(count):
+                spans: list[tuple[int, int]] = []
+                for read in readers:
+                    start, at = at, read(content, at)
+                    spans.append((start, at))
+                yield content, spans
     except (IndexError, struct.error):
         raise RowsRefusal("unexpected end of data") from None
     except UnicodeDecodeError:

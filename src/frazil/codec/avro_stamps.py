@@ -1,0 +1,285 @@
+"""Lists that lie the same way in every row of a container, read as blocks of bytes instead of item by item.
+
+Most bytes of a manifest are maps of metrics. Within one file they nearly always hold the same columns in the same
+order, numbers of the same length, and so take the same bytes in every row but for the values themselves. A
+*stamp* is such a run of leaves: a pattern of bytes, and a mask that says which bits of it every row must repeat.
+
+    counts, keys, lengths, the end of a list, the branch of a union     all bits
+    a number of n bytes                                                the top bit of each, which says where it ends
+    a bound of n bytes                                                 nothing
+
+`codec/avro_decode.py` guesses stamps from a few rows, has each read as one `fixed` value, which costs a reader one copy
+instead of a hundred small numbers, and then checks all rows against the mask. A row that repeats the masked
+bits takes exactly the bytes that reading it item by item would take, so where the check holds for all rows, the rows
+were read right; where it fails, the leaf it failed for is read item by item. A guess is never trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.codec.avro_arrow import arrow_type
+from frazil.codec.avro_rows import RowsRefusal, find_spans, read_number
+from frazil.codec.avro_schema import AvroType, Leaf, has_bytes
+
+_LONG_LIMIT = 1 << 64
+_WORD = 8
+"""Numbers of at most so many bytes are read; they have 56 bits, and so fit their type whatever the bits are."""
+_MAX_STAMP_BYTES = 1 << 20
+_SAMPLED_BLOCKS = 4
+_SAMPLED_ROWS = 2
+_ALL, _TOP, _FREE = 0xFF, 0x80, 0x00
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the bytes of one leaf lie: the pattern, what of it counts, and where the values of its items are.
+
+    `keys` are those of a list of pairs, None for a list of numbers. A leaf that is null has no slots.
+    """
+
+    pattern: bytes
+    mask: bytes
+    is_null: bool = False
+    keys: tuple[int, ...] | None = None
+    slots: tuple[tuple[int, int], ...] = ()
+
+    def fits(self, data: bytes) -> bool:
+        """Return whether some bytes repeat what of the pattern counts."""
+        if len(data) != len(self.pattern):
+            return False
+        one, two, must = (int.from_bytes(part) for part in (data, self.pattern, self.mask))
+        return (one ^ two) & must == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A run of leaves read as one value, by the position of each in the schema."""
+
+    shapes: Mapping[int, Shape]
+
+    @property
+    def name(self) -> str:
+        """The column it is read as."""
+        return f"s{min(self.shapes)}"
+
+    @property
+    def pattern(self) -> bytes:
+        """The bytes of all leaves."""
+        return b"".join(shape.pattern for shape in self.shapes.values())
+
+    @property
+    def mask(self) -> bytes:
+        """What of the pattern counts."""
+        return b"".join(shape.mask for shape in self.shapes.values())
+
+
+class StampRefusal(Exception):
+    """Rows that do not repeat a stamp; `leaf` is the first leaf that differs."""
+
+    def __init__(self, leaf: int) -> None:
+        super().__init__(leaf)
+        self.leaf = leaf
+
+
+def guess_shapes(blocks: Sequence[tuple[int, bytes]], leaves: Sequence[Leaf], after: int) -> dict[int, Shape]:
+    """Return the shapes that the leaves of a few rows share, by position, of leaves after a position."""
+    step = max(1, len(blocks) // _SAMPLED_BLOCKS)
+    samples = [(min(count, _SAMPLED_ROWS), content) for count, content in blocks[::step][:_SAMPLED_BLOCKS]]
+    found: dict[int, Shape] | None = None
+    try:
+        for content, spans in find_spans(samples, leaves):
+            parts = [content[start:end] for start, end in spans]
+            if found is None:
+                guesses = {at: _shape_of(leaves[at].avro_type, part) for at, part in enumerate(parts) if at > after}
+                found = {at: shape for at, shape in guesses.items() if shape is not None}
+            found = {at: shape for at, shape in found.items() if shape.fits(parts[at])}
+    except RowsRefusal:
+        return {}
+    return found or {}
+
+
+def make_stamps(shapes: Mapping[int, Shape], leaves: Sequence[Leaf]) -> list[Stamp]:
+    """Return runs of leaves with shapes, those that hold a list."""
+    runs: list[dict[int, Shape]] = [{}]
+    for at, leaf in enumerate(leaves):
+        if at in shapes:
+            runs[-1][at] = shapes[at]
+        elif has_bytes(leaf):
+            runs.append({})
+    return [
+        Stamp(run)
+        for run in runs
+        if any(not shape.is_null for shape in run.values())
+        and _WORD <= sum(len(shape.pattern) for shape in run.values()) <= _MAX_STAMP_BYTES
+    ]
+
+
+def _shape_of(one: AvroType, data: bytes) -> Shape | None:
+    """Return how the bytes of a leaf lie, None where it is neither null nor a list of a known kind."""
+    if one.is_optional and data[0] == 2 * one.null_branch:
+        return Shape(data, bytes([_ALL]), is_null=True) if len(data) == 1 else None
+    if one.kind != "array" or one.items is None:
+        return None
+    kinds = _item_kinds(one.items)
+    if kinds is None:
+        return None
+    mask = bytearray([_ALL]) * len(data)
+    slots: list[tuple[int, int]] = []
+    keys: list[int] = []
+    count, at = read_number(data, 1 if one.is_optional else 0, _LONG_LIMIT)
+    if count < 0:
+        return None
+    for _ in range(count):
+        if len(kinds) == 2:
+            key, at = read_number(data, at, 1 << 32)
+            keys.append(key)
+        start = at
+        number, at = read_number(data, at, _LONG_LIMIT)
+        if kinds[-1] == "bytes":
+            start, at = at, at + number
+            mask[start:at] = bytes([_FREE]) * number
+        elif at - start <= _WORD:
+            mask[start:at] = bytes([_TOP]) * (at - start)
+        else:
+            return None
+        slots.append((start, at))
+    if count and (at >= len(data) or data[at] != 0):
+        return None
+    if at + (1 if count else 0) != len(data):
+        return None
+    return Shape(data, bytes(mask), keys=tuple(keys) if len(kinds) == 2 else None, slots=tuple(slots))
+
+
+def _item_kinds(items: AvroType) -> tuple[str, ...] | None:
+    """Return ("long",), ("int", "long") or ("int", "bytes"), and None for items of any other kind."""
+    if items.is_optional:
+        return None
+    if items.kind == "long":
+        return ("long",)
+    if items.kind != "record" or any(part.avro_type.is_optional for part in items.fields):
+        return None
+    kinds = tuple(part.avro_type.kind for part in items.fields)
+    return kinds if kinds in (("int", "long"), ("int", "bytes")) else None
+
+
+def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: Sequence[Leaf]) -> dict[int, pa.Array]:
+    """Return the wanted leaves of a stamp, or raise `StampRefusal`; the last row is checked and left out."""
+    pattern, mask = (np.frombuffer(part, np.uint8) for part in (stamp.pattern, stamp.mask))
+    width = len(pattern)
+    raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
+    rows = raw.reshape(len(column), width)
+    low, high = np.bitwise_and.reduce(rows, axis=0), np.bitwise_or.reduce(rows, axis=0)
+    wrong = np.flatnonzero(((low ^ pattern) | (high ^ pattern)) & mask)
+    start = 0
+    made: dict[int, pa.Array] = {}
+    for at, shape in stamp.shapes.items():
+        end = start + len(shape.pattern)
+        if len(wrong) and wrong[0] < end:
+            raise StampRefusal(at)
+        if at in wanted:
+            made[at] = _leaf_array(
+                shape, _Rows(raw, len(column) - 1, width, start), (low == high)[start:end], leaves[at].avro_type
+            )
+        start = end
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of equal width, of which one leaf starts at `start`; at least one more row follows the last."""
+
+    raw: npt.NDArray[np.uint8]
+    count: int
+    width: int
+    start: int
+
+    def fields(self, at: int, kind: str, count: int, step: int) -> npt.NDArray[Any]:
+        """Return so many values of each row, which begin at one place and so many bytes apart."""
+        return np.ndarray((self.count, count), kind, self.raw.data, self.start + at, (self.width, step))
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Slots of one size, each as far from the one before: from which place on, how many, and how far apart."""
+
+    start: int
+    size: int
+    count: int
+    step: int
+
+
+def _series_of(slots: Sequence[tuple[int, int]]) -> list[_Series]:
+    """Return slots as series, which numpy reads all at once."""
+    found: list[_Series] = []
+    for start, end in slots:
+        last = found[-1] if found else None
+        if last is not None and end - start == last.size:
+            step = start - last.start - (last.count - 1) * last.step
+            if last.count == 1 or step == last.step:
+                found[-1] = _Series(last.start, last.size, last.count + 1, step)
+                continue
+        found.append(_Series(start, end - start, 1, 0))
+    return found
+
+
+def _leaf_array(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], one: AvroType) -> pa.Array:
+    """Return a leaf as the type it has; `is_same` says which of its bytes are the same in all rows."""
+    kind, items, count = arrow_type(one), one.items, rows.count
+    if shape.is_null:
+        return pa.nulls(count, kind)
+    assert items is not None
+    is_bytes = items.kind == "record" and items.fields[1].avro_type.kind == "bytes"
+    values = _bytes_of(shape, rows) if is_bytes else _numbers_of(shape, rows, is_same)
+    if shape.keys is not None:
+        keys = pa.array(np.tile(np.array(shape.keys, np.int32), count))
+        values = pa.Array.from_buffers(kind.value_type, len(values), [None], children=[keys, values])
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(shape.slots))
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets)], children=[values])
+
+
+def _bytes_of(shape: Shape, rows: _Rows) -> pa.Array:
+    """Return the bytes of all slots, row by row."""
+    ends = np.cumsum([0, *(end - start for start, end in shape.slots)], dtype=np.int32)
+    width = int(ends[-1])
+    out = _Rows(np.empty(rows.count * width, np.uint8), rows.count, width, 0)
+    to = 0
+    for one in _series_of(shape.slots):
+        if one.size:
+            kind = f"V{one.size}"
+            out.fields(to, kind, one.count, one.size)[:] = rows.fields(one.start, kind, one.count, one.step)
+        to += one.size * one.count
+    places = np.empty(rows.count * len(shape.slots) + 1, np.int32)
+    places[-1] = rows.count * width
+    starts = np.arange(rows.count, dtype=np.int32) * np.int32(width)
+    np.add.outer(starts, ends[:-1], out=places[:-1].reshape(rows.count, len(shape.slots)))
+    return pa.Array.from_buffers(pa.binary(), len(places) - 1, [None, pa.py_buffer(places), pa.py_buffer(out.raw)])
+
+
+def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the numbers of all slots, row by row."""
+    series = _series_of(shape.slots)
+    if all(is_same[start:end].all() for start, end in shape.slots):
+        first = _Rows(rows.raw, 1, rows.width, rows.start)
+        once = np.concatenate([_numbers(first, one)[0] for one in series]) if series else np.empty(0, np.int64)
+        return pa.array(np.tile(once, rows.count))
+    if len(series) == 1:
+        return pa.array(_numbers(rows, series[0]).reshape(-1))
+    return pa.array(np.concatenate([_numbers(rows, one) for one in series], axis=1).reshape(-1))
+
+
+def _numbers(rows: _Rows, one: _Series) -> npt.NDArray[np.int64]:
+    # Words that begin with the number; what follows the number in them is masked away.
+    word, signed = (np.uint32, np.int32) if one.size <= _WORD // 2 else (np.uint64, np.int64)
+    words = rows.fields(one.start, np.dtype(word).newbyteorder("<").str, one.count, one.step)
+    number = words & word(0x7F)
+    for byte in range(1, one.size):
+        number |= (words >> word(byte)) & word(0x7F << (7 * byte))
+    zigzag = number.view(signed)
+    return ((zigzag >> 1) ^ -(zigzag & 1)).astype(np.int64)

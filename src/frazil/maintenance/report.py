@@ -56,11 +56,16 @@ class Report:
         if self.ok:
             return "\n".join([*lines, "No problems."])
         count = len(self.problems) + self.further_problems
-        lines.append(f"{count:,} problem{'' if count == 1 else 's'}:")
+        lines.append(f"{counted(count, 'problem')}:")
         lines += [f"  {one}" for one in self.problems]
         if self.further_problems:
             lines.append(f"  ... and {self.further_problems:,} more of which only the number is told.")
         return "\n".join(lines)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and what it counts: 1 file, 2 files."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Findings:

@@ -26,7 +26,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.loaded import LoadedTable
-from frazil.maintenance.report import Findings, Problem, Report
+from frazil.maintenance.report import Findings, Problem, Report, counted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -178,8 +178,8 @@ def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
     target = read_property(metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
     count = sum(crowded.values())
     what = (
-        f"{count:,} of {files.data_files:,} data files are below {_bytes(SMALL_SHARE * target)}, in {len(crowded):,} "
-        f"partition{'' if len(crowded) == 1 else 's'} with {MIN_INPUT_FILES} or more of them"
+        f"{count:,} of {counted(files.data_files, 'data file')} are below {_bytes(SMALL_SHARE * target)}, in "
+        f"{counted(len(crowded), 'partition')} with {MIN_INPUT_FILES} or more of them"
     )
     to_do = "Run t.maintain.rewrite_data_files(), which packs them into files of the target size."
     yield Problem("small-files", what, to_do, procedure="rewrite_data_files")
@@ -187,16 +187,16 @@ def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
 
 def _deletes(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
     if files.kinds["equality"]:
-        what = f"{files.kinds['equality']:,} equality delete files are compared with every row they may delete"
+        what = f"rows are compared with those of {counted(files.kinds['equality'], 'equality delete file')}"
         to_do = "Run t.maintain.rewrite_data_files() with delete-file-threshold=1, which applies them for good."
         yield Problem("equality-deletes", what, to_do, procedure="rewrite_data_files")
     if files.heavy:
-        what = f"{files.heavy:,} data files have {DELETED_SHARE:.0%} or more of their rows deleted"
+        what = f"{DELETED_SHARE:.0%} or more of the rows are deleted in {counted(files.heavy, 'data file')}"
         to_do = "Run t.maintain.rewrite_data_files(), which leaves deleted rows out."
         yield Problem("deleted-rows", what, to_do, procedure="rewrite_data_files")
     crowded = [count for count in files.small_deletes.values() if count >= MIN_INPUT_FILES]
     if files.kinds["position"] and (crowded or metadata.format_version >= 3):
-        what = f"{files.kinds['position']:,} position delete files are opened one by one by the scans they concern"
+        what = f"scans open {counted(files.kinds['position'], 'position delete file')} one by one"
         after = "deletion vectors" if metadata.format_version >= 3 else "fewer, larger files"
         to_do = f"Run t.maintain.rewrite_position_delete_files(), which makes {after} of them."
         yield Problem("position-deletes", what, to_do, procedure="rewrite_position_delete_files")

@@ -173,7 +173,7 @@ def load_equality_deletes(
         groups.setdefault(tuple(sorted(set(task.data_file.equality_ids or ()))), []).append(task)
     made = []
     for field_ids, members in groups.items():
-        schema = _schema_of(schemas, field_ids, members[0].data_file.file_path)
+        schema = equality_columns(schemas, field_ids, members[0].data_file.file_path)
         paths = tuple(sorted(task.data_file.file_path for task in members))
 
         def make(
@@ -192,7 +192,7 @@ def load_equality_deletes(
     return made
 
 
-def _schema_of(schemas: Sequence[Schema], field_ids: tuple[int, ...], path: str) -> Schema:
+def equality_columns(schemas: Sequence[Schema], field_ids: tuple[int, ...], path: str) -> Schema:
     """Return the columns to compare, all optional: a data file that is older than a column has null there."""
     try:
         found = equality_read_schema(schemas, field_ids)

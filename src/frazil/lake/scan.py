@@ -27,6 +27,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -193,6 +194,28 @@ class Scan:
             )
         with reading("table", self.table.name, "Schemas and Data Types"):
             return self.to_arrow().to_pandas()
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """Return the rows as a lazy Spark DataFrame: filters that are added to it still prune files.
+
+        Nothing is read but metadata until the frame is used. Without a session, the active one is used, or a local
+        one is made.
+        """
+        session = choose_session(spark)
+        relation = spark_room("relation")
+        frame = relation.read_on_spark(
+            session,
+            relation.ReadRequest(
+                self.table,
+                self.snapshot,
+                self.table_schema,
+                self.schema,
+                self.predicate,
+                self.options.manifest_cache,
+                case_sensitive=self.case_sensitive,
+            ),
+        )
+        return frame if self.limit is None else frame.limit(self.limit)
 
     def count(self) -> int:
         """Return how many rows there are.

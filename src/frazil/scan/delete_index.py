@@ -37,7 +37,7 @@ from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.prune import stats_columns, to_mask
 from frazil.scan.tasks import DeleteTask
-from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.reserved_columns import DELETE_FILE_PATH
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import PrimitiveType
@@ -311,6 +311,11 @@ def partition_keys(files: ManifestColumns) -> list[PartitionKey]:
         values = values_of(pa.chunked_array(children), part.field_type) if children else []
         columns.append(map(_float_key, values) if any(isinstance(one, float) for one in values) else values)
     return [(files.spec_id, *values) for values in zip(*columns, strict=True)]
+
+
+def partition_key(file: DataFile) -> PartitionKey:
+    """Return one file's spec and partition tuple, comparable with `partition_keys`."""
+    return (file.spec_id, *(_float_key(one) if isinstance(one, float) else one for one in file.partition))
 
 
 def _float_key(value: float | None) -> bytes | None:

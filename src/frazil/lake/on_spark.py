@@ -1,0 +1,42 @@
+"""The one door from the lake to Spark: `frazil.spark` is loaded here, on first need.
+
+`import frazil`, catalogs, planning and local reads and writes work with no JVM and no pyspark; a verb that needs Spark
+comes through here. Which session it uses, in this order: the one it was given (or the one of a DataFrame it was
+given), the one the lake is attached to, the active one, the lake's own, which is made on first need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from frazil.errors import UnsupportedError
+
+
+def spark_room(name: str) -> Any:
+    """Return a module of `frazil.spark`; where pyspark is not installed, say what to install."""
+    if find_spec("pyspark") is None:
+        raise UnsupportedError(
+            "Cannot run on Spark: pyspark is not installed", hint="Install it: pip install 'frazil[spark]'."
+        )
+    return import_module(f"frazil.spark.{name}")
+
+
+def is_spark_frame(data: object) -> bool:
+    """Return whether data is a DataFrame of Spark, without loading pyspark to find out."""
+    return type(data).__module__.partition(".")[0] == "pyspark" and hasattr(data, "sparkSession")
+
+
+def choose_session(given: Any = None, lake: Any = None) -> Any:
+    """Return the session a verb runs on."""
+    if given is not None:
+        return given.sparkSession if is_spark_frame(given) else given
+    attached = getattr(lake, "attached_spark", None)
+    if attached is not None:
+        return attached
+    session = spark_room("session")
+    active = session.active_session()
+    if active is not None:
+        return active
+    return session.local_session() if lake is None else lake.spark

@@ -1,0 +1,139 @@
+"""Spark's inner doors: every name that Spark does not promise to keep is used here and nowhere else.
+
+Reading needs four things that PySpark does not offer: to compile a class on the driver, to make a relation over a file
+index of our own, to make a DataFrame of that relation, and to be called back by Spark while it plans. All are there in
+Spark 4.0 to 4.3. Where a later Spark moves one of them, the error says so; nothing else of frazil knows them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyspark
+import pyspark.sql.types as st
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import EngineError, FrazilError, UnsupportedError
+from frazil.spark.driver_java import CLASS_NAME, SOURCE
+
+Planner = Callable[[str], bytes]
+"""Given Spark's pushed filters as JSON, an Arrow stream: path, size, then the constants of each file."""
+
+_lock = threading.Lock()
+_compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Return whether the session has a JVM in reach; Spark Connect has none."""
+    return hasattr(spark, "_jsparkSession")
+
+
+class _Callback:
+    """A planner as Java sees it. An error is given back as text, which Java raises with its whole message."""
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def apply(self, request: str) -> Any:
+        try:
+            return self._planner(request)
+        except FrazilError as error:
+            return str(error)
+        except Exception as error:
+            # Nothing may be raised into Py4J: it would lose the message.
+            return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+
+
+def planned_relation(
+    spark: SparkSession,
+    planner: Planner,
+    *,
+    key: str,
+    root: str,
+    data: st.StructType,
+    constants: st.StructType,
+    size_bytes: int,
+    file_format: str,
+    options: Mapping[str, str],
+) -> DataFrame:
+    """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
+
+    `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
+    """
+    if not is_classic(spark):
+        raise UnsupportedError(
+            "Cannot make a lazy DataFrame: Spark Connect has no JVM in reach",
+            hint='Use spark.read.format("iceberg"), which plans when the query is built.',
+        )
+    context = spark.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    try:
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        # A list takes a Python object as a Java one, an array does not.
+        arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
+        for value in (_Callback(planner), key, root, _to_java(jvm, constants), str(size_bytes)):
+            arguments.add(value)
+        index = _planned_files(spark).newInstance(arguments.toArray())
+        packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+        formats = {"parquet": packages.parquet.ParquetFileFormat, "orc": packages.orc.OrcFileFormat}
+        session = spark._jsparkSession  # type: ignore[attr-defined]
+        relation = packages.HadoopFsRelation(
+            index,
+            _to_java(jvm, constants),
+            _to_java(jvm, data),
+            jvm.scala.Option.empty(),  # type: ignore[union-attr]
+            formats[file_format](),
+            _to_scala_map(jvm, options),
+            session,
+        )
+        plan = _module(packages, "LogicalRelation").apply(relation, False)
+        frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(session, plan)  # type: ignore[union-attr]
+    except (TypeError, AttributeError) as error:
+        raise UnsupportedError(
+            f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+            hint="Use a newer frazil, or Spark 4.0 to 4.3.",
+            cause=str(error),
+        ) from error
+    return DataFrame(frame, spark)
+
+
+def _planned_files(spark: SparkSession) -> Any:
+    """Return the constructor of the compiled class; it is compiled once for each Spark context."""
+    context = spark.sparkContext
+    with _lock:
+        found = _compiled.get(context)
+        if found is None:
+            jvm: Any = context._jvm
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            try:
+                compiler.cook(SOURCE)
+            except Exception as error:
+                raise EngineError(f"Cannot compile {CLASS_NAME} for Spark {pyspark.__version__}: {error}") from error
+            found = compiler.getClassLoader().loadClass(CLASS_NAME).getConstructors()[0]
+            _compiled[context] = found
+        return found
+
+
+def _module(package: Any, name: str) -> Any:
+    """Return a Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _to_java(jvm: Any, schema: st.StructType) -> Any:
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))
+
+
+def _to_scala_map(jvm: Any, values: Mapping[str, str]) -> Any:
+    pairs = jvm.java.util.HashMap()
+    for name, value in values.items():
+        pairs.put(name, value)
+    return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(pairs)

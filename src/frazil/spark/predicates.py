@@ -1,0 +1,396 @@
+"""Filters between Spark and the planner.
+
+`pruning_predicate` reads the filters Spark pushes down, as `driver_java.py` writes them: nested JSON lists whose
+first item is the node's name. The result is used for pruning only, and Spark tests every row again, so it may be
+weaker than the filter but never stronger: what is not understood is `true`, under `not` as well.
+
+Spark's comparisons are not the format's in two places. NaN equals itself and is greater than every number, so `x > 1`
+must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here stands for
+"is true" or, below `not`, "is false".
+
+`row_filter` goes the other way: a scan's own filter as a column, exact, over columns in their stored form.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import zoneinfo
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import SchemaMismatchError, UnsupportedError
+from frazil.expr.bind import bind
+from frazil.expr.predicates import (
+    FALSE,
+    TRUE,
+    And,
+    Bound,
+    BoundReference,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+    at_least,
+    equal,
+    is_in,
+    is_nan,
+    is_null,
+    leaf,
+    less_than,
+    not_equal,
+    not_in,
+    not_null,
+    push_not,
+    starts_with,
+)
+from frazil.spec.schema import Schema
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    UuidType,
+)
+
+_DAY_MICROS = 86_400_000_000
+_HOUR_MICROS = 3_600_000_000
+_ORDERS = {"LessThan": Op.LT, "LessThanOrEqual": Op.LT_EQ, "GreaterThan": Op.GT, "GreaterThanOrEqual": Op.GT_EQ}
+_MIRRORED = {Op.LT: Op.GT, Op.LT_EQ: Op.GT_EQ, Op.GT: Op.LT, Op.GT_EQ: Op.LT_EQ, Op.EQ: Op.EQ}
+_OPPOSITE = {Op.LT: Op.GT_EQ, Op.LT_EQ: Op.GT, Op.GT: Op.LT_EQ, Op.GT_EQ: Op.LT}
+_EPOCH = datetime.date(1970, 1, 1)
+Node = Sequence[Any]
+Paths = Mapping[tuple[str, ...], int]
+
+
+def pruning_predicate(text: str, paths: Paths, schema: Schema) -> Predicate:
+    """Return what the pushed filters say about columns; `paths` gives the field id of each name Spark uses."""
+    return _Reader(paths, schema).is_true(msgspec.json.decode(text))
+
+
+class _Reader:
+    def __init__(self, paths: Paths, schema: Schema) -> None:
+        self._paths = paths
+        self._schema = schema
+
+    def is_true(self, node: Node) -> Predicate:
+        """Return a predicate that holds wherever the node is true."""
+        name, *parts = node
+        if name in ("and", "And"):
+            return all_of(*map(self.is_true, parts))
+        if name == "Or":
+            return any_of(*map(self.is_true, parts))
+        if name == "Not":
+            return self.is_false(parts[0])
+        found = self._leaf(name, parts)
+        return TRUE if found is None else found
+
+    def is_false(self, node: Node) -> Predicate:
+        """Return a predicate that holds wherever the node is false."""
+        name, *parts = node
+        if name in ("and", "And"):
+            return any_of(*map(self.is_false, parts))
+        if name == "Or":
+            return all_of(*map(self.is_false, parts))
+        if name == "Not":
+            return self.is_true(parts[0])
+        found = self._negated_leaf(name, parts)
+        return TRUE if found is None else found
+
+    def _leaf(self, name: str, parts: list[Any]) -> Predicate | None:
+        if name == "lit":
+            return FALSE if parts[1] in (None, "false") else TRUE
+        if name == "col":
+            return self._test([name, *parts], lambda column, _: equal(column, True))
+        if name in ("IsNull", "IsNotNull"):
+            return self._test(parts[0], lambda column, _: is_null(column) if name == "IsNull" else not_null(column))
+        if name == "IsNaN":
+            return self._test(parts[0], lambda column, _: is_nan(column))
+        if name == "StartsWith":
+            return self._prefix(parts)
+        if name == "In":
+            return self._in(parts)
+        if name == "EqualNullSafe":
+            for at in (0, 1):
+                if parts[at][0] == "lit" and parts[at][2] is None:
+                    return self._leaf("IsNull", [parts[1 - at]])
+        if name in ("EqualTo", "EqualNullSafe"):
+            return self._compare(Op.EQ, *parts)
+        if name in _ORDERS:
+            return self._compare(_ORDERS[name], *parts)
+        return None
+
+    def _negated_leaf(self, name: str, parts: list[Any]) -> Predicate | None:
+        if name == "lit":
+            return TRUE if parts[1] == "false" else FALSE
+        if name == "col":
+            return self._test([name, *parts], lambda column, _: equal(column, False))
+        if name == "IsNull":
+            return self._leaf("IsNotNull", parts)
+        if name == "IsNotNull":
+            return self._leaf("IsNull", parts)
+        if name in _ORDERS:
+            return self._compare(_OPPOSITE[_ORDERS[name]], *parts)
+        if name == "EqualTo" and parts[0][0] != "lit" and parts[1][0] == "lit":
+            return self._unequal(parts[0], [parts[1]])
+        if name == "In":
+            return self._unequal(parts[0], parts[1:])
+        return None
+
+    def _find(self, node: Node) -> NestedField | None:
+        """Return the field a node names: a column, a part of one, or one that is filled where a file lacks it."""
+        path: list[str] = []
+        while node[0] == "part":
+            path.insert(0, node[2])
+            node = node[1]
+        if node[0] != "col":
+            return None
+        field_id = self._paths.get((node[1], *path))
+        return None if field_id is None else self._schema.find_field(field_id)
+
+    def _test(self, node: Node, make: Callable[[str, NestedField], Predicate | None]) -> Predicate | None:
+        field = self._find(node)
+        if field is None or field.field_type.is_nested:
+            return None
+        found = make(self._schema.name_of(field.field_id), field)
+        try:
+            return None if found is None else bind(self._schema, found)
+        except SchemaMismatchError:
+            return None
+
+    def _prefix(self, parts: list[Any]) -> Predicate | None:
+        text = parts[1]
+        if text[0] != "lit" or text[2] is None:
+            return None
+        return self._test(parts[0], lambda column, _: starts_with(column, text[2]))
+
+    def _in(self, parts: list[Any]) -> Predicate | None:
+        def make(column: str, field: NestedField) -> Predicate | None:
+            values = [_value(one, field.field_type) for one in parts[1:] if one[0] != "lit" or one[2] is not None]
+            if any(one is None for one in values):
+                return None
+            numbers = [one for one in values if not _is_nan(one)]
+            found = is_in(column, numbers)
+            return found if len(numbers) == len(values) else any_of(found, is_nan(column))
+
+        return self._test(parts[0], make)
+
+    def _unequal(self, node: Node, literals: list[Any]) -> Predicate | None:
+        """Return a predicate for "none of these": weaker with NaN, which then matches every number."""
+
+        def make(column: str, field: NestedField) -> Predicate | None:
+            values = [_value(one, field.field_type) for one in literals]
+            if any(one is None or _is_nan(one) for one in values):
+                return None
+            different = not_equal(column, values[0]) if len(values) == 1 else not_in(column, values)
+            return all_of(not_null(column), different)
+
+        return self._test(node, make)
+
+    def _compare(self, op: Op, left: Node, right: Node) -> Predicate | None:
+        if left[0] == "lit":
+            left, right, op = right, left, _MIRRORED[op]
+        if right[0] != "lit":
+            return None
+        if right[2] is None:
+            return FALSE
+        if left[0] in ("Cast", "Year"):
+            return self._compare_date(op, left, right)
+
+        def make(column: str, field: NestedField) -> Predicate | None:
+            value = _value(right, field.field_type)
+            if value is None:
+                return None
+            if isinstance(field.field_type, FloatType | DoubleType):
+                return _compare_float(op, column, value)
+            return leaf(op, column, value)
+
+        return self._test(left, make)
+
+    def _compare_date(self, op: Op, node: Node, literal: Node) -> Predicate | None:
+        """Compare the date or the year of a column as a range of its own values."""
+        if node[0] == "Year":
+            year = int(literal[2])
+            if not 1 <= year < datetime.MAXYEAR:
+                return None
+            first = (datetime.date(year, 1, 1) - _EPOCH).days
+            after = (datetime.date(year + 1, 1, 1) - _EPOCH).days
+            node = node[1]
+        else:
+            if literal[1] != "date":
+                return None
+            first = int(literal[2])
+            after = first + 1
+        if node[0] != "Cast":
+            field = self._find(node)
+            if field is None or not isinstance(field.field_type, DateType):
+                return None
+            return _in_range(op, self._schema.name_of(field.field_id), first, after)
+        _, child, _, kind, zone = node
+        field = self._find(child)
+        if kind != "date" or field is None:
+            return None
+        column = self._schema.name_of(field.field_id)
+        if isinstance(field.field_type, TimestampType):
+            return _in_range(op, column, first * _DAY_MICROS, after * _DAY_MICROS)
+        if isinstance(field.field_type, TimestamptzType):
+            early, late = _day_start(first, zone), _day_start(after, zone)
+            return _in_range(op, column, early[0], late[1], early[1], late[0])
+        return None
+
+
+def _day_start(day: int, zone: str) -> tuple[int, int]:
+    """Return bounds in microseconds for the instant at which a day begins in a zone."""
+    utc = day * _DAY_MICROS
+    try:
+        local = datetime.datetime.combine(_EPOCH, datetime.time()) + datetime.timedelta(days=day)
+        offset = local.replace(tzinfo=zoneinfo.ZoneInfo(zone)).utcoffset()
+    except (zoneinfo.ZoneInfoNotFoundError, OverflowError, ValueError, OSError):
+        offset = None
+    if offset is None:
+        return utc - 19 * _HOUR_MICROS, utc + 19 * _HOUR_MICROS
+    start = utc - offset // datetime.timedelta(microseconds=1)
+    return start - 3 * _HOUR_MICROS, start + 3 * _HOUR_MICROS
+
+
+def _in_range(
+    op: Op, column: str, first: int, after: int, last_first: int | None = None, first_after: int | None = None
+) -> Predicate:
+    """Compare with a unit of time that covers [first, after); where its ends are not known exactly, with wide ends."""
+    last_first = first if last_first is None else last_first
+    first_after = after if first_after is None else first_after
+    if op is Op.EQ:
+        return all_of(at_least(column, first), less_than(column, after))
+    if op is Op.LT:
+        return less_than(column, last_first)
+    if op is Op.LT_EQ:
+        return less_than(column, after)
+    if op is Op.GT:
+        return at_least(column, first_after)
+    return at_least(column, first)
+
+
+def _compare_float(op: Op, column: str, value: float) -> Predicate | None:
+    """Compare as Spark does: NaN equals itself and is greater than every number."""
+    if math.isnan(value):
+        if op in (Op.EQ, Op.GT_EQ):
+            return is_nan(column)
+        return FALSE if op is Op.GT else not_null(column)
+    found = leaf(op, column, value)
+    return any_of(found, is_nan(column)) if op in (Op.GT, Op.GT_EQ) else found
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _value(node: Node, kind: Type) -> Any:
+    """Return a literal of Spark's as a value to compare a type with, or None where it is no literal for it."""
+    if node[0] != "lit" or node[2] is None:
+        return None
+    text = node[2]
+    if isinstance(kind, BooleanType):
+        return text == "true"
+    if isinstance(kind, FloatType | DoubleType):
+        return float(text.replace("Infinity", "inf"))
+    if isinstance(kind, DecimalType):
+        return Decimal(text)
+    if isinstance(kind, StringType):
+        return text
+    if isinstance(kind, BinaryType | FixedType | UuidType):
+        return bytes.fromhex(text) if node[1] == "binary" else None
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def row_filter(bound: Predicate, find: Callable[[BoundReference], Column]) -> Column | None:
+    """Return a scan's bound filter as a column over stored values, None where it keeps every row.
+
+    The format's logic has two values: a comparison with null is false, its negation true.
+    """
+    pushed = push_not(bound)
+    return None if pushed == TRUE else _column(pushed, find)
+
+
+def _column(predicate: Predicate, find: Callable[[BoundReference], Column]) -> Column:
+    if predicate in (TRUE, FALSE):
+        return F.lit(predicate == TRUE)
+    if isinstance(predicate, And | Or):
+        parts = [_column(one, find) for one in predicate.children]
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = joined & part if isinstance(predicate, And) else joined | part
+        return joined
+    if isinstance(predicate, Bound):
+        if not isinstance(predicate.term, BoundReference):
+            raise UnsupportedError(
+                f"Cannot filter by {predicate.term} on Spark",
+                hint="Filter by the column itself: the planner finds what partitions that leaves.",
+            )
+        return _leaf_column(predicate, predicate.term, find(predicate.term))
+    raise UnsupportedError(f"Cannot filter by {predicate} on Spark")
+
+
+def _leaf_column(predicate: Bound, term: BoundReference, column: Column) -> Column:
+    op, kind = predicate.op, term.result_type
+    if op in (Op.IS_NULL, Op.NOT_NULL):
+        return column.isNull() if op is Op.IS_NULL else column.isNotNull()
+    may_be_nan = isinstance(kind, FloatType | DoubleType)
+    if op in (Op.IS_NAN, Op.NOT_NAN):
+        return F.isnan(column) if op is Op.IS_NAN else column.isNull() | ~F.isnan(column)
+    literals = [_literal(one, kind) for one in predicate.literals]
+    if op is Op.STARTS_WITH or op is Op.NOT_STARTS_WITH:
+        starts = column.startswith(literals[0])
+        return starts if op is Op.STARTS_WITH else column.isNull() | ~starts
+    if op is Op.IN or op is Op.NOT_IN:
+        among = column.isin(*literals) if literals else F.lit(False)
+        return among if op is Op.IN else column.isNull() | ~among
+    if op is Op.NOT_EQ:
+        return column.isNull() | (column != literals[0])
+    found = {
+        Op.EQ: column == literals[0],
+        Op.LT: column < literals[0],
+        Op.LT_EQ: column <= literals[0],
+        Op.GT: column > literals[0],
+        Op.GT_EQ: column >= literals[0],
+    }[op]
+    return found & ~F.isnan(column) if may_be_nan and op in (Op.GT, Op.GT_EQ) else found
+
+
+def _literal(value: Any, kind: Type) -> Column:
+    """Return a value of a type as a literal of its stored form."""
+    if isinstance(kind, TimestampType):
+        return F.timestamp_add("MICROSECOND", F.lit(value).cast("bigint"), F.expr("timestamp_ntz'1970-01-01'"))
+    if isinstance(kind, TimestamptzType):
+        return F.timestamp_micros(F.lit(value).cast("bigint"))
+    if isinstance(kind, DateType):
+        return F.date_from_unix_date(F.lit(value).cast("int"))
+    if isinstance(kind, UuidType):
+        return F.lit(value.bytes)
+    if isinstance(kind, BinaryType | FixedType):
+        return F.lit(bytes(value))
+    if isinstance(kind, DecimalType):
+        return F.lit(str(value)).cast(f"decimal({kind.precision},{kind.scale})")
+    if isinstance(kind, FloatType):
+        return F.lit(value).cast("float")
+    if isinstance(kind, BooleanType | StringType | DoubleType):
+        return F.lit(value)
+    if isinstance(value, int):
+        return F.lit(value)
+    raise SchemaMismatchError(f"Cannot compare values of type {kind} on Spark")

@@ -1,0 +1,46 @@
+"""Sessions: the one that is active, or a local one made on first need."""
+
+from __future__ import annotations
+
+import threading
+
+from pyspark.sql import SparkSession
+
+_lock = threading.Lock()
+_own: list[SparkSession] = []
+
+
+def active_session() -> SparkSession | None:
+    """Return the session that is active in this thread or process, or None."""
+    found = SparkSession.getActiveSession()
+    # A stopped session stays the active one until another is made.
+    if found is None or (hasattr(found, "_jsparkSession") and found.sparkContext._jsc is None):
+        return None
+    return found
+
+
+def local_session() -> SparkSession:
+    """Return a local session with as many threads as there are processors, made on first need."""
+    with _lock:
+        active = active_session()
+        if active is not None:
+            return active
+        made = (
+            SparkSession.builder.master("local[*]")
+            .appName("frazil")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .getOrCreate()
+        )
+        made.sparkContext.setLogLevel("ERROR")
+        _own.append(made)
+        return made
+
+
+def stop_own_sessions() -> None:
+    """Stop the local session, where one was made here."""
+    with _lock:
+        while _own:
+            _own.pop().stop()

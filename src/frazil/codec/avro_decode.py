@@ -12,9 +12,9 @@ comes back from a block that holds more bytes than its rows take. So it is given
 4. Exactly that many rows are read, in one batch, and the reader is never asked again. If the last of them
    holds the token, the rows were where the blocks said. If not, a count or a length was wrong.
 
-The files have no names and live in memory where the system offers that (`codec/avro_scratch.py`). Lists that lie the same
-way in every row are read as blocks of bytes (`codec/avro_stamps.py`), which is checked, and dropped where it fails.
-Chunks of a large container are decoded on several threads; inflating and decoding both leave Python free.
+The files have no names and live in memory where the system offers that (`codec/avro_scratch.py`). Lists that lie the
+same way in every row are read as blocks of bytes (`codec/avro_stamps.py`), which is checked, and dropped where it
+fails. Chunks of a large container are decoded on several threads; inflating and decoding both leave Python free.
 """
 
 from __future__ import annotations

@@ -177,6 +177,8 @@ def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: 
     rows = raw.reshape(len(column), width)
     low, high = np.bitwise_and.reduce(rows, axis=0), np.bitwise_or.reduce(rows, axis=0)
     wrong = np.flatnonzero(((low ^ pattern) | (high ^ pattern)) & mask)
+    is_same = low == high
+    reader = _StampReader(len(column) - 1)
     start = 0
     made: dict[int, pa.Array] = {}
     for at, shape in stamp.shapes.items():
@@ -184,9 +186,8 @@ def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: 
         if len(wrong) and wrong[0] < end:
             raise StampRefusal(at)
         if at in wanted:
-            made[at] = _leaf_array(
-                shape, _Rows(raw, len(column) - 1, width, start), (low == high)[start:end], leaves[at].avro_type
-            )
+            fields = _Rows(raw, len(column) - 1, width, start)
+            made[at] = reader.read(shape, fields, is_same[start:end], leaves[at].avro_type)
         start = end
     return made
 
@@ -229,37 +230,62 @@ def _series_of(slots: Sequence[tuple[int, int]]) -> list[_Series]:
     return found
 
 
-def _leaf_array(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], one: AvroType) -> pa.Array:
-    """Return a leaf as the type it has; `is_same` says which of its bytes are the same in all rows."""
-    kind, items, count = arrow_type(one), one.items, rows.count
-    if shape.is_null:
-        return pa.nulls(count, kind)
-    assert items is not None
-    is_bytes = items.kind == "record" and items.fields[1].avro_type.kind == "bytes"
-    values = _bytes_of(shape, rows) if is_bytes else _numbers_of(shape, rows, is_same)
-    if shape.keys is not None:
-        keys = pa.array(np.tile(np.array(shape.keys, np.int32), count))
-        values = pa.Array.from_buffers(kind.value_type, len(values), [None], children=[keys, values])
-    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(shape.slots))
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets)], children=[values])
+class _StampReader:
+    """Makes lists of the leaves of one stamp; what is the same in several of them is made once and shared."""
 
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._keys: dict[tuple[int, ...], pa.Array] = {}
+        self._places: dict[tuple[int, ...], pa.Buffer] = {}
 
-def _bytes_of(shape: Shape, rows: _Rows) -> pa.Array:
-    """Return the bytes of all slots, row by row."""
-    ends = np.cumsum([0, *(end - start for start, end in shape.slots)], dtype=np.int32)
-    width = int(ends[-1])
-    out = _Rows(np.empty(rows.count * width, np.uint8), rows.count, width, 0)
-    to = 0
-    for one in _series_of(shape.slots):
-        if one.size:
-            kind = f"V{one.size}"
-            out.fields(to, kind, one.count, one.size)[:] = rows.fields(one.start, kind, one.count, one.step)
-        to += one.size * one.count
-    places = np.empty(rows.count * len(shape.slots) + 1, np.int32)
-    places[-1] = rows.count * width
-    starts = np.arange(rows.count, dtype=np.int32) * np.int32(width)
-    np.add.outer(starts, ends[:-1], out=places[:-1].reshape(rows.count, len(shape.slots)))
-    return pa.Array.from_buffers(pa.binary(), len(places) - 1, [None, pa.py_buffer(places), pa.py_buffer(out.raw)])
+    def read(self, shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], one: AvroType) -> pa.Array:
+        """Return a leaf in the type it has; `is_same` says which of its bytes are the same in all rows."""
+        kind, items = arrow_type(one), one.items
+        if shape.is_null:
+            return pa.nulls(self.count, kind)
+        assert items is not None
+        is_bytes = items.kind == "record" and items.fields[1].avro_type.kind == "bytes"
+        values = self._bytes(shape, rows) if is_bytes else _numbers_of(shape, rows, is_same)
+        if shape.keys is not None:
+            children = [self._tiled(shape.keys), values]
+            values = pa.Array.from_buffers(kind.value_type, len(values), [None], children=children)
+        offsets = self._offsets((len(shape.slots),))
+        return pa.Array.from_buffers(kind, self.count, [None, offsets], children=[values])
+
+    def _bytes(self, shape: Shape, rows: _Rows) -> pa.Array:
+        """Return the bytes of all slots, row by row."""
+        sizes = tuple(end - start for start, end in shape.slots)
+        width = sum(sizes)
+        out = _Rows(np.empty(self.count * width, np.uint8), self.count, width, 0)
+        to = 0
+        for one in _series_of(shape.slots):
+            if one.size:
+                kind = f"V{one.size}"
+                out.fields(to, kind, one.count, one.size)[:] = rows.fields(one.start, kind, one.count, one.step)
+            to += one.size * one.count
+        buffers = [None, self._offsets(sizes), pa.py_buffer(out.raw)]
+        return pa.Array.from_buffers(pa.binary(), self.count * len(sizes), buffers)
+
+    def _tiled(self, keys: tuple[int, ...]) -> pa.Array:
+        if keys not in self._keys:
+            tiled = np.empty((self.count, len(keys)), np.int32)
+            tiled[:] = keys
+            self._keys[keys] = pa.array(tiled.reshape(-1))
+        return self._keys[keys]
+
+    def _offsets(self, sizes: tuple[int, ...]) -> pa.Buffer:
+        """Return where values of these sizes start and end, if they come again in every row."""
+        if sizes not in self._places:
+            if len(set(sizes)) == 1:
+                places = np.arange(self.count * len(sizes) + 1, dtype=np.int32) * np.int32(sizes[0])
+            else:
+                ends = np.cumsum([0, *sizes], dtype=np.int32)
+                places = np.empty(self.count * len(sizes) + 1, np.int32)
+                starts = np.arange(self.count, dtype=np.int32) * ends[-1]
+                np.add.outer(starts, ends[:-1], out=places[:-1].reshape(self.count, len(sizes)))
+                places[-1] = self.count * ends[-1]
+            self._places[sizes] = pa.py_buffer(places)
+        return self._places[sizes]
 
 
 def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa.Array:
@@ -268,7 +294,9 @@ def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa
     if all(is_same[start:end].all() for start, end in shape.slots):
         first = _Rows(rows.raw, 1, rows.width, rows.start)
         once = np.concatenate([_numbers(first, one)[0] for one in series]) if series else np.empty(0, np.int64)
-        return pa.array(np.tile(once, rows.count))
+        tiled = np.empty((rows.count, len(once)), np.int64)
+        tiled[:] = once
+        return pa.array(tiled.reshape(-1))
     if len(series) == 1:
         return pa.array(_numbers(rows, series[0]).reshape(-1))
     return pa.array(np.concatenate([_numbers(rows, one) for one in series], axis=1).reshape(-1))
@@ -276,10 +304,11 @@ def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa
 
 def _numbers(rows: _Rows, one: _Series) -> npt.NDArray[np.int64]:
     # Words that begin with the number; what follows the number in them is masked away.
-    word, signed = (np.uint32, np.int32) if one.size <= _WORD // 2 else (np.uint64, np.int64)
-    words = rows.fields(one.start, np.dtype(word).newbyteorder("<").str, one.count, one.step)
-    number = words & word(0x7F)
+    kind = "<u4" if one.size <= _WORD // 2 else "<u8"
+    words = rows.fields(one.start, kind, one.count, one.step)
+    number = words & words.dtype.type(0x7F)
     for byte in range(1, one.size):
-        number |= (words >> word(byte)) & word(0x7F << (7 * byte))
-    zigzag = number.view(signed)
-    return ((zigzag >> 1) ^ -(zigzag & 1)).astype(np.int64)
+        number |= (words >> words.dtype.type(byte)) & words.dtype.type(0x7F << (7 * byte))
+    zigzag = number.view(kind.replace("u", "i"))
+    signed: npt.NDArray[np.int64] = ((zigzag >> 1) ^ -(zigzag & 1)).astype(np.int64)
+    return signed

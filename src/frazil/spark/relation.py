@@ -227,7 +227,7 @@ class _Reader:
         columns = ",".join(one.name for one in data) + "|" + ",".join(one.name for one in constants)
         return (
             f"{self.request.loaded.metadata.table_uuid} {self.request.loaded.name} "
-            f"{'none' if snapshot is None else snapshot.snapshot_id} {group.label} "
+            f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} {group.label} "
             f"{self.request.schema.schema_id} {self.predicate!r} {columns}"
         )
 

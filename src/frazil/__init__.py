@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
     from frazil.lake.table import Table
+    from frazil.lake.view import View
     from frazil.maintenance.report import Problem, Report
 
 _ON_FIRST_USE = {
@@ -56,6 +57,7 @@ _ON_FIRST_USE = {
     "Report": "frazil.maintenance.report",
     "Scan": "frazil.lake.scan",
     "Table": "frazil.lake.table",
+    "View": "frazil.lake.view",
     "connect": "frazil.lake.connect",
 }
 
@@ -103,6 +105,7 @@ __all__ = [
     "TableNotFoundError",
     "TextSyntaxError",
     "UnsupportedError",
+    "View",
     "ViewAlreadyExistsError",
     "ViewNotFoundError",
     "WriteOutcomeUnknownError",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
-from frazil.codec.arrow_schema import from_arrow_schema
 from frazil.commit.transaction import Transaction
 from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
 from frazil.lake.parse_name import parse_name
+from frazil.lake.schema_of import schema_of
 from frazil.lake.table import Table, TransactionTable
+from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spec.parse_type import parse_schema
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED, build_sort_order
@@ -68,6 +68,20 @@ class Lake:
         """Drop a namespace that holds nothing."""
         self._catalog.drop_namespace(parse_name(namespace))
 
+    def namespace_exists(self, namespace: Name) -> bool:
+        """Return whether a namespace was created, or something below it exists."""
+        return self._catalog.namespace_exists(parse_name(namespace))
+
+    def namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """Return a namespace's properties."""
+        return self._catalog.load_namespace_properties(parse_name(namespace))
+
+    def set_namespace_properties(
+        self, namespace: Name, properties: Mapping[str, str] | None = None, *, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties of a namespace in one step."""
+        self._catalog.update_namespace_properties(parse_name(namespace), properties, removals)
+
     def list_namespaces(self, parent: Name = ()) -> list[tuple[str, ...]]:
         """Return the namespaces directly below another, or the topmost."""
         return list(self._catalog.list_namespaces(parse_name(parent)))
@@ -112,8 +126,7 @@ class Lake:
         columns = schema_of(schema, format_version)
         spec = build_partition_spec(columns, partition_by) if partition_by else UNPARTITIONED
         order = build_sort_order(columns, sort_by) if sort_by else UNSORTED
-        if len(identifier) > 1 and not self._catalog.namespace_exists(identifier[:-1]):
-            self.create_namespace(identifier[:-1])
+        self._make_namespace(identifier)
         loaded = self._catalog.create_table(
             identifier,
             columns,
@@ -137,6 +150,70 @@ class Lake:
         """Take a table out of the catalog; with `purge`, delete its own files."""
         return self._catalog.drop_table(parse_name(name), purge=purge)
 
+    # Views
+
+    def create_view(
+        self,
+        name: Name,
+        sql: Queries,
+        *,
+        schema: Schema | pa.Schema | str | None = None,
+        dialect: str = DEFAULT_DIALECT,
+        default_namespace: Name | None = None,
+        default_catalog: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        replaces: bool = False,
+        exist_ok: bool = False,
+    ) -> View:
+        """Create a view of a query, or of one query for each dialect; its namespace is created where it is missing.
+
+        `schema` are its columns, which engines work out from the query where it is left out. Names in the query
+        without a namespace are in `default_namespace`, the view's own unless given. With `replaces`, a view of
+        that name gets a new version; with `exist_ok`, it stays as it is.
+        """
+        identifier = parse_name(name)
+        if (replaces or exist_ok) and self._catalog.view_exists(identifier):
+            view = self.view(identifier)
+            if not replaces:
+                return view
+            return view.replace(
+                sql,
+                schema=schema,
+                dialect=dialect,
+                default_namespace=default_namespace,
+                default_catalog=default_catalog,
+                properties=properties,
+            )
+        self._make_namespace(identifier)
+        return create_view(
+            self._catalog,
+            identifier,
+            sql,
+            schema=schema,
+            dialect=dialect,
+            default_namespace=identifier[:-1] if default_namespace is None else parse_name(default_namespace),
+            default_catalog=default_catalog,
+            properties=properties,
+            location=location,
+        )
+
+    def view(self, name: Name) -> View:
+        """Return a view by name."""
+        return View(self._catalog, self._catalog.load_view(parse_name(name)))
+
+    def view_exists(self, name: Name) -> bool:
+        """Return whether there is a view of a name."""
+        return self._catalog.view_exists(parse_name(name))
+
+    def rename_view(self, name: Name, new_name: Name) -> None:
+        """Give a view another name."""
+        self._catalog.rename_view(parse_name(name), parse_name(new_name))
+
+    def drop_view(self, name: Name) -> None:
+        """Take a view out of the catalog; its metadata files stay."""
+        self._catalog.drop_view(parse_name(name))
+
     def transaction(self) -> LakeTransaction:
         """Change several tables in one commit: `with lake.transaction() as tx: tx.table("db.a").append(x)`.
 
@@ -144,22 +221,12 @@ class Lake:
         """
         return LakeTransaction(self._catalog, self._cache)
 
+    def _make_namespace(self, identifier: tuple[str, ...]) -> None:
+        if len(identifier) > 1 and not self._catalog.namespace_exists(identifier[:-1]):
+            self.create_namespace(identifier[:-1])
+
     def _table(self, loaded: Any) -> Table:
         return Table(self._catalog, loaded, self._cache)
-
-
-def schema_of(schema: Schema | pa.Schema | str, format_version: int) -> Schema:
-    """Return a schema given as text, Arrow schema or value."""
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str):
-        return parse_schema(schema)
-    if isinstance(schema, pa.Schema):
-        return from_arrow_schema(schema, format_version=format_version, has_fresh_ids=True)
-    raise InvalidRequestError(
-        f"Cannot make a schema of {type(schema).__name__}",
-        hint="Give text, a frazil.Schema or a pyarrow.Schema.",
-    )
 
 
 class LakeTransaction:

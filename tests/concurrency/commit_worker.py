@@ -8,12 +8,12 @@ Everything is imported once, before the first fork, so that a writer starts in a
 runs in the server.
 
 A writer tells of every operation in a file of its own, a line of JSON before it starts and one after it ended, so
-that a reader knows what was under way when the process died. The story is enough to replay: which rows a new file
-holds is in the file itself.
+that a reader knows what was under way when the process died. The story is enough to replay.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import json
@@ -21,6 +21,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -60,7 +61,8 @@ from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from frazil.storage.local import LocalStorage
+from frazil.storage.base import MAX_READ_BYTES
+from frazil.storage.local import LocalStorage, local_path
 from tests.concurrency.live_rows import LiveFile, Row, live_files
 
 TABLE = ("db", "t")
@@ -79,6 +81,35 @@ _FILE = pa.schema(
 )
 
 
+class KeepingStorage(LocalStorage):
+    """Local files, of which those deleted are kept aside; with `sees_all` they are read as if they were there."""
+
+    __slots__ = ("_aside", "_sees_all")
+
+    def __init__(self, aside: Path, *, sees_all: bool = False) -> None:
+        super().__init__(durable=False)
+        self._aside = aside
+        self._sees_all = sees_all
+
+    def delete(self, path: str) -> None:
+        self._aside.mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            os.link(local_path(path), self._kept(path))
+        super().delete(path)
+
+    def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        return super().read(self._found(path), max_bytes=max_bytes)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return super().read_range(self._found(path), offset, length)
+
+    def _kept(self, path: str) -> Path:
+        return self._aside / path.rpartition("/")[2]
+
+    def _found(self, path: str) -> str:
+        return str(self._kept(path)) if self._sees_all and self._kept(path).exists() else path
+
+
 @dataclass(frozen=True)
 class Order:
     """What a writer is to do: until when, on which catalog, and where to tell of it."""
@@ -94,7 +125,7 @@ class Order:
 
 def open_catalog(kind: str, folder: str, uri: str) -> Catalog:
     """Return the catalog that all processes share."""
-    storage = LocalStorage(durable=False)
+    storage = KeepingStorage(Path(folder) / "deleted")
     warehouse = (Path(folder) / "warehouse").as_uri()
     if kind == "filesystem":
         return FilesystemCatalog("lake", warehouse, storage)
@@ -265,7 +296,9 @@ class Writer:
             return False
         self.tell(event="ok", tag=self._tag, attempts=transaction.attempts)
         if plan.change["op"] == "expire" and self.order.deletes_files:
-            delete_expired_files(loaded, after, threads=1)
+            # Another writer's expiry may have come after this one, and have deleted what is read here.
+            with contextlib.suppress(StorageError):
+                delete_expired_files(loaded, after, threads=1)
         return True
 
     def _is_in(self, after: LoadedTable) -> bool:
@@ -303,13 +336,15 @@ class Writer:
         return self.chance.choice(found) if found else None
 
     def _append(self, loaded: LoadedTable, *, is_fast: bool) -> Plan:
-        new = write_rows(loaded, self._new_rows(self.chance.randint(1, 4)))
-        return Plan([Append((new,), self._target, is_fast=is_fast)], {"op": "append", "added": [new.file_path]})
+        rows = self._new_rows(self.chance.randint(1, 4))
+        new = write_rows(loaded, rows)
+        return Plan([Append((new,), self._target, is_fast=is_fast)], {"op": "append", "added": {new.file_path: rows}})
 
     def _append_to_branch(self, loaded: LoadedTable) -> Plan:
-        new = write_rows(loaded, self._new_rows(1))
+        rows = self._new_rows(1)
+        new = write_rows(loaded, rows)
         target = Target(SIDE, FrozenMap({"tag": self._tag}))
-        return Plan([Append((new,), target)], {"op": "append", "branch": SIDE, "added": [new.file_path]})
+        return Plan([Append((new,), target)], {"op": "append", "branch": SIDE, "added": {new.file_path: rows}})
 
     def _delete_file(self, loaded: LoadedTable) -> Plan | None:
         file = self._some_file(loaded)
@@ -327,7 +362,7 @@ class Writer:
         rows = [Row(one.id, new_row.v) if one == hit else one for one in file.live.values()]
         new = write_rows(loaded, rows)
         action = Overwrite((new,), self._read(loaded, hit.id), (file.data_file,), target=self._target)
-        return Plan([action], {"op": "overwrite", "added": [new.file_path], "removed": [file.path]})
+        return Plan([action], {"op": "overwrite", "added": {new.file_path: rows}, "removed": [file.path]})
 
     def _deletes(self, loaded: LoadedTable, file: LiveFile, position: int) -> tuple[DataFile, tuple[DataFile, ...]]:
         if loaded.metadata.format_version < 3:
@@ -349,10 +384,11 @@ class Writer:
             return None
         position, row = self.chance.choice(list(file.live.items()))
         deletes, old = self._deletes(loaded, file, position)
-        new = write_rows(loaded, [Row(row.id, self._new_rows(1)[0].v)])
+        changed = Row(row.id, self._new_rows(1)[0].v)
+        new = write_rows(loaded, [changed])
         read = self._read(loaded, row.id)
         action = RowDelta((deletes, new), read, "update", removed_deletes=old, target=self._target)
-        change = {"op": "update_row", "file": file.path, "position": position, "added": [new.file_path]}
+        change = {"op": "update_row", "file": file.path, "position": position, "added": {new.file_path: [changed]}}
         return Plan([action], change)
 
     def _upsert(self, loaded: LoadedTable) -> Plan:
@@ -360,7 +396,7 @@ class Writer:
         deletes = write_rows(loaded, [row], FileContent.EQUALITY_DELETES)
         new = write_rows(loaded, [row])
         action = RowDelta((deletes, new), None, target=self._target)
-        return Plan([action], {"op": "upsert", "id": row.id, "added": [new.file_path]})
+        return Plan([action], {"op": "upsert", "id": row.id, "added": {new.file_path: [row]}})
 
     def _compact(self, loaded: LoadedTable) -> Plan | None:
         head = loaded.metadata.current_snapshot
@@ -378,7 +414,11 @@ class Writer:
             data_sequence_number=head.sequence_number,
             target=self._target,
         )
-        change = {"op": "compact", "added": [one.file_path for one in new], "removed": [one.path for one in chosen]}
+        change = {
+            "op": "compact",
+            "added": {one.file_path: rows for one in new},
+            "removed": [one.path for one in chosen],
+        }
         return Plan([action], change)
 
     def _rewrite_manifests(self, loaded: LoadedTable) -> Plan:
@@ -485,6 +525,8 @@ def _be_writer(order: Order) -> None:
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # A writer whose server is gone has nobody left to write for.
+        threading.Thread(target=_end_with_server, args=(os.getppid(),), daemon=True).start()
         Writer(order).work()
         code = 0
     except BaseException:
@@ -494,6 +536,12 @@ def _be_writer(order: Order) -> None:
         Path(f"{order.story}.error").write_text(traceback.format_exc())
     finally:
         os._exit(code)
+
+
+def _end_with_server(server: int) -> None:
+    while os.getppid() == server:
+        time.sleep(1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

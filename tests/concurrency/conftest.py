@@ -1,9 +1,24 @@
-"""Prints what the tests of this folder counted, however they were run."""
+"""What tests of this folder share: a fast folder, and a summary of what they counted, however they were run."""
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+import pytest
+
+_IN_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def fast_folder() -> Iterator[Path]:
+    """A folder in memory where there is such a thing: what is synced to a disk is the subject of other tests."""
+    place = str(_IN_MEMORY) if _IN_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="frazil-", dir=place) as folder:
+        yield Path(folder)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -42,6 +42,12 @@ class CatalogFaults:
         self._kind: FaultKind | None = None
         self._open: list[Callable[[], object]] = []
 
+    def reset(self) -> None:
+        """Begin another run, without faults until it is armed."""
+        self.calls.clear()
+        self.has_fired = self.has_crashed = False
+        self._at = self._kind = None
+
     def arm(self, at: int, kind: FaultKind) -> None:
         """Count from here on, and let a call go wrong."""
         self.calls.clear()

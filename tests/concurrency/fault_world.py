@@ -35,7 +35,7 @@ from tests.concurrency.failing_catalogs import (
     rows_of,
 )
 
-KINDS = ["memory", "sqlite", "postgresql", "filesystem"]
+KINDS = ["memory", "sqlite", "postgresql", "filesystem", "filesystem-on-disk"]
 _names = itertools.count(1)
 
 
@@ -62,24 +62,34 @@ class World:
         self._uri = postgres_uri
         self._name = f"faults{next(_names)}"
         self._pointers = MemoryPointers()
-        is_local = kind == "filesystem"
+        is_local = kind == "filesystem-on-disk"
         self.storage: Storage = LocalStorage(durable=False) if is_local else MemoryStorage(now_ms=self.clock.now)
         self.warehouse = f"file://{folder}/lake" if is_local else "memory://lake"
+        self.faults = CatalogFaults()
         self._database = self._open_database(None)
+        self._failing = self._open_database(self.faults)
         self.catalog = self._make(self.storage, self._database, self._pointers)
         self.lab = TableLab(self.catalog, self.storage, self.clock, writes_files=True)
 
     @property
     def is_filesystem(self) -> bool:
         """Whether the catalog is in files, so that all its calls are calls to storage."""
-        return self.kind == "filesystem"
+        return self.kind.startswith("filesystem")
 
-    def open(self, storage: Storage, faults: CatalogFaults) -> Catalog:
-        """Return another handle on the same catalog."""
-        return self._make(storage, self._open_database(faults), FailingPointers(self._pointers, faults))
+    def open(self, storage: Storage) -> Catalog:
+        """Return another handle on the same catalog, of which `faults` has the plan; each begins without faults."""
+        self.faults.reset()
+        return self._make(storage, self._failing, FailingPointers(self._pointers, self.faults))
+
+    def end_process(self) -> None:
+        """Close the connections of the handle, as the end of its process would."""
+        self.faults.end_process()
+        if self._failing is not None:
+            self._failing.close()
 
     def close(self) -> None:
         """Close the catalog."""
+        self.end_process()
         self.catalog.close()
 
     def _open_database(self, faults: CatalogFaults | None) -> Database | None:

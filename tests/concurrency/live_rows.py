@@ -57,11 +57,6 @@ def _positions(storage: Storage, vector: DataFile) -> tuple[int, ...]:
     return tuple(positions_of(storage, vector))
 
 
-def rows_of_file(storage: Storage, path: str) -> tuple[Row, ...]:
-    """Return every row of a data file, live or not."""
-    return _rows(storage, path)
-
-
 def live_files(loaded: LoadedTable, snapshot: Snapshot) -> list[LiveFile]:
     """Return the data files of a snapshot with the rows that are left of each."""
     storage = loaded.storage

@@ -1,10 +1,10 @@
 """Decoding a manifest of many files with metrics: frazil beside fastavro and PyIceberg.
 
-One manifest, as the reference writes it (deflate, blocks of 64 KB): an entry has counts, sizes and bounds of
-ten columns. Contenders take turns, so that other work on the machine disturbs all of them alike; medians are
-printed, and the processor time beside them, which says what one core would take. frazil's result is Arrow
-columns, the others' one object for each entry: that is the difference. The second table is of a manifest of 20
-files, where fixed costs are everything.
+A manifest as the reference writes it (deflate, blocks of 64 KB), of each kind in `manifest_entries.py`: an entry has
+counts, sizes and bounds of ten columns. Contenders take turns, so that other work on the machine disturbs all of
+them alike; medians are printed, and the processor time beside them, which says what one core would take. frazil's
+result is Arrow columns, the others' one object for each entry: that is the difference. The last table is of a
+manifest of 20 files, where fixed costs are everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import fastavro
 import numpy as np
-import pyarrow as pa
+from bench.manifest_entries import KINDS, SCHEMAS, make_entries, spec_of
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestContent as ForeignContent
 from pyiceberg.manifest import ManifestFile as ForeignManifest
@@ -30,85 +30,29 @@ from frazil.codec.encode_manifest import EncodedManifest, encode_manifest
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest, iter_entries
 from frazil.columns.manifest_columns import bounds_of
 from frazil.spec.manifest import ManifestFile
-from frazil.spec.partitioning import build_partition_spec
-from frazil.spec.schema import Schema
-from frazil.spec.types import LONG, TIMESTAMP, NestedField
 
-COLUMNS = 10
-SCHEMA = Schema((NestedField(1, "ts", TIMESTAMP), *(NestedField(at, f"c{at}", LONG) for at in range(2, COLUMNS + 1))))
-SPEC = build_partition_spec(SCHEMA, ["day(ts)"])
 PLAN_FIELDS = ("status", "file_path", "record_count", "partition", "lower_bounds", "upper_bounds")
 PROMISE = 10
 """What the design promises: at least this many times as fast as fastavro and as PyIceberg."""
 
 
-def make_entries(count: int) -> pa.Table:
-    """Describe files of a table partitioned by day, with metrics of ten columns each.
-
-    The bounds are those of a table written in the order of time: two columns rise from file to file, four have
-    the same bounds everywhere, four nearly the same, with noise in their lower 16 bits.
-    """
-    random = np.random.default_rng(7)
-    files = np.arange(count)
-    ids = np.tile(np.arange(1, COLUMNS + 1, dtype=np.int32), count)
-    offsets = np.arange(count + 1, dtype=np.int32) * COLUMNS
-    rows = random.integers(90_000, 110_000, count)
-    wide = np.zeros((count, COLUMNS), np.int64)
-    wide[:, 0] = 1_641_600_000_000_000 + files * 86_400_000
-    wide[:, 1] = files * 100_000
-    wide[:, 2:6] = [0, 1, 7, 1000]
-    wide[:, 6:] = random.integers(0, 1 << 16, (count, 4))
-    spans = np.array([86_399_999, 99_999, 255, 1, 12, 2, *[1 << 40] * 4])
-    low, high = wide.reshape(-1), (wide + spans).reshape(-1)
-
-    def pairs(values: pa.Array) -> pa.Array:
-        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([ids, values], names=["key", "value"]))
-
-    def bounds(values: np.ndarray) -> pa.Array:
-        places = np.arange(len(values) + 1, dtype=np.int32) * 8
-        raw = pa.py_buffer(values.astype("<i8").tobytes())
-        return pairs(pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(places), raw]))
-
-    tokens = random.bytes(count * 8)
-    paths = [
-        f"s3://bucket/warehouse/db/events/data/ts_day={at // 1000}/{at:05d}-{tokens[at * 8 : at * 8 + 8].hex()}.parquet"
-        for at in range(count)
-    ]
-    return pa.table(
-        {
-            "status": np.ones(count, np.int32),
-            "file_path": paths,
-            "file_format": pa.array(["parquet"]).take(np.zeros(count, np.int64)),
-            "partition": pa.StructArray.from_arrays(
-                [pa.array(19_000 + files // 1000, pa.int32()).cast(pa.date32())], names=["ts_day"]
-            ),
-            "record_count": rows,
-            "file_size_in_bytes": random.integers(1 << 20, 1 << 28, count),
-            "column_sizes": pairs(pa.array(random.integers(1 << 19, 1 << 20, count * COLUMNS))),
-            "value_counts": pairs(pa.array(np.repeat(rows, COLUMNS))),
-            "null_value_counts": pairs(pa.array(np.zeros(count * COLUMNS, np.int64))),
-            "lower_bounds": bounds(low),
-            "upper_bounds": bounds(high),
-            "split_offsets": pa.ListArray.from_arrays(
-                np.arange(count + 1, dtype=np.int32), pa.array(np.full(count, 4))
-            ),
-            "sort_order_id": np.zeros(count, np.int32),
-        }
-    )
-
-
-def make_manifest(count: int, path: str) -> EncodedManifest:
+def make_manifest(count: int, path: str, kind: str) -> EncodedManifest:
     """Encode a manifest of so many added files."""
     return encode_manifest(
-        make_entries(count), path=path, spec=SPEC, schema=SCHEMA, format_version=2, snapshot_id=7, threads=2
+        make_entries(count, kind),
+        path=path,
+        spec=spec_of(kind),
+        schema=SCHEMAS[kind],
+        format_version=2,
+        snapshot_id=7,
+        threads=2,
     )
 
 
 def frazil_decode(data: bytes, threads: int, fields: tuple[str, ...] | None) -> Callable[[], ManifestColumns]:
     """Decode into columns, inheriting as a plan does."""
     line = ManifestFile("m.avro", len(data), 0, 7, sequence_number=3)
-    kind = SPEC.partition_type(SCHEMA)
-    return lambda: decode_manifest(data, manifest=line, partition_type=kind, fields=fields, threads=threads)
+    return lambda: decode_manifest(data, manifest=line, fields=fields, threads=threads)
 
 
 def frazil_prune(data: bytes, threads: int) -> Callable[[], object]:
@@ -166,9 +110,9 @@ def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict
     }
 
 
-def show(count: int, size: int, medians: dict[str, tuple[float, float]]) -> None:
+def show(title: str, count: int, size: int, medians: dict[str, tuple[float, float]]) -> None:
     """Print a table; the last two columns say how many times faster than fastavro and than PyIceberg."""
-    print(f"\n{count:,} files, {size:,} bytes")
+    print(f"\n{title}: {count:,} files, {size:,} bytes")
     print(f"{'':<42} {'ms':>9} {'CPU ms':>9} {'files/s':>12} {'x fastavro':>11} {'x PyIceberg':>12}")
     for name, (seconds, work) in medians.items():
         faster = [medians[other][0] / seconds for other in ("fastavro rows", "PyIceberg entries")]
@@ -181,15 +125,15 @@ def show(count: int, size: int, medians: dict[str, tuple[float, float]]) -> None
 def main() -> int:
     """Measure, print, and say whether the promise holds."""
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     holds = True
     with tempfile.TemporaryDirectory() as folder:
-        for count in (given.files, 20):
-            path = Path(folder) / f"manifest-{count}.avro"
-            data = make_manifest(count, str(path)).data
+        for kind, count in (*((kind, given.files) for kind in KINDS), ("ingest", 20)):
+            path = Path(folder) / f"{kind}-{count}.avro"
+            data = make_manifest(count, str(path), kind).data
             path.write_bytes(data)
             contenders = {
                 "frazil, all fields": frazil_decode(data, 1, None),
@@ -202,9 +146,9 @@ def main() -> int:
                 "PyIceberg entries": pyiceberg_entries(path),
             }
             medians = take_turns(contenders, given.rounds if count > 1000 else 50)
-            show(count, len(data), medians)
+            show(kind, count, len(data), medians)
             if count > 1000:
-                holds = verdict(medians)
+                holds = verdict(medians) and holds
     return 0 if holds else 1
 
 

@@ -21,7 +21,7 @@ from frazil.loaded import LoadedTable
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus
 from frazil.spec.new_table import new_table_metadata
-from frazil.spec.partitioning import build_partition_spec, parse_partition_term
+from frazil.spec.partitioning import build_partition_spec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
@@ -34,15 +34,14 @@ FIRST_DAY = 19_000
 ROWS = 100_000
 SNAPSHOT_ID = 4_242_424_242
 NOW_MS = 1_700_000_000_000
+SCHEMA = Schema((NestedField(1, "ts", TIMESTAMP), *(NestedField(at + 1, f"c{at}", LONG) for at in range(1, COLUMNS))))
 
 
 def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable:
     """Write the metadata of a table of so many files in so many manifests into a folder."""
-    fields = [NestedField(1, "ts", TIMESTAMP), *(NestedField(at + 1, f"c{at}", LONG) for at in range(1, COLUMNS))]
-    schema = Schema(tuple(fields))
-    spec = build_partition_spec(schema, [parse_partition_term("day(ts)")])
+    spec = build_partition_spec(SCHEMA, ["day(ts)"])
     location = f"file://{folder}"
-    metadata = new_table_metadata(schema, spec, location=location, uuid=str(uuid.UUID(int=7)), now_ms=NOW_MS)
+    metadata = new_table_metadata(SCHEMA, spec, location=location, uuid=str(uuid.UUID(int=7)), now_ms=NOW_MS)
     storage = LocalStorage(durable=False)
     described = []
     per_manifest = -(-files // manifests)
@@ -50,7 +49,7 @@ def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable
         start, end = number * per_manifest, min(files, (number + 1) * per_manifest)
         path = f"{location}/metadata/manifest-{number:05d}.avro"
         encoded = encode_manifest(
-            _entries(start, end, location),
+            planning_entries(start, end, location),
             path=path,
             spec=metadata.default_spec,
             schema=metadata.current_schema,
@@ -80,7 +79,7 @@ def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable
     return LoadedTable(("bench", "planning"), metadata, metadata_path, storage)
 
 
-def _entries(start: int, end: int, location: str) -> pa.Table:
+def planning_entries(start: int, end: int, location: str) -> pa.Table:
     """Return the entries of files `start` to `end` as columns; file n holds rows n×ROWS and on in each column."""
     count = end - start
     numbers = np.arange(start, end, dtype=np.int64)

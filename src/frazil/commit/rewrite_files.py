@@ -4,7 +4,8 @@ Rows do not change, so appends never conflict. What does conflict: a replaced fi
 that others added to a replaced data file, since it would not reach the rows in their new place. Equality
 deletes reach them where the new files keep the data sequence number of the old; position deletes never do.
 
-Rewritten delete files keep their data sequence number, or they would delete rows that came after them.
+Rewritten delete files keep their data sequence number, or they would delete rows that came after them. A deletion
+vector made from position delete files must include all that its data file has, and be the file's only vector.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import check_data_only
 from frazil.commit.change_files import FileChanges, change_files, delete_key
 from frazil.commit.conflicts import ReadSet, check_new_deletes_for_files, open_window
+from frazil.commit.included_deletes import check_deletes_included
+from frazil.commit.merge_vectors import find_live_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
-from frazil.errors import InvalidRequestError
+from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent
-from frazil.spec.snapshot import Operation
+from frazil.spec.snapshot import Operation, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,8 @@ class RewriteFiles:
     """Put files with the same rows, or the same deletes, in the place of others.
 
     `start_snapshot_id` is the snapshot the files were read from. `data_sequence_number` is that of the new data
-    files, where they keep an old one. New delete files come with the number they keep.
+    files, where they keep an old one. New delete files come with the number they keep. `included_deletes` are position
+    delete files whose positions new vectors include, and that stay because they are about other data files too.
     """
 
     removed: tuple[DataFile, ...]
@@ -39,6 +43,7 @@ class RewriteFiles:
     added_deletes: tuple[AddedFile, ...] = ()
     data_sequence_number: int | None = None
     target: Target = MAIN
+    included_deletes: tuple[DataFile, ...] = ()
 
     def __post_init__(self) -> None:
         check_data_only(self.removed)
@@ -68,6 +73,7 @@ class RewriteFiles:
         window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
         writer = ManifestWriter(loaded, context)
+        self._check_vectors(writer, parent)
         changes = FileChanges(
             (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
             removed_paths=frozenset(one.file_path for one in self.removed),
@@ -86,6 +92,23 @@ class RewriteFiles:
             operation=Operation.REPLACE,
             counts=changed.counts,
         )
+
+    def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None) -> None:
+        """Refuse vectors of data files that others gave one meanwhile, and those that leave deletes out."""
+        vectors = [one.file for one in self.added_deletes if one.file.is_deletion_vector]
+        if not vectors:
+            return
+        removed = {delete_key(one) for one in self.removed_deletes}
+        base = writer.read_base(parent)
+        live = find_live_vectors(writer, base, {one.referenced_data_file or "" for one in vectors})
+        for path, vector in live.items():
+            if delete_key(vector) not in removed:
+                raise ConcurrentChangeError(
+                    f"Cannot rewrite the deletes of data file {path!r}: it has a deletion vector that is not replaced",
+                    hint="Another writer deleted rows of it. Plan the rewrite again.",
+                )
+        first = [one for one in vectors if one.referenced_data_file not in live]
+        check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})
 
 
 def _rows(files: tuple[DataFile, ...]) -> int:

@@ -13,7 +13,8 @@ Every merge-on-read DELETE, UPDATE and MERGE ends here. What other writers did s
 
 Equality deletes of an upsert that did not read the table conflict with nothing: sequence numbers order them.
 
-In v3 there are no new position delete files, and one deletion vector at most for each data file.
+In v3 there are no new position delete files, and one deletion vector at most for each data file. The first one of a
+data file includes what position delete files from before v3 say of it, or it is refused.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from frazil.commit.conflicts import (
     open_window,
     removed_data_files,
 )
+from frazil.commit.included_deletes import check_deletes_included
 from frazil.commit.merge_vectors import find_live_vectors, merge_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.partition_keys import partition_key_of
@@ -53,7 +55,8 @@ class RowDelta:
 
     `command` is what the user asked for; `read` what it read, None for a blind upsert. `referenced` are the data
     files that position delete files are about, where the delete files do not name them. `removed` are data files
-    that go whole, `removed_deletes` delete files whose deletes the added ones include, as for vectors.
+    that go whole, `removed_deletes` delete files whose deletes the added ones include, as for vectors;
+    `included_deletes` are position delete files that stay, since they are about other data files too.
     """
 
     added: tuple[DataFile, ...]
@@ -64,6 +67,7 @@ class RowDelta:
     removed_deletes: tuple[DataFile, ...] = ()
     target: Target = MAIN
     written_schema: Schema | None = None
+    included_deletes: tuple[DataFile, ...] = ()
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the snapshot that changes the rows of the branch as it is now."""
@@ -157,14 +161,18 @@ class RowDelta:
         vectors = [one for one in wanted if one.is_deletion_vector]
         if not targets:
             return wanted, removed
-        live = find_live_vectors(writer, writer.read_base(parent), targets)
+        base = writer.read_base(parent)
+        live = find_live_vectors(writer, base, targets)
+        first = [one for one in vectors if one.referenced_data_file not in live]
+        check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})
         merged = merge_vectors(loaded, context, vectors, live, removed)
         others = tuple(one for one in wanted if not one.is_deletion_vector)
-        # Vectors that were to be replaced, and that another writer's have replaced already, are gone.
+        # Deletes that were to be replaced, and that another writer's vectors have replaced already, may be gone.
+        replaced = {path for path in targets if path in live and delete_key(live[path]) not in removed}
         stale = {
             delete_key(one)
             for one in self.removed_deletes
-            if one.is_deletion_vector and one.referenced_data_file in targets
+            if one.referenced_data_file in (targets if one.is_deletion_vector else replaced)
         }
         return (*others, *merged.added), (removed - stale) | merged.replaced
 

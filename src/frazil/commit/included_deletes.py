@@ -1,0 +1,92 @@
+"""A data file's first deletion vector includes what position delete files say. Specification: "Deletion Vectors".
+
+Readers ignore the position delete files of a data file that has a vector. On a table that came from version 2 such
+files may still be live, so whoever writes a file's first vector reads them and puts their positions into it. A vector
+that was made without them would bring deleted rows back: it is refused here, at the last moment, whoever made it.
+A file that has a vector already needs no such care, since its position delete files count no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import live_mask
+from frazil.commit.change_files import DeleteKey
+from frazil.commit.partition_keys import may_hold_partition, partition_key_of
+from frazil.commit.write_manifests import ManifestWriter
+from frazil.errors import InvalidRequestError
+from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
+from frazil.scan.prune import to_mask
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.manifest import ManifestContent, ManifestFile
+
+_DATA_FIELDS = ("status", "sequence_number", "file_path", "partition", "record_count")
+
+
+def check_deletes_included(
+    writer: ManifestWriter,
+    base: Sequence[ManifestFile],
+    vectors: Sequence[DataFile],
+    included: Collection[DeleteKey],
+) -> None:
+    """Refuse first vectors of data files that have live position delete files which are not said to be included.
+
+    `vectors` are those of data files that have none yet, `included` the delete files whose positions they hold.
+    """
+    if not vectors:
+        return
+    left = list(_position_deletes(writer, base, included))
+    if not left:
+        return
+    index = DeleteIndex(left, writer.loaded.metadata)
+    for files in _data_files(writer, base, vectors):
+        for path, numbers in zip(files.column("file_path").to_pylist(), index.deletes_for(files), strict=True):
+            if numbers:
+                missing = index.task(numbers[0]).data_file.file_path
+                raise InvalidRequestError(
+                    f"Cannot add a deletion vector for data file {path!r}: it does not include the positions that "
+                    f"{missing!r} deletes, and readers would bring those rows back",
+                    hint="Put all position deletes of the data file into its first vector, and name their files as "
+                    "included or removed.",
+                    heading="Deletion Vectors",
+                )
+
+
+def _position_deletes(
+    writer: ManifestWriter, base: Sequence[ManifestFile], included: Collection[DeleteKey]
+) -> Iterator[ManifestColumns]:
+    """Yield the live position delete files that are not included."""
+    known = pa.array(sorted({path for path, _ in included}), pa.string())
+    for manifest in base:
+        if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
+            continue
+        files = writer.read(manifest, DELETE_FIELDS)
+        mask = live_mask(files)
+        mask &= to_mask(pc.equal(files.column("content"), FileContent.POSITION_DELETES.value))
+        mask &= ~to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
+        mask &= ~to_mask(pc.is_in(files.column("file_path"), value_set=known))
+        if mask.any():
+            yield replace(files, table=files.table.filter(pa.array(mask)))
+
+
+def _data_files(
+    writer: ManifestWriter, base: Sequence[ManifestFile], vectors: Sequence[DataFile]
+) -> Iterator[ManifestColumns]:
+    """Yield the live data files that vectors are about, with their sequence numbers."""
+    wanted = pa.array(sorted({one.referenced_data_file or "" for one in vectors}), pa.string())
+    keys = {partition_key_of(one) for one in vectors}
+    for manifest in base:
+        if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
+            continue
+        own = {one for one in keys if one[0] == manifest.partition_spec_id}
+        if not own or not may_hold_partition(manifest, writer.partition_of(manifest)[1], own):
+            continue
+        files = writer.read(manifest, _DATA_FIELDS)
+        mask = live_mask(files) & to_mask(pc.is_in(files.column("file_path"), value_set=wanted))
+        if mask.any():
+            yield replace(files, table=files.table.filter(pa.array(mask)))

@@ -1,0 +1,201 @@
+"""A Parquet file that another writer made, as a description for a commit: its counts and bounds, from its footer.
+
+Spark's own writer tells nobody what it wrote, and files that are added to a table were written by anyone. Of such a
+file the footer is all that is read. What the footer does not say stays unsaid: there are no counts of NaN, and a
+column whose row groups do not all have bounds has none. Specification: "Field-level Metrics and Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from frazil.codec.arrow_schema import FIELD_ID_KEY
+from frazil.codec.single_value import encode_bound
+from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
+from frazil.datafile.file_schema import FileField, describe_arrow, is_list, walk, with_ids
+from frazil.datafile.open_file import open_file, reading
+from frazil.datafile.parquet_chunks import Footer, read_footer
+from frazil.datafile.row_groups import bounds
+from frazil.errors import InvalidDataFileError
+from frazil.spec.data_file import DataFile, FileFormat
+from frazil.spec.metrics_mode import MetricsMode
+from frazil.spec.name_mapping import NameMapping
+from frazil.spec.schema import Schema
+from frazil.spec.types import DoubleType, FloatType, NestedField, VariantType
+from frazil.storage.base import Storage
+
+HEADING = "Parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeRules:
+    """What all files of one write share: the table's schema, what to measure, and names for files without ids."""
+
+    schema: Schema
+    modes: Mapping[int, MetricsMode]
+    name_mapping: NameMapping | None = None
+    needs_ids: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetDescription:
+    """What a footer says of a file: its description, and what its writer noted in it."""
+
+    file: DataFile
+    notes: Mapping[str, str]
+
+
+def describe_parquet(
+    storage: Storage,
+    path: str,
+    rules: DescribeRules,
+    *,
+    size_bytes: int,
+    spec_id: int = 0,
+    partition: tuple[Any, ...] = (),
+    sort_order_id: int | None = None,
+) -> ParquetDescription:
+    """Read a file's footer and return its description; with `needs_ids`, refuse a file whose fields have no ids."""
+    file = open_file(storage, path, size=size_bytes)
+    try:
+        with reading("Parquet file", path, HEADING, file):
+            parquet = pq.ParquetFile(file.handle, arrow_extensions_enabled=False)
+            metadata = parquet.metadata
+            fields = describe_arrow(parquet.schema_arrow, FIELD_ID_KEY)
+            if rules.needs_ids:
+                _check_ids(fields, path)
+            else:
+                fields = with_ids(fields, rules.schema, rules.name_mapping, by_position=False).fields
+            leaves = {part.start: part for part in _measured(fields) if part.field_id is not None}
+            footer = read_footer(file.handle, leaves)
+            sizes, offsets = _layout(metadata, fields)
+    finally:
+        file.close()
+    rows = metadata.num_rows
+    found = _Found()
+    for leaf, part in leaves.items():
+        mode = rules.modes.get(part.field_id) if part.field_id is not None else None
+        known = rules.schema.find_field(part.field_id) if part.field_id is not None else None
+        if mode is not None and known is not None and mode.has_counts:
+            _measure(found, footer, leaf, part, known, mode, rows)
+    described = DataFile(
+        path,
+        FileFormat.PARQUET,
+        rows,
+        size_bytes,
+        spec_id=spec_id,
+        partition=partition,
+        column_sizes=sizes,
+        value_counts=found.values,
+        null_value_counts=found.nulls,
+        lower_bounds=found.lower,
+        upper_bounds=found.upper,
+        split_offsets=offsets,
+        sort_order_id=sort_order_id,
+    )
+    notes = {
+        key.decode(errors="replace"): text.decode(errors="replace") for key, text in (metadata.metadata or {}).items()
+    }
+    return ParquetDescription(described, notes)
+
+
+class _Found:
+    """Metrics by field id."""
+
+    __slots__ = ("lower", "nulls", "upper", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[int, int] = {}
+        self.nulls: dict[int, int] = {}
+        self.lower: dict[int, bytes] = {}
+        self.upper: dict[int, bytes] = {}
+
+
+def _check_ids(fields: Sequence[FileField], path: str) -> None:
+    for part in _identified(fields):
+        if part.field_id is None:
+            raise InvalidDataFileError(
+                f"Cannot use the file: its column {part.name!r} has no field id", path=path, heading=HEADING
+            )
+
+
+def _identified(fields: Sequence[FileField]) -> list[FileField]:
+    """Return the fields that must have an id; the parts of a variant have none."""
+    found = []
+    stack = list(fields)
+    while stack:
+        part = stack.pop()
+        found.append(part)
+        is_variant = {one.name for one in part.parts} == {"metadata", "value"} and part.field_id is not None
+        if not is_variant or any(one.field_id is not None for one in part.parts):
+            stack += part.parts
+    return found
+
+
+def _measured(fields: Sequence[FileField]) -> list[FileField]:
+    """Return the columns whose values belong to one row each: those of lists and maps are left out."""
+    found = []
+    stack = list(reversed(fields))
+    while stack:
+        part = stack.pop()
+        if not part.parts:
+            found.append(part)
+        elif not is_list(part.arrow) and not pa.types.is_map(part.arrow):
+            stack += reversed(part.parts)
+    return found
+
+
+def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int], tuple[int, ...]]:
+    sizes: dict[int, int] = {}
+    offsets: list[int] = []
+    leaves = [part for part in walk(fields) if not part.parts]
+    for at in range(metadata.num_row_groups):
+        group = metadata.row_group(at)
+        for part in leaves:
+            column = group.column(part.start)
+            if part.start == 0:
+                dictionary, data = column.dictionary_page_offset, column.data_page_offset
+                offsets.append(data if dictionary is None or dictionary == 0 else min(data, dictionary))
+            if part.field_id is not None:
+                sizes[part.field_id] = sizes.get(part.field_id, 0) + column.total_compressed_size
+    return sizes, tuple(offsets)
+
+
+def _measure(
+    found: _Found, footer: Footer, leaf: int, part: FileField, known: NestedField, mode: MetricsMode, rows: int
+) -> None:
+    chunks = [group[leaf] for group in footer.groups if leaf in group]
+    kind, field_id = known.field_type, known.field_id
+    if len(chunks) != len(footer.groups) or isinstance(kind, VariantType):
+        return
+    found.values[field_id] = rows
+    nulls = [one.null_count for one in chunks]
+    if all(one is not None for one in nulls):
+        found.nulls[field_id] = sum(one for one in nulls if one is not None)
+    if not mode.has_bounds:
+        return
+    low = high = None
+    for chunk in chunks:
+        if chunk.null_count is not None and chunk.num_values is not None and chunk.null_count >= chunk.num_values:
+            continue
+        lower, upper = bounds(part.arrow, kind, chunk, is_ordered=leaf in footer.ordered)
+        if lower is None or upper is None:
+            # Of this row group nothing is known, so nothing is of the file. NaN does that to floating columns.
+            return
+        low = lower if low is None or lower < low else low
+        high = upper if high is None or upper > high else high
+    if low is None or high is None:
+        return
+    if isinstance(kind, FloatType | DoubleType):
+        low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    if mode.length is not None:
+        low, high = truncate_lower_bound(low, kind, mode.length), truncate_upper_bound(high, kind, mode.length)
+    if low is not None:
+        found.lower[field_id] = encode_bound(low, kind)
+    if high is not None:
+        found.upper[field_id] = encode_bound(high, kind)

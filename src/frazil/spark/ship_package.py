@@ -1,0 +1,49 @@
+"""frazil itself, sent to executors that lack it, for the work that runs in Python workers there.
+
+Only writes that Spark's own writer cannot do, and buckets of text and bytes, need it; executors need pyarrow and the
+other packages that frazil depends on all the same. A local session runs its workers where frazil is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import zipfile
+from pathlib import Path
+from weakref import WeakSet
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import frazil
+
+_ANY_PYTHON = "python3"
+_lock = threading.Lock()
+_shipped: WeakSet[SparkContext] = WeakSet()
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Make frazil importable in the Python workers of a session; done once for each Spark context."""
+    context = getattr(spark, "sparkContext", None)
+    if context is None:
+        spark.addArtifacts(str(_package_file()), pyfile=True)
+        return
+    if str(context.master).startswith("local"):
+        # Spark takes the `python3` it finds where nobody said which; in this machine's venv frazil may be alone.
+        if context.pythonExec == _ANY_PYTHON:
+            context.pythonExec = sys.executable
+        return
+    with _lock:
+        if context not in _shipped:
+            context.addPyFile(str(_package_file()))
+            _shipped.add(context)
+
+
+def _package_file() -> Path:
+    root = Path(frazil.__file__).parent
+    made = Path(tempfile.mkdtemp(prefix="frazil-")) / "frazil-package.zip"
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in sorted(root.rglob("*.py")):
+            archive.write(one, str(Path("frazil") / one.relative_to(root)))
+    return made

@@ -1,0 +1,117 @@
+"""A DataFrame to data files: the write path on Spark, up to the commit. Specification: "Writing data files".
+
+    DataFrame
+      -> a session of its own             jvm_write.py            settings that no other query sees
+      -> columns of the table             store_assignment.py     by name, exact casts, defaults, stored form
+      -> distributed and sorted           distribute.py           partition keys, tasks of the right size
+      -> Parquet by Spark's writer        native_write.py         where the schema allows it
+         or files by our own, in tasks    arrow_write.py
+      -> descriptions (`DataFile`), for a commit
+
+Nothing refers to the files before a commit, so that a failure loses nothing. A parallel writer changes nothing here:
+folders and names are this write's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
+from frazil.errors import UnsupportedError
+from frazil.loaded import LoadedTable
+from frazil.spark.arrow_write import write_on_executors
+from frazil.spark.column_values import quote
+from frazil.spark.distribute import choose_mode, distribute, has_partitions, write_settings
+from frazil.spark.jvm_write import can_reach, in_own_session
+from frazil.spark.native_write import is_native, write_natively
+from frazil.spark.store_assignment import assign_columns
+from frazil.spark.types import FIELD_ID
+from frazil.spec import properties as known
+from frazil.spec.data_file import DataFile
+from frazil.spec.partitioning import check_writable
+from frazil.spec.properties import DistributionMode, read_property
+from frazil.spec.property_kinds import Property
+from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Summary
+from frazil.storage.locations import scheme_of
+
+_MIN_FILE_ROWS = 10_000
+
+
+def write_frame(
+    frame: DataFrame,
+    table: LoadedTable | WriteTarget,
+    *,
+    distribution: Property[DistributionMode | None] = known.WRITE_DISTRIBUTION_MODE,
+    new_id: Callable[[], str] = new_uuid,
+) -> list[DataFile]:
+    """Write the rows of a DataFrame as data files of a table and return their descriptions.
+
+    The files are complete and in storage, and nothing refers to them yet. No rows make no files.
+    """
+    target = write_target(table)
+    own = in_own_session(frame, write_settings(target))
+    assigned = assign_columns(own, target.schema, format_version=target.format_version)
+    file_rows = _file_rows(table) if isinstance(table, LoadedTable) else None
+    return write_stored(assigned, target, distribution=distribution, new_id=new_id, file_rows=file_rows)
+
+
+def write_stored(
+    frame: DataFrame,
+    target: WriteTarget,
+    *,
+    distribution: Property[DistributionMode | None] = known.WRITE_DISTRIBUTION_MODE,
+    new_id: Callable[[], str] = new_uuid,
+    file_rows: int | None = None,
+) -> list[DataFile]:
+    """Write a frame whose columns have the stored form of the table's; it must be in a session of its own."""
+    check_writable(target.spec)
+    if scheme_of(target.location) == "memory":
+        raise UnsupportedError(
+            f"Cannot write a DataFrame to {target.location}: executors cannot reach the memory of this process",
+            hint="Use a lake in a folder, or append the rows as Arrow: t.append(df.toArrow()).",
+        )
+    key_name = _key_name(target.schema)
+    spread = distribute(frame, target, key_name, choose_mode(target, distribution))
+    columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
+    if is_native(target.schema, target.properties) and can_reach(frame.sparkSession, target.location):
+        if has_partitions(target):
+            columns.append(F.col(key_name))
+        return write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
+    return write_on_executors(spread.select(*columns), target)
+
+
+def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
+    """Return a column with its id on the last projection; those in structs are part of its type, and stay."""
+    lineage = {one.name: one.field_id for one in ROW_LINEAGE_COLUMNS}
+    found = schema.find_field(name)
+    field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
+    return F.col(quote(name)).alias(name, metadata={FIELD_ID: field_id})
+
+
+def _key_name(schema: Schema) -> str:
+    """Return the name of the partitions' key, one that no column has."""
+    taken = {part.name.lower() for part in schema.fields}
+    name = "p"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _file_rows(loaded: LoadedTable) -> int | None:
+    """Return how many rows make a file of the size wanted, by what rows of the table take so far; None if unknown."""
+    snapshot = loaded.metadata.current_snapshot
+    summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary
+    try:
+        rows, size = int(summary[Summary.TOTAL_RECORDS]), int(summary[Summary.TOTAL_FILES_SIZE])
+    except (KeyError, ValueError):
+        return None
+    if rows < _MIN_FILE_ROWS or size <= 0:
+        return None
+    wanted = read_property(loaded.metadata.properties, known.WRITE_TARGET_FILE_SIZE_BYTES)
+    return max(_MIN_FILE_ROWS, wanted * rows // size)

@@ -1,0 +1,466 @@
+"""Switch off each validation, sync, exclusive flag and clean-up guard in turn, and see that the tests notice.
+
+    tools/mutate_commits.py                 every mutant; a table, and exit 1 if one survives
+    tools/mutate_commits.py --list          only say what there is
+    tools/mutate_commits.py --only link     mutants whose name holds a text
+
+Each mutant is a change of one place in a copy of `src`, given below: a function that does nothing (`skip`), a
+statement that is left out (`drop`), or other text (`swap`). Its tests are run against the copy, stage by stage, and a
+failure in any stage kills it. The tests of every stage are run on the copy unchanged first. A mutant that makes a
+test hang counts as noticed.
+"""
+
+# ruff: noqa: E501 - the sources that mutants change are quoted as they are
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STAGE_SECONDS = 900
+
+# What to run, the quickest first. A stage is a list of arguments of pytest.
+COMMIT = ["tests/unit/commit"]
+RULES = ["tests/unit/commit/test_conflicts.py", "tests/unit/commit/test_file_actions.py"]
+LOOP = ["tests/unit/commit/test_transaction.py"]
+EXPIRY = ["tests/unit/commit/test_expire_snapshots.py"]
+PICKS = ["tests/unit/commit/test_cherry_pick.py"]
+METADATA = ["tests/unit/commit/test_metadata_actions.py", "tests/unit/commit/test_transaction.py"]
+PAIRS = ["tests/concurrency/test_commit_interleavings.py"]
+FAULTS = [
+    "tests/concurrency/test_commit_faults.py", "-k",
+    "(merge_append or row_delta_vectors or several_tables or expire_and_delete or as_select) and (memory or filesystem-v)",
+]  # fmt: skip
+CATALOG = ["tests/unit/catalog", "tests/contract/test_catalog_contract.py"]
+POSTGRES = ["tests/contract/test_postgres_catalog.py"]
+RACES = ["tests/contract/test_catalog_processes.py"]
+GUARDS = ["tests/concurrency/test_commit_guards.py"]
+LOCAL = ["tests/unit/storage/test_local.py", "tests/contract/test_new_file_contract.py"]
+MEMORY = ["tests/contract/test_storage_contract.py"]
+CHANGES = ["tests/unit/changes"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one place, and the tests that must notice."""
+
+    kind: str
+    file: str
+    place: str
+    """A function's name, `Class.method` for methods; or text that stands in the file once."""
+    new: str
+    stages: tuple[list[str], ...]
+
+    @property
+    def name(self) -> str:
+        """The mutant in a few words."""
+        first = " ".join(self.place.split())
+        text = first if len(first) <= 58 else f"{first[:55]}..."
+        return f"{self.file}: {text}" if self.kind != "swap" else f"{self.file}: {text} -> {' '.join(self.new.split())}"
+
+
+def skip(file: str, function: str, *stages: list[str], result: str = "None") -> Mutant:
+    """Return the mutant in which a function does nothing and returns something harmless."""
+    return Mutant("skip", file, function, result, stages)
+
+
+def drop(file: str, statement: str, *stages: list[str]) -> Mutant:
+    """Return the mutant in which a statement, which may have several lines, is left out."""
+    return Mutant("drop", file, statement, "pass", stages)
+
+
+def swap(file: str, old: str, new: str, *stages: list[str]) -> Mutant:
+    """Return the mutant in which some text is another."""
+    return Mutant("swap", file, old, new, stages)
+
+
+VALIDATIONS = (
+    # One function for each rule
+    skip("commit/conflicts.py", "check_added_data_files", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_new_delete_files", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_deleted_data_files", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_added_in_partitions", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_deletes_in_partitions", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_deleted_in_partitions", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_no_other_specs", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_data_files_exist", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_new_deletes_for_files", RULES, PAIRS),
+    skip("commit/conflicts.py", "check_added_vectors", RULES, PAIRS),
+    skip("commit/conflicts.py", "removed_data_files", RULES, PAIRS, result="frozenset()"),
+    swap("commit/conflicts.py", "        raise _unknown_history(start_id, problem.message) from problem",
+         "        return []", RULES, COMMIT),
+    swap("commit/conflicts.py", '        raise _unknown_history(start_id, "the branch has no snapshot any more")',
+         "        return []", RULES, COMMIT),
+    swap("commit/conflicts.py", "if snapshot.operation is not None and snapshot.operation not in operations:",
+         "if snapshot.operation not in operations:", RULES, COMMIT),
+    # Each rule where it is asked
+    drop("commit/append.py", "check_added_data_files(window, self.read)", RULES, PAIRS),
+    drop("commit/append.py", "check_deleted_data_files(window, self.read)", RULES, PAIRS),
+    drop("commit/append.py", "check_new_delete_files(window, self.read)", RULES, PAIRS),
+    drop("commit/overwrite.py", "check_new_deletes_for_files(window, self.removed)", RULES, PAIRS),
+    drop("commit/overwrite.py", "check_new_delete_files(window, covered)", RULES, PAIRS),
+    drop("commit/overwrite.py", "check_deleted_data_files(window, covered)", RULES, PAIRS),
+    drop("commit/overwrite.py", "check_added_data_files(window, self.read)", RULES, PAIRS),
+    drop("commit/overwrite.py", "self._check_match(loaded, writer)", RULES, COMMIT),
+    drop("commit/row_delta.py", "check_data_files_exist(window, paths, counts_deletes=not is_delete)", RULES, PAIRS),
+    swap("commit/row_delta.py", "counts_deletes=not is_delete", "counts_deletes=False", RULES, PAIRS),
+    drop("commit/row_delta.py", "check_new_deletes_for_files(window, self.removed)", RULES, COMMIT),
+    drop("commit/row_delta.py", "check_new_deletes_for_files(window, referenced, operations=rewriting)", RULES, PAIRS),
+    drop("commit/row_delta.py", "check_added_vectors(window, vectors, operations=rewriting)", RULES, PAIRS, GUARDS),
+    drop("commit/row_delta.py", "check_new_delete_files(window, self.read)", RULES, PAIRS),
+    drop("commit/row_delta.py", "check_added_vectors(window, vectors)", RULES, PAIRS, GUARDS),
+    drop("commit/row_delta.py", "check_added_data_files(window, self.read)", RULES, PAIRS),
+    drop("commit/row_delta.py", "self._check_request(referenced)", RULES, COMMIT),
+    swap("commit/row_delta.py", "return removed_data_files(window, paths) if is_delete else frozenset()",
+         "return frozenset()", RULES, PAIRS),
+    drop("commit/replace_partitions.py", "check_new_delete_files(window, everything)", RULES, COMMIT, GUARDS),
+    drop("commit/replace_partitions.py", "check_deleted_data_files(window, everything)", RULES, COMMIT, GUARDS),
+    drop("commit/replace_partitions.py", "check_added_data_files(window, everything)", RULES, COMMIT, GUARDS),
+    drop("commit/replace_partitions.py", "check_deletes_in_partitions(window, keys)", RULES, PAIRS),
+    drop("commit/replace_partitions.py", "check_deleted_in_partitions(window, keys)", RULES, PAIRS),
+    drop("commit/replace_partitions.py", "check_no_other_specs(window, {one[0] for one in keys})", RULES, COMMIT),
+    drop("commit/replace_partitions.py", "check_added_in_partitions(window, keys)", RULES, PAIRS),
+    swap("commit/rewrite_files.py",
+         "check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)",
+         "pass", RULES, PAIRS),
+    swap("commit/rewrite_files.py", "ignores_equality=self.data_sequence_number is not None", "ignores_equality=True",
+         RULES, PAIRS, GUARDS),
+    swap("commit/rewrite_files.py", "if after > before:", "if False:", RULES, COMMIT),
+    swap("commit/rewrite_files.py", "if added.sequence_number is None:", "if False:", RULES, COMMIT),
+    drop("commit/cherry_pick.py", "_check_not_picked(metadata, picked, parent)", PICKS),
+    drop("commit/cherry_pick.py", "self._check_partitions(loaded, context, picked, parent, files)", PICKS),
+    drop("commit/cherry_pick.py", "check_added_in_partitions(window, keys)", PICKS, GUARDS),
+    drop("commit/cherry_pick.py", "check_deleted_in_partitions(window, keys)", PICKS, GUARDS),
+    drop("commit/cherry_pick.py", "check_deletes_in_partitions(window, keys)", PICKS, GUARDS),
+    swap("commit/cherry_pick.py", "if manifest.content is ManifestContent.DELETES:", "if False:", PICKS, GUARDS),
+    # Files that are removed must be there; what is added must fit
+    skip("commit/change_files.py", "_check_found", RULES, PAIRS),
+    skip("commit/change_files.py", "_check_deletes_found", RULES, COMMIT),
+    skip("commit/change_files.py", "_check_whole", RULES, COMMIT),
+    skip("commit/change_files.py", "check_added", RULES, COMMIT),
+    swap("commit/change_files.py", "if delete_key(file) in seen:", "if False:", RULES, COMMIT),
+    swap("commit/change_files.py", "if file.referenced_data_file in vectors:", "if False:", RULES, COMMIT, GUARDS),
+    drop("commit/change_files.py", "check_feature(format_version, Feature.POSITION_DELETE_FILES)", RULES, COMMIT),
+    skip("commit/append.py", "check_still_readable", RULES, COMMIT),
+    skip("commit/append.py", "check_data_only", RULES, COMMIT),
+    swap("commit/merge_vectors.py", "is_unknown = present is not None and delete_key(present) not in known",
+         "is_unknown = False", RULES, PAIRS),
+    drop("commit/merge_vectors.py", "replaced.add(delete_key(present))", RULES, PAIRS),
+    swap("commit/merge_vectors.py", "if path in found:", "if False:", RULES, COMMIT, GUARDS),
+    # The table itself
+    skip("commit/update_schema.py", "check_sources_kept", METADATA),
+    swap("commit/update_refs.py", "if present is not None and not self.replaces:", "if False:", METADATA, COMMIT),
+    swap("commit/update_refs.py", "if not is_ancestor_of(metadata, head, self.snapshot_id):", "if False:", METADATA,
+         COMMIT),
+    swap("commit/update_refs.py",
+         "if present is not None and not is_ancestor_of(metadata, target.snapshot_id, present.snapshot_id):",
+         "if False:", METADATA, COMMIT),
+    skip("commit/expire_snapshots.py", "check_may_collect", EXPIRY),
+    swap("commit/expire_snapshots.py", "if snapshot_id in named:", "if False:", EXPIRY),
+    swap("commit/new_snapshot.py", "max(context.now_ms(), metadata.last_updated_ms)", "context.now_ms()", COMMIT, GUARDS),
+    drop("commit/transaction.py", "check_requirements(self._metadata, slot.changes.requirements)", LOOP, GUARDS),
+    skip("changes/requirements.py", "check_requirements", CHANGES),
+    skip("changes/apply.py", "_check_references", CHANGES, EXPIRY),
+    skip("changes/apply.py", "_check_still_unused", CHANGES, EXPIRY),
+    drop("changes/apply.py", "check_table_metadata(finished)", CHANGES),
+)  # fmt: skip
+
+OUTCOMES = (
+    drop("commit/transaction.py", "outcome = self._resolve(outcome, limits)", LOOP),
+    swap("commit/transaction.py", "            if self._is_committed(fresh):\n                return self._finish(fresh)\n",
+         "", LOOP),
+    swap("commit/transaction.py", "        if fresh is not None and self._is_committed(fresh):", "        if False:", LOOP),
+    swap("commit/transaction.py", "if not reason.retryable:", "if False:", LOOP),
+    swap("commit/transaction.py",
+         "return snapshot.summary.get(COMMIT_ID) == self.commit_id and snapshot.manifest_list in self.written.paths",
+         "return True", LOOP),
+    swap("commit/transaction.py", "if snapshot_id not in taken and self._metadata.snapshots.find_head(snapshot_id) is None:",
+         "if True:", LOOP),
+    swap("commit/transaction.py", "base_location=self.base.metadata_location,", "", LOOP),
+    swap("commit/transaction.py", "return found.metadata.table_uuid == loaded.metadata.table_uuid", "return False", LOOP,
+         GUARDS),
+    drop("catalog/base.py", "check_same_table(loaded.metadata, fresh.metadata)", CATALOG, LOOP),
+    skip("catalog/base.py", "check_successor", CATALOG),
+    swap("catalog/base.py", "if metadata.format_version < base.format_version:", "if False:", CATALOG),
+    swap("catalog/base.py", "if loaded.metadata_location is not None and last != loaded.metadata_location:", "if False:",
+         CATALOG),
+    swap("catalog/memory.py", "if found != change.expected or (current is not None and current.kind is not change.kind):",
+         "if False:", CATALOG, LOOP),
+    swap("catalog/sql.py", "WHERE {_KEY} AND metadata_location = ? AND {self._is(change.kind)}",
+         "WHERE {_KEY} AND ? IS NOT NULL AND {self._is(change.kind)}", CATALOG, RACES),
+    swap("catalog/sql.py", "return moved.count == 1", "return True", CATALOG),
+    swap("catalog/sql.py", "return made.count == 1", "return True", CATALOG),
+    swap("catalog/sql.py", " AND metadata_location = ? AND {self._is(change.kind)}", " AND metadata_location = ?", CATALOG,
+         GUARDS),
+    swap("catalog/sql.py", "for change in sorted(changes, key=lambda one: one.identifier):", "for change in changes:",
+         CATALOG, GUARDS),
+    swap("catalog/sql.py", "if change.expected is None and self._insert(run, change):", "if False:", POSTGRES, GUARDS),
+    swap("catalog/sql.py", 'if not self._namespaces.exists(change.identifier[:-1], run):', "if False:", CATALOG),
+    swap("catalog/sqlite.py", 'driver.execute("BEGIN IMMEDIATE")', 'driver.execute("BEGIN")', CATALOG, RACES, GUARDS),
+    swap("catalog/sqlite.py", "if connection.file == _file_of(self._path):", "if True:", CATALOG, GUARDS),
+    swap("catalog/sqlite.py", "raise self.outcome_unknown(str(error)) from error",
+         'raise StorageError("lost") from error', CATALOG),
+    swap("catalog/postgres.py", 'row_lock = " FOR UPDATE"', 'row_lock = ""', POSTGRES, GUARDS),
+    swap("catalog/postgres.py", "raise self.outcome_unknown(self._reason(error)) from None",
+         'raise StorageError("lost") from None', POSTGRES),
+    swap("catalog/pointer_catalog.py", "        if holder is not None:\n            return Committed((attempt.loaded,))\n", "",
+         CATALOG),
+    swap("catalog/pointer_catalog.py",
+         "        if change.location in history:\n            return Committed((attempt.loaded,))\n", "", CATALOG),
+    swap("catalog/pointer_catalog.py", "return _rejected(Stale(change, pointer)) if change.expected in history else unsure",
+         "return _rejected(Stale(change, pointer))", CATALOG),
+    swap("catalog/pointer_catalog.py", "if pointer is None or pointer.kind is not kind:\n            return unsure",
+         "if pointer is None or pointer.kind is not kind:\n            return not_applied", CATALOG, GUARDS),
+    swap("catalog/metadata_files.py", "raise StorageError(f\"Cannot write {location}: {error.message}\", path=location)",
+         "raise CommitStateUnknownError(error.message)", CATALOG, FAULTS),
+    swap("catalog/filesystem.py", "if is_same_table and find_version", "if find_version", CATALOG),
+    swap("catalog/filesystem.py",
+         "if is_same_table and find_version(location) == find_version(loaded.metadata_location):", "if is_same_table:",
+         CATALOG),
+    swap("catalog/filesystem.py", "if self._was_dropped(attempt):", "if False:", CATALOG),
+    swap("catalog/filesystem.py", "return Unknown(_unknown(parts, error.message), (attempt,))", "raise", CATALOG, FAULTS),
+    swap("catalog/filesystem.py", "if found == encode_table_metadata(attempt.loaded.metadata):", "if False:", CATALOG),
+    swap("catalog/filesystem.py", 'return self._rejected(attempt.base) if found != b"" else None',
+         "return self._rejected(attempt.base)", CATALOG, GUARDS),
+    swap("catalog/filesystem.py", "if states.claim(version, encode_table_metadata(attempt.base.metadata)):", "if True:",
+         CATALOG),
+    drop("catalog/filesystem.py", "self._check_place(loaded, metadata)", CATALOG),
+)  # fmt: skip
+
+EXCLUSIVE = (
+    swap("storage/local.py", "            os.link(temporary, target)", "            os.replace(temporary, target)", LOCAL,
+         MEMORY),
+    swap("storage/local.py", "if error.errno == errno.EEXIST:", "if False:", LOCAL),
+    swap("storage/local.py", "            if not _same_file(temporary, target):\n", "            if True:\n", LOCAL),
+    swap("storage/local.py",
+         "descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)",
+         "descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)", LOCAL, GUARDS),
+    swap("storage/local.py",
+         "descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)",
+         "descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)", LOCAL, GUARDS),
+    swap("catalog/version_files.py", "self._storage.create_exclusive(self.location(version), data)",
+         "self._storage.replace(self.location(version), data)", CATALOG),
+    swap("catalog/version_files.py", 'return f"{self._folder}/v{version}.metadata.json"',
+         'return f"{self._folder}/v{version}{\'.gz\' if version % 2 else str()}.metadata.json"', CATALOG),
+    swap("catalog/version_files.py", 'self._storage.replace(locations[version], b"")',
+         "self._storage.delete(locations[version])", CATALOG),
+    swap("catalog/version_files.py", "if version < newest - 1 and version in locations:", "if version in locations:",
+         CATALOG, GUARDS),
+    swap("catalog/version_files.py", "for _, name in sorted(states):", "for _, name in reversed(sorted(states)):", CATALOG,
+         GUARDS),
+)  # fmt: skip
+
+SYNCS = (
+    swap("storage/local.py", "        if durable:\n            os.fsync(descriptor)", "        pass", LOCAL),
+    swap("storage/local.py", "                if self._durable:\n                    os.fsync(file.fileno())",
+         "                pass", LOCAL, GUARDS),
+    swap("storage/local.py", "        self._sync_published(path, target)\n\n    def _make_folders",
+         "\n    def _make_folders", LOCAL),
+    swap("storage/local.py", "            self._sync_published(path, target)\n\n    def list(", "\n    def list(", LOCAL, GUARDS),
+    swap("storage/local.py", "        self._sync_published(folder, target)\n", "", LOCAL, GUARDS),
+    swap("storage/local.py", "        if self._durable:\n            self._sync_way_to(folder)", "        pass", LOCAL),
+    swap("storage/local.py", "if self._synced.get(current) == mark:", "if current in self._synced:", LOCAL),
+    swap("storage/local.py", "            raise _outcome_unknown(path, error) from error\n\n\n_BUFFER",
+         "            raise StorageError(str(error)) from error\n\n\n_BUFFER", LOCAL),
+    swap("catalog/sqlite.py", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", CATALOG, GUARDS),
+)  # fmt: skip
+
+CLEANING = (
+    swap("commit/transaction.py", "            if not self._was_unknown:\n                for one in", "            if True:\n                for one in",
+         LOOP),
+    drop("commit/transaction.py", "self._was_unknown = True", LOOP),
+    swap("commit/transaction.py", "        if not self._was_unknown:\n            for one, state", "        if True:\n            for one, state",
+         LOOP),
+    swap("commit/transaction.py", "if not paths or (isinstance(error, FrazilError) and not error.may_clean_up):",
+         "if not paths:", LOOP, GUARDS),
+    swap("commit/transaction.py", "[path for path in paths if location_key(path) not in used]", "paths", LOOP, GUARDS),
+    swap("commit/transaction.py", "if head.snapshot_id in own_ids or head.parent_snapshot_id in own_ids:", "if False:",
+         LOOP, GUARDS),
+    swap("commit/transaction.py", "                check_may_delete(state.storage, path, folders)\n", "", LOOP),
+    swap("commit/transaction.py",
+         "if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:", "if False:", LOOP),
+    swap("commit/transaction.py", "[one for one in slot.written.paths if one not in used]", "slot.written.paths", LOOP),
+    swap("commit/transaction.py", "        except Exception as error:\n            if not self._was_unknown",
+         "        except BaseException as error:\n            if not self._was_unknown", LOOP),
+    swap("commit/transaction.py", "                if not self._exists(table.base):\n", "                if True:\n", LOOP, GUARDS),
+    swap("commit/action.py", "                self._paths.remove(path)", "                pass", COMMIT, GUARDS),
+    swap("commit/expired_files.py", "[one for path, one in dropped.items() if location_key(path) not in used]",
+         "list(dropped.values())", EXPIRY),
+    swap("commit/expired_files.py", "if one.manifest_list is not None and location_key(one.manifest_list) not in lists",
+         "if one.manifest_list is not None", EXPIRY, GUARDS),
+    swap("commit/expired_files.py", "in_use = _manifests_of(after.storage, kept, workers, must_read=True)",
+         "in_use = _manifests_of(after.storage, kept, workers, must_read=False)", EXPIRY, GUARDS),
+    swap("commit/expired_files.py", "candidates.pop(location_key(path), None)", "pass", EXPIRY),
+    swap("commit/delete_paths.py", "check_may_delete(storage, path, folders)", "pass", EXPIRY),
+    swap("commit/expired_files.py", "if location_key(one) not in listed]", "]", EXPIRY, GUARDS),
+    swap("commit/change_files.py", "[loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)]",
+         "[loaded.metadata.last_sequence_number, *(one for one in kept if one >= 0)]", RULES, COMMIT, PAIRS, GUARDS),
+    swap("commit/change_files.py", "[loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)]",
+         "[loaded.metadata.last_sequence_number, *added]", RULES, COMMIT, PAIRS),
+    swap("commit/change_files.py", "removed |= to_mask(pc.and_(is_vector, is_gone))", "pass", RULES, COMMIT),
+    swap("commit/change_files.py", "return manifest.has_live_files or manifest.added_snapshot_id == context.snapshot_id",
+         "return manifest.has_live_files", RULES, COMMIT),
+    swap("catalog/pointer_catalog.py",
+         "        except CommitStateUnknownError as error:\n            return Unknown(error, attempts)",
+         "        except CommitStateUnknownError as error:\n            self._discard(attempts)\n            return Unknown(error, attempts)",
+         CATALOG, FAULTS),
+    swap("catalog/pointer_catalog.py", "                check_may_delete(self.storage, entry.metadata_file, folders)\n", "",
+         CATALOG),
+    swap("catalog/pointer_catalog.py",
+         "self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location)",
+         "self._pointers.drop(Kind.TABLE, loaded.identifier)", CATALOG, GUARDS),
+    swap("catalog/pointer_catalog.py", "            check_may_purge(loaded)\n", "", CATALOG),
+    swap("catalog/pointer_catalog.py", "            if other is not None:\n                raise InvalidRequestError(\n                    f\"Cannot purge",
+         "            if False:\n                raise InvalidRequestError(\n                    f\"Cannot purge", CATALOG),
+    swap("catalog/pointer_catalog.py",
+         "is_free = self._pointers.find_below(own) is None and next(iter(self.storage.list(own)), None) is None",
+         "is_free = True", CATALOG),
+    swap("catalog/purge.py", "                check_may_delete(self.storage, path, self.folders)\n", "", CATALOG),
+    swap("catalog/purge.py", "    if len(read) == len(manifests):\n        work.delete(manifest_lists)",
+         "    work.delete(manifest_lists)", CATALOG),
+    skip("storage/locations.py", "check_may_delete", ["tests/unit/storage/test_locations.py"]),
+)  # fmt: skip
+
+GROUPS = {
+    "validations": VALIDATIONS,
+    "outcomes": OUTCOMES,
+    "exclusive names": EXCLUSIVE,
+    "syncs": SYNCS,
+    "clean-up": CLEANING,
+}
+
+
+def apply(source: Path, mutant: Mutant) -> None:
+    """Change one place in a copy of the sources; refuse where it is not there, or there twice."""
+    path = source / "frazil" / mutant.file
+    text = path.read_text("utf-8")
+    if mutant.kind == "skip":
+        changed = _skipped(text, mutant.place, mutant.new)
+    else:
+        if text.count(mutant.place) != 1:
+            raise SystemExit(f"{mutant.file} has {text.count(mutant.place)} times: {mutant.place}")
+        changed = text.replace(mutant.place, mutant.new)
+    ast.parse(changed)
+    path.write_text(changed, "utf-8")
+
+
+def _skipped(text: str, function: str, result: str) -> str:
+    found = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name == function.rpartition(".")[2]
+    ]
+    if len(found) != 1:
+        raise SystemExit(f"there are {len(found)} functions named {function}")
+    first = found[0].body[1] if ast.get_docstring(found[0]) is not None else found[0].body[0]
+    lines = text.splitlines(keepends=True)
+    lines.insert(first.lineno - 1, f"{' ' * first.col_offset}return {result}\n")
+    return "".join(lines)
+
+
+def run_stage(source: Path, stage: Sequence[str]) -> bool:
+    """Run some tests against a copy of the sources; return whether they passed."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--timeout",
+        "120",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+    present = [one for one in stage if not one.startswith("tests/") or (ROOT / one).exists()]
+    try:
+        done = subprocess.run(
+            [*command, *present], cwd=ROOT, env=environment, capture_output=True, timeout=STAGE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def find_killer(source: Path, stages: Sequence[Sequence[str]]) -> str | None:
+    """Return the first stage that notices, or None."""
+    for stage in stages:
+        if not run_stage(source, stage):
+            return Path(stage[0]).name
+    return None
+
+
+def check_unchanged(source: Path, mutants: Sequence[Mutant]) -> None:
+    """Check that every stage passes on the copy without a mutant, and that it is the copy that is tested."""
+    asked = subprocess.run(
+        [sys.executable, "-c", "import frazil; print(frazil.__file__)"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if not asked.stdout.startswith(str(source)):
+        raise SystemExit(f"the copy is not what is imported, but {asked.stdout.strip()}")
+    for stage in {tuple(stage): None for mutant in mutants for stage in mutant.stages}:
+        if not run_stage(source, stage):
+            raise SystemExit(f"tests fail without a mutant: {' '.join(stage)}")
+
+
+def main() -> int:
+    """Run the mutants that are asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="a text that the name of a mutant holds, or the name of a group")
+    parser.add_argument("--list", action="store_true", help="only say what there is")
+    parser.add_argument("--unchecked", action="store_true", help="do not run the tests on the unchanged sources first")
+    options = parser.parse_args()
+    chosen = [
+        (group, one)
+        for group, mutants in GROUPS.items()
+        for one in mutants
+        if options.only in one.name or options.only == group
+    ]
+    if options.list:
+        for group, one in chosen:
+            print(f"{group:<16} {one.name}")
+        print(f"{len(chosen)} mutants")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="frazil-mutants-") as folder:
+        # One copy for the whole run: sources that somebody edits meanwhile would be noticed for another reason.
+        unchanged = shutil.copytree(ROOT / "src", Path(folder) / "unchanged")
+        if not options.unchecked:
+            check_unchanged(unchanged, [one for _, one in chosen])
+        return run_mutants(chosen, unchanged, Path(folder) / "changed")
+
+
+def run_mutants(chosen: Sequence[tuple[str, Mutant]], unchanged: Path, source: Path) -> int:
+    """Run the tests of each mutant, print what noticed it, and return whether any survived."""
+    survivors: list[Mutant] = []
+    counts: Counter[str] = Counter()
+    for group, one in chosen:
+        began = time.monotonic()
+        shutil.copytree(unchanged, source)
+        apply(source, one)
+        killer = find_killer(source, one.stages)
+        shutil.rmtree(source)
+        counts[group] += 1
+        if killer is None:
+            survivors.append(one)
+        print(f"{killer or 'SURVIVED':<32} {time.monotonic() - began:5.0f} s  {group:<16} {one.name}", flush=True)
+    for group, count in counts.items():
+        lost = sum(one in survivors for one in GROUPS[group])
+        print(f"{group:<16} {count:>4} mutants, {count - lost:>4} noticed")
+    print(f"{len(chosen)} mutants, {len(chosen) - len(survivors)} noticed, {len(survivors)} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

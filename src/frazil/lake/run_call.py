@@ -1,0 +1,287 @@
+"""Procedures: `CALL lake.system.rollback_to_snapshot('db.t', 1)`. Names, parameters and answers are the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.lake.answer import Answer, answer
+from frazil.lake.lake import Lake
+from frazil.lake.parse_name import parse_name
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.table import Table
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot_history import ancestor_heads
+from frazil.sql import statements as s
+
+NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a procedure; its type is in Spark's words."""
+
+    name: str
+    type: str
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure: what it takes, what it answers, and what it does."""
+
+    parameters: tuple[Parameter, ...]
+    columns: tuple[str, ...]
+    run: Callable[[Target, dict[str, Any]], list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The lake that a procedure works on."""
+
+    lake: Lake
+    lake_name: str
+    context: SqlContext
+
+    def identifier(self, text: str) -> tuple[str, ...]:
+        """Return the name of a table in the lake; the lake's own name may stand before it."""
+        parts = parse_name(text)
+        if len(parts) > 2 and parts[0] == self.lake_name:
+            return parts[1:]
+        session = self.context.session
+        if len(parts) == 1 and session.catalog == self.lake_name:
+            return (*session.namespace, *parts)
+        return parts
+
+    def table(self, values: dict[str, Any]) -> Table:
+        """Return the table that the argument `table` names."""
+        return self.lake.table(self.identifier(values["table"]))
+
+
+def call(context: SqlContext, statement: s.Call) -> Answer:
+    """Run a procedure."""
+    found = context.session.find_procedure(statement.name)
+    if found is None:
+        raise NotFoundError(f"Cannot call {'.'.join(statement.name)}: it is not a lake's procedure")
+    lake, lake_name, name = found
+    procedure = PROCEDURES.get(name)
+    if procedure is None:
+        near = get_close_matches(name, PROCEDURES, n=1, cutoff=0.5)
+        raise NotFoundError(
+            f"Cannot call {name!r}: there is no such procedure",
+            hint=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(PROCEDURES))}.",
+        )
+    values = _bind(context, name, procedure, statement)
+    rows = procedure.run(Target(lake, lake_name, context), values)
+    return answer(procedure.columns, rows)
+
+
+def _bind(context: SqlContext, name: str, procedure: Procedure, statement: s.Call) -> dict[str, Any]:
+    known = {one.name: one for one in procedure.parameters}
+    signature = f"{name}({', '.join(one.name for one in procedure.parameters)})"
+    given: dict[str, s.Span] = {}
+    for at, argument in enumerate(statement.arguments):
+        if argument.name is None:
+            if at >= len(procedure.parameters):
+                raise InvalidRequestError(
+                    f"Cannot call {name}: it takes {len(procedure.parameters)} arguments, {len(statement.arguments)} "
+                    "are given",
+                    hint=f"Write {signature}.",
+                )
+            label = procedure.parameters[at].name
+        else:
+            label = argument.name.lower()
+        if label not in known:
+            raise InvalidRequestError(f"Cannot call {name}: it has no parameter {label!r}", hint=f"Write {signature}.")
+        if label in given:
+            raise InvalidRequestError(f"Cannot call {name}: the parameter {label!r} is given twice")
+        given[label] = argument.value
+    values = context.arguments([(span, known[label].type) for label, span in given.items()])
+    bound: dict[str, Any] = dict.fromkeys(known)
+    bound |= dict(zip(given, values, strict=True))
+    for one in procedure.parameters:
+        if one.is_required and bound[one.name] is None:
+            raise InvalidRequestError(f"Cannot call {name}: the parameter {one.name!r} is missing",
+                                      hint=f"Write {signature}.")  # fmt: skip
+    return bound
+
+
+def _head(table: Table) -> int | None:
+    return None if table.current_snapshot is None else table.current_snapshot.snapshot_id
+
+
+def _moves(
+    move: Callable[[Table, dict[str, Any]], object],
+) -> Callable[[Target, dict[str, Any]], list[tuple[Any, ...]]]:
+    """Return a procedure's function that answers where the current snapshot was and is."""
+
+    def run(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        table = target.table(values)
+        before = _head(table)
+        move(table, values)
+        return [(before, _head(table))]
+
+    return run
+
+
+def _set_current(table: Table, values: dict[str, Any]) -> None:
+    table.set_current_snapshot(values["snapshot_id"], ref=values["ref"])
+
+
+def _cherry_pick(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    table.cherry_pick(values["snapshot_id"])
+    return [(values["snapshot_id"], _head(table))]
+
+
+def _publish(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    staged = [
+        one.snapshot_id for one in table.snapshots if (one.summary or NO_SUMMARY).get("wap.id") == values["wap_id"]
+    ]
+    table.publish_changes(values["wap_id"])
+    return [(staged[0] if staged else None, _head(table))]
+
+
+def _fast_forward(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    before = table.metadata.find_ref(values["branch"])
+    table.fast_forward(values["branch"], to=values["to"])
+    after = table.metadata.ref(values["branch"])
+    return [(values["branch"], None if before is None else before.snapshot_id, after.snapshot_id)]
+
+
+def _expire(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    before = table.inspect.all_delete_files() if table.snapshots else None
+    kinds: dict[str, int] = {}
+    if before is not None:
+        kinds = dict(zip(before.column("file_path").to_pylist(), before.column("content").to_pylist(), strict=True))
+    expired = table.expire_snapshots(
+        older_than=values["older_than"],
+        retain_last=values["retain_last"],
+        snapshot_ids=values["snapshot_ids"],
+        cleans_metadata=values["clean_expired_metadata"] is True,
+    )
+    gone = [path for path in expired.data_files if path not in expired.kept]
+    positions = sum(kinds.get(path) == 1 for path in gone)
+    equalities = sum(kinds.get(path) == 2 for path in gone)
+    return [
+        (
+            len(gone) - positions - equalities,
+            positions,
+            equalities,
+            len(expired.manifests),
+            len(expired.manifest_lists),
+            len(expired.statistics_files),
+        )
+    ]
+
+
+def _ancestors(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    start = values["snapshot_id"] if values["snapshot_id"] is not None else _head(table)
+    if start is None:
+        return []
+    table.metadata.snapshot(start)
+    return [(one.snapshot_id, one.timestamp_ms) for one in ancestor_heads(table.metadata.snapshots, start)]
+
+
+def _register(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.lake.register_table(target.identifier(values["table"]), values["metadata_file"])
+    current: Snapshot | None = table.current_snapshot
+    if current is None:
+        return [(None, None, None)]
+    return [(current.snapshot_id, _total(current, "total-records"), _total(current, "total-data-files"))]
+
+
+def _total(snapshot: Snapshot, name: str) -> int | None:
+    text = (snapshot.summary or NO_SUMMARY).get(name)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _rewrite_manifests(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    if values["sort_by"] is not None:
+        raise InvalidRequestError("Cannot rewrite manifests sorted by given fields: they are sorted by the partition")
+    table = target.table(values)
+    before = _manifest_paths(table)
+    table._begin(RewriteManifests(spec_id=values["spec_id"]))
+    after = _manifest_paths(table)
+    return [(len(before - after), len(after - before))]
+
+
+def _manifest_paths(table: Table) -> set[str]:
+    return set(table.inspect.manifests().column("path").to_pylist())
+
+
+_TABLE = Parameter("table", "string", is_required=True)
+_MOVED = ("previous_snapshot_id bigint", "current_snapshot_id bigint")
+_PICKED = ("source_snapshot_id bigint", "current_snapshot_id bigint")
+
+PROCEDURES: dict[str, Procedure] = {
+    "rollback_to_snapshot": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint", is_required=True)),
+        _MOVED,
+        _moves(lambda table, values: table.rollback_to(values["snapshot_id"])),
+    ),
+    "rollback_to_timestamp": Procedure(
+        (_TABLE, Parameter("timestamp", "timestamp", is_required=True)),
+        _MOVED,
+        _moves(lambda table, values: table.rollback_to(before=values["timestamp"])),
+    ),
+    "set_current_snapshot": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint"), Parameter("ref", "string")), _MOVED, _moves(_set_current)
+    ),
+    "cherrypick_snapshot": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint", is_required=True)), _PICKED, _cherry_pick
+    ),
+    "publish_changes": Procedure((_TABLE, Parameter("wap_id", "string", is_required=True)), _PICKED, _publish),
+    "fast_forward": Procedure(
+        (_TABLE, Parameter("branch", "string", is_required=True), Parameter("to", "string", is_required=True)),
+        ("branch_updated string", "previous_ref bigint", "updated_ref bigint"),
+        _fast_forward,
+    ),
+    "expire_snapshots": Procedure(
+        (
+            _TABLE,
+            Parameter("older_than", "timestamp"),
+            Parameter("retain_last", "int"),
+            Parameter("max_concurrent_deletes", "int"),
+            Parameter("stream_results", "boolean"),
+            Parameter("snapshot_ids", "array<bigint>"),
+            Parameter("clean_expired_metadata", "boolean"),
+        ),
+        (
+            "deleted_data_files_count bigint",
+            "deleted_position_delete_files_count bigint",
+            "deleted_equality_delete_files_count bigint",
+            "deleted_manifest_files_count bigint",
+            "deleted_manifest_lists_count bigint",
+            "deleted_statistics_files_count bigint",
+        ),
+        _expire,
+    ),
+    "ancestors_of": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint")), ("snapshot_id bigint", "timestamp bigint"), _ancestors
+    ),
+    "register_table": Procedure(
+        (_TABLE, Parameter("metadata_file", "string", is_required=True)),
+        ("current_snapshot_id bigint", "total_records_count bigint", "total_data_files_count bigint"),
+        _register,
+    ),
+    "rewrite_manifests": Procedure(
+        (
+            _TABLE,
+            Parameter("use_caching", "boolean"),
+            Parameter("spec_id", "int"),
+            Parameter("sort_by", "array<string>"),
+        ),
+        ("rewritten_manifests_count int", "added_manifests_count int"),
+        _rewrite_manifests,
+    ),
+}

@@ -1,0 +1,523 @@
+"""Statements that change namespaces, tables and their shape. Each is one commit; none needs Spark but for queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from frazil.catalog.names import shown
+from frazil.commit.replace_table import ReplaceTable
+from frazil.commit.transaction import Transaction
+from frazil.commit.update_sort_order import UpdateSortOrder
+from frazil.errors import (
+    AlreadyExistsError,
+    FieldNotFoundError,
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    ReferenceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from frazil.lake.answer import NOTHING, Answer
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import SPARK_CATALOG, Place
+from frazil.lake.table import Table, TransactionTable
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.parse_type import parse_schema, parse_type
+from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
+from frazil.spec.schema import Schema
+from frazil.spec.versions import DEFAULT, check_version
+from frazil.sql import statements as s
+from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.type_names import partition_terms
+
+DISTRIBUTION_MODE = "write.distribution-mode"
+FORMAT_VERSION = "format-version"
+_READ_ONLY = frozenset({"sort-order", "identifier-fields"})
+_DERIVED = frozenset(
+    {"provider", "format", "current-snapshot-id", "location", "owner", "sort-order", "identifier-fields"}
+)
+
+
+# Namespaces and the session
+
+
+def use(context: SqlContext, statement: s.Use) -> Answer:
+    """Make a lake, or a namespace of one, the place of names without one."""
+    session = context.session
+    name = statement.name
+    if name[0] in session.lakes:
+        place = Place(name[0], session.lakes[name[0]], name[1:])
+    else:
+        assert session.catalog is not None
+        place = Place(session.catalog, session.lakes[session.catalog], name)
+    if place.name and not place.lake.catalog.namespace_exists(place.name):
+        raise NamespaceNotFoundError(
+            f"Cannot use {place}: there is no such namespace", hint=f"USE {SPARK_CATALOG} goes back to Spark's tables."
+        )
+    session.catalog, session.namespace = place.lake_name, place.name
+    return NOTHING
+
+
+def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answer:
+    """Create a namespace."""
+    place = context.session.namespace_place(statement.name)
+    try:
+        place.lake.catalog.create_namespace(place.name, statement.properties)
+    except NamespaceAlreadyExistsError:
+        if not statement.if_not_exists:
+            raise
+    return NOTHING
+
+
+def drop_namespace(context: SqlContext, statement: s.DropNamespace) -> Answer:
+    """Drop a namespace; with CASCADE, all that is in it first."""
+    place = context.session.namespace_place(statement.name)
+    if not place.lake.catalog.namespace_exists(place.name) and statement.if_exists:
+        return NOTHING
+    if statement.cascade:
+        _empty(place)
+    place.lake.drop_namespace(place.name)
+    return NOTHING
+
+
+def _empty(place: Place) -> None:
+    for table in place.lake.list_tables(place.name):
+        place.lake.drop_table(table)
+    for view in place.lake.list_views(place.name):
+        place.lake.catalog.drop_view(view)
+    for child in place.lake.list_namespaces(place.name):
+        _empty(Place(place.lake_name, place.lake, child))
+        place.lake.drop_namespace(child)
+
+
+def alter_namespace(context: SqlContext, statement: s.AlterNamespace) -> Answer:
+    """Set and remove properties of a namespace."""
+    place = context.session.namespace_place(statement.name)
+    place.lake.catalog.update_namespace_properties(place.name, statement.updates, statement.removals)
+    return NOTHING
+
+
+# Tables
+
+
+def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
+    """Create or replace a table, from columns or from a query; rows and table come in one commit."""
+    place = context.session.place(statement.name)
+    catalog = place.lake.catalog
+    existing = _find_table(place)
+    if existing is not None and not statement.replaces:
+        if statement.if_not_exists:
+            return NOTHING
+        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+    if existing is None and not statement.creates:
+        raise TableNotFoundError(
+            f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
+        )
+    frame: Any = None
+    if statement.query is not None:
+        engine = context.spark("create a table from a query")
+        frame = engine.query(statement.query.text)
+        schema = optional_columns(engine.schema_of(frame))
+    else:
+        schema = schema_of_columns(context, statement.columns)
+    try:
+        create_with_schema(place, existing, statement, schema, frame)
+    except AlreadyExistsError:
+        if not statement.if_not_exists or catalog.view_exists(place.name):
+            raise
+    return NOTHING
+
+
+def create_with_schema(
+    place: Place, existing: Table | None, statement: s.CreateTable, schema: Schema, frame: Any = None
+) -> None:
+    """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit."""
+    lake, catalog = place.lake, place.lake.catalog
+    properties = {key: value for key, value in statement.properties.items() if key not in _DERIVED}
+    if statement.provider is not None and statement.provider.lower() != "iceberg":
+        properties.setdefault("write.format.default", statement.provider.lower())
+    version = _format_version(properties)
+    spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
+    transaction = Transaction(catalog, cache=lake._cache)
+    if existing is None:
+        if not catalog.namespace_exists(place.name[:-1]):
+            lake.create_namespace(place.name[:-1])
+        staged = catalog.stage_table(
+            place.name,
+            schema,
+            spec if statement.partition_by else UNPARTITIONED,
+            location=statement.location,
+            properties=properties,
+            format_version=DEFAULT if version is None else version,
+        )
+        changes = transaction.table(staged)
+    else:
+        changes = transaction.table(existing.refresh()._loaded)
+        changes.add(
+            ReplaceTable(
+                schema,
+                statement.partition_by,
+                properties=FrozenMap(properties),
+                location=statement.location,
+                format_version=version,
+                case_sensitive=False,
+            )
+        )
+    if frame is not None:
+        try:
+            TransactionTable(changes).append(frame)
+        except BaseException:
+            transaction.roll_back()
+            raise
+    transaction.commit()
+
+
+def _find_table(place: Place) -> Table | None:
+    try:
+        return place.lake.table(place.name)
+    except TableNotFoundError:
+        return None
+    except NamespaceNotFoundError:
+        return None
+
+
+def _format_version(properties: dict[str, str]) -> int | None:
+    text = properties.pop(FORMAT_VERSION, None)
+    if text is None:
+        return None
+    if not text.isdigit():
+        raise InvalidRequestError(f"Cannot create a table of format version {text!r}: it is not a number")
+    return check_version(int(text))
+
+
+def optional_columns(schema: Schema) -> Schema:
+    """Return a query's columns as a table keeps them: any may be null, as the reference has it."""
+    return Schema(tuple(replace(part, required=False) for part in schema.fields))
+
+
+def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]) -> Schema:
+    """Return the schema that columns of a statement describe; defaults are evaluated."""
+    parts = []
+    for one in columns:
+        text = f"{quote(one.path[0])} {one.type}"
+        if one.is_required:
+            text += " not null"
+        if one.comment is not None:
+            text += " comment '" + one.comment.replace("'", "''") + "'"
+        parts.append(text)
+    schema = parse_schema(", ".join(parts))
+    if all(one.default is None for one in columns):
+        return schema
+    fields = [
+        part
+        if one.default is None
+        else replace(part, write_default=context.value(one.default, part.field_type, f"the default of {part.name}"))
+        for part, one in zip(schema.fields, columns, strict=True)
+    ]
+    return Schema(tuple(fields), schema.schema_id, schema.identifier_field_ids)
+
+
+def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answer:
+    """Create an empty table with the columns and the partitioning of another."""
+    place = context.session.place(statement.name)
+    existing = _find_table(place)
+    if existing is not None:
+        if statement.if_not_exists:
+            return NOTHING
+        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+    properties = dict(statement.properties)
+    terms: tuple[str, ...] = ()
+    if context.session.find_place(statement.source) is not None:
+        source = context.session.table(statement.source)
+        schema = source.schema
+        terms = tuple(partition_terms(schema, source.spec))
+        properties.setdefault(FORMAT_VERSION, str(source.format_version))
+    else:
+        engine = context.spark("create a table like one of Spark's")
+        schema = engine.schema_of(engine.query(f"select * from {quote_path(statement.source)}"))
+    made = s.CreateTable(
+        statement.name,
+        (),
+        terms,
+        None,
+        statement.location,
+        FrozenMap(properties),
+        if_not_exists=statement.if_not_exists,
+    )
+    create_with_schema(place, None, made, schema)
+    return NOTHING
+
+
+def drop_table(context: SqlContext, statement: s.DropTable) -> Answer:
+    """Drop a table."""
+    place = context.session.place(statement.name)
+    try:
+        place.lake.drop_table(place.name, purge=statement.purge)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        if place.lake.catalog.namespace_exists(place.name[:-1]) and place.lake.catalog.view_exists(place.name):
+            raise InvalidRequestError(f"Cannot drop table {place}: it is a view", hint="Use DROP VIEW.") from None
+        if not statement.if_exists:
+            raise
+    return NOTHING
+
+
+def rename_table(context: SqlContext, statement: s.RenameTable) -> Answer:
+    """Give a table another name in its lake."""
+    place = context.session.place(statement.name)
+    place.lake.rename_table(place.name, context.session.same_lake(place, statement.new_name))
+    return NOTHING
+
+
+# Columns
+
+
+def _changing(change: Callable[[SqlContext, Any, Any], None]) -> Callable[[SqlContext, Any], Answer]:
+    """Return a statement's function that makes one schema update."""
+
+    def run(context: SqlContext, statement: Any) -> Answer:
+        table = context.session.table(statement.name)
+        with table.update_schema(case_sensitive=False) as update:
+            change(context, statement, update)
+        return NOTHING
+
+    return run
+
+
+def _add_columns(context: SqlContext, statement: s.AddColumns, update: Any) -> None:
+    table = context.session.table(statement.name)
+    for one in statement.columns:
+        if statement.if_not_exists and table.schema.find_field(".".join(one.path), case_sensitive=False) is not None:
+            continue
+        _add_column(context, update, one)
+
+
+def _add_column(context: SqlContext, update: Any, one: s.ColumnDefinition) -> None:
+    default = None
+    if one.default is not None:
+        default = context.value(one.default, parse_type(one.type), f"the default of {shown(one.path)}")
+    places: dict[str, Any] = {}
+    if one.position is not None:
+        sibling = one.position.after
+        places = {"first": True} if sibling is None else {"after": (*one.path[:-1], sibling)}
+    update.add_column(one.path, one.type, doc=one.comment, required=one.is_required, default=default, **places)
+
+
+def _drop_columns(context: SqlContext, statement: s.DropColumns, update: Any) -> None:
+    for path in statement.paths:
+        try:
+            update.drop_column(path)
+        except FieldNotFoundError:
+            if not statement.if_exists:
+                raise
+
+
+def _rename_column(context: SqlContext, statement: s.RenameColumn, update: Any) -> None:
+    update.rename_column(statement.path, statement.new_name)
+
+
+def _alter_columns(context: SqlContext, statement: s.AlterColumns, update: Any) -> None:
+    schema = context.session.table(statement.name).schema
+    for one in statement.changes:
+        if one.type is not None:
+            update.set_type(one.path, one.type)
+        if one.comment is not None:
+            update.set_doc(one.path, one.comment)
+        if one.is_required is not None:
+            (update.make_required if one.is_required else update.make_optional)(one.path)
+        if one.drops_default:
+            update.set_default(one.path, None)
+        if one.default is not None:
+            part = schema.field(".".join(one.path), case_sensitive=False)
+            update.set_default(one.path, context.value(one.default, part.field_type, f"the default of {part.name}"))
+        if one.position is not None:
+            if one.position.after is None:
+                update.move_first(one.path)
+            else:
+                update.move_after(one.path, (*one.path[:-1], one.position.after))
+        if one.new_name is not None:
+            update.rename_column(one.path, one.new_name)
+
+
+def _replace_columns(context: SqlContext, statement: s.ReplaceColumns, update: Any) -> None:
+    for part in context.session.table(statement.name).schema.fields:
+        update.drop_column((part.name,))
+    for one in statement.columns:
+        _add_column(context, update, one)
+
+
+def _set_identifier_fields(context: SqlContext, statement: s.SetIdentifierFields, update: Any) -> None:
+    update.set_identifier_fields(statement.paths)
+
+
+def _drop_identifier_fields(context: SqlContext, statement: s.DropIdentifierFields, update: Any) -> None:
+    schema = context.session.table(statement.name).schema
+    present = [schema.name_of(field_id) for field_id in schema.identifier_field_ids]
+    dropped = {schema.field(".".join(path), case_sensitive=False).field_id: path for path in statement.paths}
+    for field_id, path in dropped.items():
+        if field_id not in schema.identifier_field_ids:
+            raise InvalidRequestError(f"Cannot drop identifier field {shown(path)}: it is not one")
+    update.set_identifier_fields([name for name in present if schema.field(name).field_id not in dropped])
+
+
+add_columns = _changing(_add_columns)
+drop_columns = _changing(_drop_columns)
+rename_column = _changing(_rename_column)
+alter_columns = _changing(_alter_columns)
+replace_columns = _changing(_replace_columns)
+set_identifier_fields = _changing(_set_identifier_fields)
+drop_identifier_fields = _changing(_drop_identifier_fields)
+
+
+# Partition fields and order
+
+
+def add_partition_field(context: SqlContext, statement: s.AddPartitionField) -> Answer:
+    """Partition new files by a term too."""
+    with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
+        update.add_field(statement.term, statement.field_name)
+    return NOTHING
+
+
+def drop_partition_field(context: SqlContext, statement: s.DropPartitionField) -> Answer:
+    """Stop partitioning new files by a field."""
+    with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
+        update.remove_field(statement.field)
+    return NOTHING
+
+
+def replace_partition_field(context: SqlContext, statement: s.ReplacePartitionField) -> Answer:
+    """Partition new files by a term in place of a field."""
+    with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
+        update.remove_field(statement.field)
+        update.add_field(statement.term, statement.field_name)
+    return NOTHING
+
+
+def set_write_order(context: SqlContext, statement: s.SetWriteOrder) -> Answer:
+    """Set the sort order of new files, and how rows are brought together, in one commit."""
+    table = context.session.table(statement.name)
+    with table.transaction() as changes:
+        changes._begin(UpdateSortOrder(statement.terms, case_sensitive=False))
+        if statement.distribution is not None:
+            changes.set_properties({DISTRIBUTION_MODE: statement.distribution})
+    return NOTHING
+
+
+# Properties
+
+
+def set_properties(context: SqlContext, statement: s.SetProperties) -> Answer:
+    """Set properties; some names stand for other changes, as in the reference."""
+    table = context.session.table(statement.name)
+    properties = dict(statement.properties)
+    refused = sorted(_READ_ONLY & properties.keys())
+    if refused:
+        raise InvalidRequestError(
+            f"Cannot set {refused[0]!r} as a property",
+            hint="Use ALTER TABLE ... WRITE ORDERED BY, or ... SET IDENTIFIER FIELDS.",
+        )
+    current = properties.pop("current-snapshot-id", None)
+    picked = properties.pop("cherry-pick-snapshot-id", None)
+    if current is not None and picked is not None:
+        raise InvalidRequestError("Cannot set the current snapshot and cherry-pick another at once")
+    with table.transaction() as changes:
+        if current is not None:
+            changes.set_current_snapshot(_snapshot_id(current))
+        if picked is not None:
+            changes.cherry_pick(_snapshot_id(picked))
+        location = properties.pop("location", None)
+        if location is not None:
+            changes.set_location(location)
+        version = properties.pop(FORMAT_VERSION, None)
+        if version is not None:
+            changes.upgrade(_snapshot_id(version))
+        if properties:
+            changes.set_properties(properties)
+    return NOTHING
+
+
+def _snapshot_id(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"Cannot use {text!r}: it is not a whole number") from error
+
+
+def unset_properties(context: SqlContext, statement: s.UnsetProperties) -> Answer:
+    """Remove properties; names that are not set are no error."""
+    context.session.table(statement.name).remove_properties(statement.keys)
+    return NOTHING
+
+
+def set_location(context: SqlContext, statement: s.SetLocation) -> Answer:
+    """Put new files elsewhere."""
+    context.session.table(statement.name).set_location(statement.location)
+    return NOTHING
+
+
+def refresh_table(context: SqlContext, statement: s.RefreshTable) -> Answer:
+    """Check that the table is there: every statement reads the catalog anyway."""
+    _ = context.session.table(statement.name)
+    return NOTHING
+
+
+# Branches and tags
+
+
+def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
+    """Create or replace a branch or tag; what a replaced one retains stays unless it is given anew."""
+    table = context.session.table(statement.name)
+    present = table.metadata.find_ref(statement.ref)
+    if present is None and not statement.creates:
+        raise ReferenceNotFoundError(f"Cannot replace {statement.kind} {statement.ref!r}: the table has none")
+    if present is not None and statement.replaces and present.type != statement.kind:
+        raise AlreadyExistsError(
+            f"Cannot replace {statement.kind} {statement.ref!r}: there is a {present.type} of that name"
+        )
+    age_ms = statement.max_ref_age_ms
+    if age_ms is None and present is not None and statement.replaces:
+        age_ms = present.max_ref_age_ms
+    if statement.kind == "tag":
+        table.create_tag(
+            statement.ref,
+            statement.snapshot_id,
+            max_ref_age_ms=age_ms,
+            replaces=statement.replaces,
+            exist_ok=statement.if_not_exists,
+        )
+        return NOTHING
+    keep, snapshot_age_ms = statement.min_snapshots_to_keep, statement.max_snapshot_age_ms
+    if present is not None and statement.replaces:
+        keep = present.min_snapshots_to_keep if keep is None else keep
+        snapshot_age_ms = present.max_snapshot_age_ms if snapshot_age_ms is None else snapshot_age_ms
+    table.create_branch(
+        statement.ref,
+        statement.snapshot_id,
+        min_snapshots_to_keep=keep,
+        max_snapshot_age_ms=snapshot_age_ms,
+        max_ref_age_ms=age_ms,
+        replaces=statement.replaces,
+        exist_ok=statement.if_not_exists,
+    )
+    return NOTHING
+
+
+def drop_ref(context: SqlContext, statement: s.DropRef) -> Answer:
+    """Drop a branch or tag."""
+    table = context.session.table(statement.name)
+    drop = table.drop_branch if statement.kind == "branch" else table.drop_tag
+    drop(statement.ref, missing_ok=statement.if_exists)
+    return NOTHING
+
+
+def truncate(context: SqlContext, statement: s.Truncate) -> Answer:
+    """Delete all rows."""
+    _, table, branch = context.session.write_target(statement.name)
+    if branch is None:
+        table.delete("true")
+    else:
+        table.delete("true", branch=branch)
+    return NOTHING

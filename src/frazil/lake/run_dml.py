@@ -1,0 +1,320 @@
+"""Statements that change rows: INSERT, DELETE, UPDATE, MERGE. Each is one commit.
+
+Queries become DataFrames, expressions stay text in Spark's words; names of lakes' tables inside them are made known to
+Spark by the engine. INSERT goes by place, as SQL has it: the frame's columns get the table's names, and the table's
+verbs do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.lake.answer import NOTHING, Answer
+from frazil.lake.sql_context import Engine, SqlContext
+from frazil.lake.sql_session import Place
+from frazil.lake.table import Table
+from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, NestedType
+from frazil.sql import statements as s
+from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.rewrite import fill_defaults, has_default, is_default, requalify
+from frazil.sql.sql_literals import sql_literal
+from frazil.sql.type_names import spark_type_name
+
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+SNAPSHOT_PROPERTY = "snapshot-property."
+WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
+
+
+def write_options(
+    engine: Engine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what a write's options say: the branch, and properties of the snapshot.
+
+    A branch in the name and one in the options must agree; where neither is given and the table allows it, the
+    session's `spark.wap.branch` and `spark.wap.id` count.
+    """
+    known = {key.lower(): value for key, value in (options or {}).items()}
+    given = known.get("branch")
+    if branch is not None and given is not None and branch != given:
+        raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {given!r} at once")
+    branch = branch or given
+    prefix = len(SNAPSHOT_PROPERTY)
+    properties = {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
+    if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
+        wap_branch, wap_id = engine.setting(WAP_BRANCH), engine.setting(WAP_ID)
+        if wap_branch and wap_id:
+            raise InvalidRequestError(f"Cannot write with both {WAP_BRANCH} and {WAP_ID}: unset one of them")
+        if branch is None and wap_branch:
+            branch = wap_branch
+        if branch is None and wap_id:
+            properties["wap.id"] = wap_id
+    found: dict[str, Any] = {}
+    if branch is not None:
+        found["branch"] = branch
+    if properties:
+        found["snapshot_properties"] = properties
+    return found
+
+
+# INSERT
+
+
+def insert(context: SqlContext, statement: s.Insert) -> Answer:
+    """Add rows, or replace rows by others."""
+    engine = context.spark("insert rows")
+    place, table, branch = context.session.write_target(statement.name)
+    schema = table.schema
+    static = {_column(schema, name, place).name: value.text for name, value in statement.partition if value is not None}
+    for name, _ in statement.partition:
+        _check_partition_column(table, _column(schema, name, place))
+    names = _target_columns(schema, statement, static, place)
+    query = statement.query.text
+    if has_default(query):
+        query = fill_defaults(query, lambda at: _default_at(schema, names, at))
+    frame = engine.query(query, None if statement.ctes is None else statement.ctes.text)
+    if not statement.is_by_name:
+        frame = _named(engine, frame, schema, names, place)
+    for name, value in static.items():
+        kind = spark_type_name(schema.field(name).field_type)
+        frame = frame.selectExpr("*", f"cast({value} as {kind}) as {quote(name)}")
+    options = write_options(engine, table, branch, statement.options)
+    if statement.evolves_schema:
+        evolve_schema(engine, table, frame)
+    if not statement.is_overwrite:
+        table.append(frame, **options)
+        return NOTHING
+    mode = statement.options.get("overwrite-mode") or engine.setting(OVERWRITE_MODE) or "static"
+    if statement.replace_where is not None:
+        where = engine.spelled(statement.replace_where.text, statement.ctes)
+        table.overwrite(frame, where=where, **options)
+    elif mode.lower() == "dynamic" and table.spec.is_partitioned:
+        table.overwrite_partitions(frame, **options)
+    elif static:
+        conditions = []
+        for name, value in static.items():
+            kind = spark_type_name(schema.field(name).field_type)
+            conditions.append(f"{quote(name)} <=> cast({value} as {kind})")
+        table.overwrite(frame, where=" and ".join(conditions), **options)
+    else:
+        table.overwrite(frame, **options)
+    return NOTHING
+
+
+def evolve_schema(engine: Engine, table: Table, frame: Any) -> None:
+    """Add the columns of a DataFrame that the table lacks, and widen types where the frame's are wider."""
+    wanted = engine.schema_of(frame)
+    with table.update_schema(case_sensitive=False) as update:
+        _add_missing(update, table.schema.fields, wanted.fields, ())
+
+
+def _add_missing(
+    update: Any, have: tuple[NestedField, ...], want: tuple[NestedField, ...], prefix: tuple[str, ...]
+) -> None:
+    known = {part.name.lower(): part for part in have}
+    for part in want:
+        present = known.get(part.name.lower())
+        if present is None:
+            update.add_column((*prefix, part.name), part.field_type, doc=part.doc)
+        elif isinstance(present.field_type, NestedType):
+            inner = getattr(present.field_type, "fields", None)
+            other = getattr(part.field_type, "fields", None)
+            if inner is not None and other is not None and type(present.field_type) is type(part.field_type):
+                _add_missing(update, inner, other, (*prefix, present.name))
+
+
+def _column(schema: Schema, name: str, place: Place) -> NestedField:
+    found = next((part for part in schema.fields if part.name == name), None)
+    found = found or next((part for part in schema.fields if part.name.lower() == name.lower()), None)
+    if found is None:
+        raise FieldNotFoundError(
+            f"Cannot insert into {place}: it has no column {name!r}",
+            hint=f"The columns are: {', '.join(part.name for part in schema.fields)}.",
+        )
+    return found
+
+
+def _check_partition_column(table: Table, column: NestedField) -> None:
+    if column.field_id not in table.spec.identity_source_ids:
+        raise InvalidRequestError(
+            f"Cannot name {column.name!r} in the PARTITION clause: the table is not partitioned by its plain values",
+            hint="Leave the clause out, or use REPLACE WHERE.",
+        )
+
+
+def _target_columns(schema: Schema, statement: s.Insert, static: Mapping[str, str], place: Place) -> list[str]:
+    if statement.columns:
+        names = [_column(schema, name, place).name for name in statement.columns]
+        twice = next((name for at, name in enumerate(names) if name in names[:at] or name in static), None)
+        if twice is not None:
+            raise InvalidRequestError(f"Cannot insert into {place}: the column {twice!r} is named twice")
+        return names
+    return [part.name for part in schema.fields if part.name not in static]
+
+
+def _named(engine: Engine, frame: Any, schema: Schema, names: list[str], place: Place) -> Any:
+    """Return a frame whose columns have the table's names, by place, inside structs too."""
+    present = frame.dtypes
+    if len(present) != len(names):
+        raise InvalidRequestError(
+            f"Cannot insert into {place}: {len(names)} columns are written ({', '.join(names)}), and the query has "
+            f"{len(present)}",
+            hint="Name the columns after the table, or use INSERT INTO ... BY NAME.",
+        )
+    frame = frame.toDF(*names)
+    columns = []
+    for name, (_, kind) in zip(names, present, strict=True):
+        wanted = schema.field(name).field_type
+        text = spark_type_name(wanted)
+        # Parts of structs go by place as well; a cast does that, and only where something differs.
+        is_cast = isinstance(wanted, NestedType) and kind not in (text, "void")
+        columns.append(f"cast({quote(name)} as {text}) as {quote(name)}" if is_cast else quote(name))
+    return frame.selectExpr(*columns) if any(one.startswith("cast") for one in columns) else frame
+
+
+def _default_at(schema: Schema, names: list[str], at: int) -> str:
+    return default_text(schema.field(names[at])) if at < len(names) else "DEFAULT"
+
+
+def default_text(part: NestedField) -> str:
+    """Return what DEFAULT means for a column, as an expression."""
+    return sql_literal(part.write_default, part.field_type)
+
+
+# DELETE, UPDATE
+
+
+def delete(context: SqlContext, statement: s.Delete) -> Answer:
+    """Delete rows."""
+    place, table, branch = context.session.write_target(statement.name)
+    if statement.where is None:
+        table.delete("true", **_branch(context, table, branch))
+        return NOTHING
+    engine = context.spark("delete rows")
+    where = _condition(engine, statement.where, statement, place)
+    table.delete(where, **write_options(engine, table, branch))
+    return NOTHING
+
+
+def _branch(context: SqlContext, table: Table, branch: str | None) -> dict[str, Any]:
+    if context.engine is not None:
+        return write_options(context.engine, table, branch)
+    return {} if branch is None else {"branch": branch}
+
+
+def own_qualifiers(place: Place, alias: str | None, other: str) -> dict[tuple[str, ...], str]:
+    """Return what may stand before a column of a table: its alias, or without one the end of its name."""
+    if alias is not None:
+        return {(alias,): other}
+    name = (place.lake_name, *place.name)
+    return {name[at:]: other for at in range(len(name))}
+
+
+def _condition(engine: Engine, span: s.Span, statement: s.Delete | s.Update, place: Place) -> str:
+    text = engine.spelled(span.text, statement.ctes)
+    return requalify(text, own_qualifiers(place, statement.alias, ""))
+
+
+def update(context: SqlContext, statement: s.Update) -> Answer:
+    """Change values of rows."""
+    engine = context.spark("update rows")
+    place, table, branch = context.session.write_target(statement.name)
+    values: dict[str, str] = {}
+    for one in statement.assignments:
+        path = _own_path(one.path, place, statement.alias, table.schema)
+        name = quote_path(path)
+        if name in values:
+            raise InvalidRequestError(f"Cannot update {place}: the column {name} is set twice")
+        values[name] = (
+            default_text(table.schema.field(".".join(path), case_sensitive=False))
+            if is_default(one.value.text)
+            else _condition(engine, one.value, statement, place)
+        )
+    options = write_options(engine, table, branch)
+    if statement.where is not None:
+        options["where"] = _condition(engine, statement.where, statement, place)
+    changed: Any = table
+    changed.update(values, **options)
+    return NOTHING
+
+
+def _own_path(path: s.Name, place: Place, alias: str | None, schema: Schema) -> s.Name:
+    """Return a column's path without the table's alias or name before it."""
+    lower = tuple(part.lower() for part in path)
+    columns = {part.name.lower() for part in schema.fields}
+    for qualifier in sorted(own_qualifiers(place, alias, ""), key=len, reverse=True):
+        size = len(qualifier)
+        if size < len(path) and lower[:size] == tuple(part.lower() for part in qualifier) and lower[size] in columns:
+            return path[size:]
+    return path
+
+
+# MERGE
+
+
+def merge(context: SqlContext, statement: s.Merge) -> Answer:
+    """Bring rows of a source into a table."""
+    engine = context.spark("merge rows")
+    place, table, branch = context.session.write_target(statement.name)
+    source = statement.source.text if statement.source_is_query else f"select * from {statement.source.text}"
+    frame = engine.query(source, None if statement.ctes is None else statement.ctes.text)
+    if statement.source_columns:
+        if len(statement.source_columns) != len(frame.columns):
+            raise InvalidRequestError(
+                f"Cannot merge into {place}: the source's alias names {len(statement.source_columns)} columns, and it "
+                f"has {len(frame.columns)}"
+            )
+        frame = frame.toDF(*statement.source_columns)
+    qualifiers = own_qualifiers(place, statement.alias, "target")
+    if statement.source_alias is not None:
+        qualifiers[statement.source_alias,] = "source"
+    elif not statement.source_is_query:
+        parts = tuple(part.strip("`") for part in statement.source.text.split("."))
+        qualifiers |= {parts[at:]: "source" for at in range(len(parts))}
+
+    def spell(span: s.Span) -> str:
+        return requalify(engine.spelled(span.text, statement.ctes), qualifiers)
+
+    if statement.evolves_schema:
+        evolve_schema(engine, table, frame)
+        table.refresh()
+    run_merge(engine, place, table, branch, frame, statement, spell)
+    return NOTHING
+
+
+def run_merge(
+    engine: Engine, place: Place, table: Table, branch: str | None, frame: Any, statement: s.Merge, spell: Any
+) -> None:
+    """Make a merge of a statement's clauses, and carry it out."""
+    target: Any = table
+    builder: Any = target.merge(frame, on=spell(statement.on), **write_options(engine, table, branch))
+    verbs = {
+        "matched": "when_matched",
+        "not_matched": "when_not_matched",
+        "not_matched_by_source": "when_not_matched_by_source",
+    }
+    for clause in statement.clauses:
+        condition = None if clause.condition is None else spell(clause.condition)
+        start = getattr(builder, verbs[clause.when])
+        when = start() if condition is None else start(condition)
+        if clause.action == "delete":
+            builder = when.delete()
+            continue
+        if not clause.assignments:
+            builder = when.update_all() if clause.action == "update" else when.insert_all()
+            continue
+        values: dict[str, str] = {}
+        for one in clause.assignments:
+            path = _own_path(one.path, place, statement.alias, table.schema)
+            name = quote_path(path)
+            if name in values:
+                raise InvalidRequestError(f"Cannot merge into {place}: the column {name} is set twice")
+            is_plain = is_default(one.value.text)
+            values[name] = (
+                default_text(table.schema.field(".".join(path), case_sensitive=False)) if is_plain else spell(one.value)
+            )
+        builder = when.update(values) if clause.action == "update" else when.insert(values)
+    builder.execute()

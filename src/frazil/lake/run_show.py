@@ -1,0 +1,329 @@
+"""Statements that show namespaces, tables and views. The columns of the answers are those of Spark's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from frazil.catalog.names import shown
+from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
+from frazil.lake.answer import Answer, answer
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import SPARK_CATALOG, Place, Relation
+from frazil.lake.table import Table
+from frazil.loaded import LoadedView
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
+from frazil.spec.schema import Schema
+from frazil.sql import statements as s
+from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.type_names import (
+    escape,
+    live_fields,
+    order_terms,
+    partition_terms,
+    spark_type_name,
+    sql_type_name,
+)
+
+_COLUMNS = ("col_name string not null", "data_type string not null", "comment string")
+_INFO = ("info_name string not null", "info_value string")
+_PAIRS = ("key string not null", "value string not null")
+_RESERVED = frozenset({"comment", "location", "provider", "owner", "external", "is_managed_location"})
+_COMPUTED = frozenset({"format", "current-snapshot-id", "sort-order", "identifier-fields"})
+_EMPTY = ("", "", "")
+
+
+def matches(name: str, pattern: str | None) -> bool:
+    """Return whether a name fits a pattern: `*` is anything, `|` separates patterns, case does not matter."""
+    if pattern is None:
+        return True
+    for one in pattern.split("|"):
+        expression = ".*".join(re.escape(part) for part in one.strip().split("*"))
+        if re.fullmatch(expression, name, re.IGNORECASE | re.DOTALL):
+            return True
+    return False
+
+
+def _existing(place: Place) -> Place:
+    if place.name and not place.lake.catalog.namespace_exists(place.name):
+        raise NamespaceNotFoundError(f"Cannot show what is in {place}: there is no such namespace")
+    return place
+
+
+def show_current_namespace(context: SqlContext, statement: s.ShowCurrentNamespace) -> Answer:
+    """Show where names without a lake are looked up."""
+    session = context.session
+    row = (session.catalog or SPARK_CATALOG, quote_path(session.namespace))
+    return answer(("catalog string not null", "namespace string not null"), [row])
+
+
+def show_namespaces(context: SqlContext, statement: s.ShowNamespaces) -> Answer:
+    """Show the namespaces of a lake, or of a namespace."""
+    place = context.session.namespace_place(statement.name)
+    if not statement.name:
+        place = Place(place.lake_name, place.lake, ())
+    found = _existing(place).lake.list_namespaces(place.name)
+    rows = [(quote_path(one),) for one in found if matches(quote_path(one), statement.pattern)]
+    return answer(("namespace string not null",), rows)
+
+
+def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
+    """Show the tables of a namespace."""
+    place = _existing(context.session.namespace_place(statement.name))
+    found = [one for one in place.lake.list_tables(place.name) if matches(one[-1], statement.pattern)]
+    columns = ["namespace string not null", "tableName string not null", "isTemporary boolean not null"]
+    if not statement.is_extended:
+        return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
+    rows = []
+    for one in found:
+        table = place.lake.table(one)
+        details = _details(Relation(Place(place.lake_name, place.lake, one), table))
+        information = "".join(f"{name}: {value}\n" for name, value, _ in details)
+        rows.append((quote_path(one[:-1]), one[-1], False, information))
+    return answer([*columns, "information string not null"], rows)
+
+
+def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
+    """Show the views of a namespace."""
+    place = _existing(context.session.namespace_place(statement.name))
+    found = [one for one in place.lake.list_views(place.name) if matches(one[-1], statement.pattern)]
+    columns = ("namespace string not null", "viewName string not null", "isTemporary boolean not null")
+    return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
+
+
+def describe_namespace(context: SqlContext, statement: s.DescribeNamespace) -> Answer:
+    """Show a namespace and, where asked, its properties."""
+    place = context.session.namespace_place(statement.name)
+    found = place.lake.catalog.load_namespace_properties(place.name)
+    rows = [("Catalog Name", place.lake_name), ("Namespace Name", quote_path(place.name))]
+    for label, key in (("Comment", "comment"), ("Location", "location"), ("Owner", "owner")):
+        if key in found:
+            rows.append((label, found[key]))
+    if statement.is_extended:
+        rest = sorted((key, value) for key, value in found.items() if key not in ("comment", "location", "owner"))
+        rows.append(("Properties", "(" + ", ".join(f"({key},{value})" for key, value in rest) + ")" if rest else ""))
+    return answer(_INFO, rows)
+
+
+# Tables and views
+
+
+def _find(context: SqlContext, name: s.Name) -> Relation | tuple[Place, LoadedView]:
+    place = context.session.place(name)
+    try:
+        return context.session.relation(place)
+    except NotFoundError:
+        try:
+            return place, place.lake.catalog.load_view(place.name)
+        except NotFoundError:
+            raise TableNotFoundError(
+                f"Cannot find {place}: there is no such table or view",
+                hint=f"SHOW TABLES IN {shown((place.lake_name, *place.name[:-1]))} lists what there is.",
+            ) from None
+
+
+def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
+    """Show a table's or view's columns, and with EXTENDED all about it."""
+    found = _find(context, statement.name)
+    if isinstance(found, tuple):
+        return _describe_view(*found, statement)
+    relation = found
+    if relation.metadata_table is not None:
+        return _describe_metadata_table(relation)
+    table = relation.table
+    if statement.column is not None:
+        return _describe_column(table.schema, statement.column)
+    rows: list[tuple[Any, ...]] = list(_column_rows(table.schema))
+    fields = live_fields(table.spec)
+    if fields and all(one.transform.is_identity for one in fields):
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        for one in fields:
+            part = table.schema.field(one.source_id)
+            name = quote_path(tuple(table.schema.name_of(one.source_id).split(".")))
+            rows.append((name, spark_type_name(part.field_type), part.doc))
+    elif fields:
+        rows += [_EMPTY, ("# Partitioning", "", "")]
+        terms = partition_terms(table.schema, table.spec)
+        rows += [(f"Part {at}", term, "") for at, term in enumerate(terms)]
+    if statement.is_extended:
+        rows += [_EMPTY, ("# Metadata Columns", "", ""), *_metadata_columns(table)]
+        rows += [_EMPTY, ("# Detailed Table Information", "", ""), *_details(relation)]
+    return answer(_COLUMNS, rows)
+
+
+def _column_rows(schema: Schema) -> Iterable[tuple[Any, ...]]:
+    for part in schema.fields:
+        yield part.name, spark_type_name(part.field_type), part.doc
+
+
+def _describe_column(schema: Schema, column: s.Name) -> Answer:
+    part = schema.field(".".join(column), case_sensitive=False)
+    rows = [("col_name", part.name), ("data_type", spark_type_name(part.field_type)), ("comment", part.doc or "NULL")]
+    return answer(_INFO, rows)
+
+
+def _describe_metadata_table(relation: Relation) -> Answer:
+    schema = getattr(relation.table.inspect, relation.metadata_table or "")().schema
+    return answer(_COLUMNS, [(field.name, str(field.type), None) for field in schema])
+
+
+def _metadata_columns(table: Table) -> list[tuple[Any, ...]]:
+    parts = ",".join(
+        f"{quote(one.name)}:{spark_type_name(one.result_type(table.schema, table.metadata.schemas))}"
+        for one in table.spec.fields
+    )
+    rows: list[tuple[Any, ...]] = [
+        ("_spec_id", "int", ""),
+        ("_partition", f"struct<{parts}>", ""),
+        ("_file", "string", ""),
+        ("_pos", "bigint", ""),
+        ("_deleted", "boolean", ""),
+    ]
+    if table.format_version >= 3:
+        rows += [("_row_id", "bigint", ""), ("_last_updated_sequence_number", "bigint", "")]
+    return rows
+
+
+def _details(relation: Relation) -> list[tuple[str, str, str]]:
+    table = relation.table
+    rows = [("Name", str(relation.place), ""), ("Type", "MANAGED", "")]
+    if "comment" in table.properties:
+        rows.append(("Comment", table.properties["comment"], ""))
+    rows += [("Location", table.location, ""), ("Provider", "iceberg", "")]
+    if "owner" in table.properties:
+        rows.append(("Owner", table.properties["owner"], ""))
+    pairs = ",".join(f"{key}={value}" for key, value in _shown_properties(table))
+    return [*rows, ("Table Properties", f"[{pairs}]", "")]
+
+
+def table_properties(table: Table) -> dict[str, str]:
+    """Return the properties a table shows: its own, and those that tell of its state."""
+    data_format = read_property(table.properties, properties.DEFAULT_FILE_FORMAT)
+    current = table.current_snapshot
+    found = {
+        "format": f"iceberg/{data_format}",
+        "provider": "iceberg",
+        "current-snapshot-id": "none" if current is None else str(current.snapshot_id),
+        "location": table.location,
+        "format-version": str(table.format_version),
+    }
+    if table.sort_order.is_sorted:
+        found["sort-order"] = ", ".join(order_terms(table.schema, table.sort_order))
+    identifiers = [table.schema.name_of(one) for one in table.schema.identifier_field_ids]
+    if identifiers:
+        found["identifier-fields"] = f"[{','.join(identifiers)}]"
+    return {**found, **table.properties}
+
+
+def _shown_properties(table: Table) -> list[tuple[str, str]]:
+    return sorted((key, value) for key, value in table_properties(table).items() if key not in _RESERVED)
+
+
+def show_properties(context: SqlContext, statement: s.ShowProperties) -> Answer:
+    """Show a table's or view's properties, or one of them."""
+    found = _find(context, statement.name)
+    pairs: Mapping[str, str]
+    if isinstance(found, tuple):
+        place, view = found
+        pairs = {key: value for key, value in sorted(view.metadata.properties.items()) if key not in _RESERVED}
+    else:
+        place, pairs = found.place, dict(_shown_properties(found.table))
+    if statement.key is None:
+        return answer(_PAIRS, pairs.items())
+    missing = f"Table {place} does not have property: {statement.key}"
+    return answer(_PAIRS, [(statement.key, pairs.get(statement.key, missing))])
+
+
+def show_columns(context: SqlContext, statement: s.ShowColumns) -> Answer:
+    """Show the names of a table's columns."""
+    found = _find(context, statement.name)
+    schema = found[1].metadata.current_schema if isinstance(found, tuple) else found.table.schema
+    return answer(("col_name string not null",), [(part.name,) for part in schema.fields])
+
+
+def show_partitions(context: SqlContext, statement: s.ShowPartitions) -> Answer:
+    """Show the partitions that hold rows, as paths."""
+    table = context.session.table(statement.name)
+    columns = ("partition string not null",)
+    if table.spec.is_unpartitioned:
+        return answer(columns, [])
+    rows = table.inspect.partitions().column("partition").to_pylist()
+    names = [one.name for one in live_fields(table.spec)]
+    paths = sorted({"/".join(f"{name}={'null' if row[name] is None else row[name]}" for name in names) for row in rows})
+    return answer(columns, [(path,) for path in paths])
+
+
+# CREATE statements
+
+
+def show_create_table(context: SqlContext, statement: s.ShowCreateTable) -> Answer:
+    """Show the statement that makes such a table or view."""
+    found = _find(context, statement.name)
+    text = _create_view(*found) if isinstance(found, tuple) else _create_table(found)
+    return answer(("createtab_stmt string not null",), [(text,)])
+
+
+def _create_table(relation: Relation) -> str:
+    table = relation.table
+    lines = []
+    for part in table.schema.fields:
+        line = f"  {quote(part.name)} {sql_type_name(part.field_type)}"
+        if part.required:
+            line += " NOT NULL"
+        if part.doc is not None:
+            line += f" COMMENT '{escape(part.doc)}'"
+        lines.append(line)
+    name = quote_path((relation.place.lake_name, *relation.place.name))
+    text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + ")\nUSING iceberg\n"
+    terms = partition_terms(table.schema, table.spec)
+    if terms:
+        text += f"PARTITIONED BY ({', '.join(terms)})\n"
+    if "comment" in table.properties:
+        text += f"COMMENT '{escape(table.properties['comment'])}'\n"
+    text += f"LOCATION '{escape(table.location)}'\n"
+    pairs = [(key, value) for key, value in _shown_properties(table) if key not in _COMPUTED]
+    return text + _properties_text(pairs)
+
+
+def _properties_text(pairs: Iterable[tuple[str, str]]) -> str:
+    lines = [f"  '{escape(key)}' = '{escape(value)}'" for key, value in pairs]
+    return "TBLPROPERTIES (\n" + ",\n".join(lines) + ")\n" if lines else ""
+
+
+def _create_view(place: Place, view: LoadedView) -> str:
+    metadata = view.metadata
+    columns = []
+    for part in metadata.current_schema.fields:
+        comment = "" if part.doc is None else f" COMMENT '{escape(part.doc)}'"
+        columns.append(f"  {quote(part.name)}{comment}")
+    text = f"CREATE VIEW {quote_path((place.lake_name, *place.name))} (\n" + ",\n".join(columns) + ")\n"
+    if "comment" in metadata.properties:
+        text += f"COMMENT '{escape(metadata.properties['comment'])}'\n"
+    pairs = sorted((key, value) for key, value in metadata.properties.items() if key not in _RESERVED)
+    text += _properties_text(pairs)
+    version = metadata.current_version
+    sql = version.find_sql("spark") or next(iter(version.sql_representations), None)
+    return text + f"AS\n{'' if sql is None else sql.sql}\n"
+
+
+def _describe_view(place: Place, view: LoadedView, statement: s.DescribeTable) -> Answer:
+    metadata = view.metadata
+    if statement.column is not None:
+        return _describe_column(metadata.current_schema, statement.column)
+    rows: list[tuple[Any, ...]] = list(_column_rows(metadata.current_schema))
+    if statement.is_extended:
+        version = metadata.current_version
+        sql = version.find_sql("spark") or next(iter(version.sql_representations), None)
+        columns = [part.name for part in metadata.current_schema.fields]
+        rows += [
+            _EMPTY,
+            ("# Detailed View Information", "", ""),
+            ("Comment", metadata.properties.get("comment", ""), ""),
+            ("View Catalog and Namespace", shown((place.lake_name, *version.default_namespace)), ""),
+            ("View Query Output Columns", f"[{', '.join(columns)}]", ""),
+            ("View Properties", f"[{', '.join(f'{k}={v}' for k, v in sorted(metadata.properties.items()))}]", ""),
+            ("View Text", "" if sql is None else sql.sql, ""),
+        ]
+    return answer(_COLUMNS, rows)

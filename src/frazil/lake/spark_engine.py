@@ -1,0 +1,306 @@
+"""Queries over lakes' tables on Spark: names become DataFrames, and Spark does the rest.
+
+A query goes through Spark's own parser (`spark/sql_names.py`); each name that means a table of a lake takes a lazy
+relation, each view the DataFrame of its query, looked up where the view says. Expressions that travel as text get
+temporary views of names nobody can guess, which are dropped when the statement is over.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from frazil.catalog.names import shown
+from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
+from frazil.lake.on_spark import spark_room
+from frazil.lake.sql_session import (
+    CHANGES,
+    SPARK_CATALOG,
+    Place,
+    Relation,
+    SqlSession,
+    State,
+    state_of_options,
+    version_state,
+)
+from frazil.lake.table import Table
+from frazil.lake.view import View
+from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME
+from frazil.spec.schema import Schema
+from frazil.sql.parse_types import quote
+from frazil.sql.rewrite import cte_names, has_star, replace_spans
+from frazil.sql.statements import Name, Span
+from frazil.sql.type_names import spark_type_name
+
+_PRIVILEGES = "__required_write_privileges__"
+_METADATA_NAMES = [*METADATA_COLUMNS, PARTITION_NAME]
+_METADATA_COLUMNS = re.compile(rf"\b({'|'.join(_METADATA_NAMES)})\b", re.IGNORECASE)
+
+
+class SparkEngine:
+    """One session's queries. `run` is `spark.sql` as it was before it was attached."""
+
+    def __init__(
+        self,
+        spark: Any,
+        session: SqlSession,
+        run: Callable[..., Any],
+        *,
+        args: Any = None,
+        views: frozenset[Name] = frozenset(),
+        temporary: list[str] | None = None,
+    ) -> None:
+        self.spark = spark
+        self.session = session
+        self._run = run
+        self._args = args
+        self._views = views
+        self._temporary = [] if temporary is None else temporary
+        self._names = spark_room("sql_names")
+
+    # Queries
+
+    def find_query(self, text: str) -> Any:
+        """Return the DataFrame of a statement that names tables of lakes; None where it names none.
+
+        What Spark's parser refuses names none either: Spark is asked again and says why.
+        """
+        parsed = self._names.try_parse_query(self.spark, text)
+        if parsed is None:
+            return None
+        replacements = self._replacements(parsed, text)
+        return parsed.to_frame(replacements, self._args) if replacements else None
+
+    def query(self, text: str, ctes: str | None = None) -> Any:
+        """Return the DataFrame of a query."""
+        whole = text if ctes is None else f"with {ctes}\n{text}"
+        if ctes is not None and text.lstrip()[:5].lower().startswith("with"):
+            # Spark has no WITH after a WITH; a subquery has.
+            whole = f"with {ctes}\nselect * from ({text}\n)"
+        parsed = self._names.parse_query(self.spark, whole)
+        return parsed.to_frame(self._replacements(parsed, whole), self._args)
+
+    def _replacements(self, parsed: Any, text: str) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        shows_metadata = _METADATA_COLUMNS.search(text) is not None
+        for at, one in enumerate(parsed.names):
+            if one.kind != "relation" or _PRIVILEGES in (one.options or {}):
+                continue
+            frame = self.find_frame(one, shows_metadata=shows_metadata)
+            if frame is None:
+                continue
+            found[at] = self._names.aliased_plan(self.spark, frame, self._full_name(one.parts))
+            if shows_metadata and has_star(text):
+                found[at] = self._names.hide_columns(self.spark, found[at], _METADATA_NAMES)
+        return found
+
+    def _full_name(self, parts: Name) -> Name:
+        place = self.session.find_place(parts)
+        return parts if place is None else (place.lake_name, *place.name)
+
+    def find_frame(self, name: Any, *, shows_metadata: bool = False) -> Any:
+        """Return the DataFrame of a name that means something in a lake; None where it is Spark's."""
+        place = self.session.find_place(name.parts)
+        if place is None:
+            text = self.session.temporary_views.get(name.parts[0].lower()) if len(name.parts) == 1 else None
+            return None if text is None else self._inner(self.session, self._views).query(text)
+        if name.is_streaming:
+            raise UnsupportedError(f"Cannot read {place} as a stream in SQL", hint="Read it as a table.")
+        try:
+            relation = self.session.relation(place)
+        except NotFoundError as problem:
+            view = _find_view(place)
+            if view is None:
+                raise TableNotFoundError(
+                    f"Cannot find {place}: there is no such table or view",
+                    hint=f"SHOW TABLES IN {shown((place.lake_name, *place.name[:-1]))} lists what there is.",
+                ) from problem
+            if name.version is not None or name.timestamp is not None:
+                raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from problem
+            return self._view_frame(place, view)
+        state = self._state(relation, name)
+        return self.frame_of(Relation(relation.place, relation.table, state, relation.metadata_table),
+                             shows_metadata=shows_metadata)  # fmt: skip
+
+    def _state(self, relation: Relation, name: Any) -> State:
+        states = [relation.state, state_of_options(name.options or {})]
+        if name.version is not None:
+            states.append(version_state(name.version))
+        if name.timestamp is not None:
+            (as_of_ms,) = self.evaluate([f"unix_millis(cast({name.timestamp} as timestamp))"])
+            states.append(State(as_of_ms=as_of_ms))
+        given = [one for one in states if one.is_given]
+        if len(given) > 1:
+            raise InvalidRequestError(f"Cannot read {relation.place} in two states at once: give one")
+        if not given and read_property(relation.table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
+            branch = self.setting("spark.wap.branch")
+            if branch and relation.table.metadata.find_ref(branch) is not None:
+                return State(branch=branch)
+        return given[0] if given else relation.state
+
+    def frame_of(self, relation: Relation, *, shows_metadata: bool = False) -> Any:
+        """Return the DataFrame of a table in a state, or of one of its metadata tables."""
+        table, state = relation.table, relation.state
+        if state.branch is not None or state.tag is not None:
+            ref = table.metadata.ref(state.branch or state.tag or "")
+            wanted = "branch" if state.branch is not None else "tag"
+            if ref.type != wanted:
+                raise InvalidRequestError(
+                    f"Cannot read {wanted} {state.reference!r} of {relation.place}: it is a {ref.type}"
+                )
+        if relation.metadata_table == CHANGES:
+            raise UnsupportedError(f"Cannot read the changes of {relation.place}: they are not built yet")
+        if relation.metadata_table is not None:
+            rows = getattr(table.inspect, relation.metadata_table)(
+                snapshot_id=state.snapshot_id, as_of_ms=state.as_of_ms, ref=state.reference
+            )
+            return self.spark.createDataFrame(rows)
+        chosen: dict[str, Any] = {"snapshot_id": state.snapshot_id, "as_of": state.as_of_ms, "ref": state.reference}
+        if shows_metadata:
+            chosen["columns"] = ["*", *_hidden_columns(table)]
+        return table.scan(**chosen).to_spark(self.spark)
+
+    # Views
+
+    def _inner(self, session: SqlSession, views: frozenset[Name]) -> SparkEngine:
+        return SparkEngine(self.spark, session, self._run, views=views, temporary=self._temporary)
+
+    def _view_frame(self, place: Place, view: View) -> Any:
+        name = (place.lake_name, *place.name)
+        if name in self._views:
+            raise InvalidRequestError(f"Cannot read view {place}: it reads itself, by way of {len(self._views)} views")
+        version = view.current_version
+        if "spark" not in view.dialects:
+            raise UnsupportedError(
+                f"Cannot read view {place}: it has no query in Spark's dialect",
+                hint=f"Its dialects are: {', '.join(sorted(view.dialects)) or '(none)'}.",
+            )
+        frame = self._inner(self._session_of(place, version.default_catalog, version.default_namespace),
+                            self._views | {name}).query(view.sql_for("spark"))  # fmt: skip
+        return _as_declared(frame, view.schema, place)
+
+    def _session_of(self, place: Place, catalog: str | None, namespace: Name) -> SqlSession:
+        """Return the names as a view sees them: from its own catalog and namespace, nothing temporary."""
+        known = catalog if catalog in self.session.lakes else None
+        if known is None and catalog != SPARK_CATALOG:
+            known = place.lake_name
+        return SqlSession(
+            self.session.lakes,
+            known,
+            () if known is None else namespace,
+            is_foreign_catalog=self.session.is_foreign_catalog,
+        )
+
+    def view_schema(self, text: str, name: Name) -> Schema:
+        """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
+        parsed = self._names.parse_query(self.spark, text)
+        for one in parsed.names:
+            if one.kind == "relation" and len(one.parts) == 1 and self.session.is_temporary_view(one.parts):
+                raise InvalidRequestError(
+                    f"Cannot create view {shown(name)}: it uses {one.parts[0]!r}, a temporary view that ends "
+                    "with the session"
+                )
+        return self.schema_of(self._inner(self.session, self._views | {name}).query(text))
+
+    def current_namespace(self) -> Name:
+        """Return the namespace of Spark's own catalog."""
+        return (str(self._run("select current_schema()").first()[0]),)
+
+    # Values and types
+
+    def evaluate(self, expressions: Sequence[str]) -> tuple[Any, ...]:
+        """Return the values of constant expressions."""
+        text = "select " + ", ".join(expressions)
+        frame = self._run(text, self._args) if self._args else self._run(text)
+        return tuple(frame.first())
+
+    def schema_of(self, frame: Any) -> Schema:
+        """Return the schema of a DataFrame in the format's types."""
+        schema: Schema = spark_room("types").from_spark_schema(frame.schema)
+        return schema
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the session."""
+        value: str | None = self.spark.conf.get(name, None)
+        return value
+
+    # Expressions
+
+    def spelled(self, text: str, ctes: Span | None) -> str:
+        """Return an expression whose subqueries name temporary views in place of lakes' tables."""
+        if "select" not in text.lower() and "table" not in text.lower():
+            return text
+        defined = [] if ctes is None else [one.lower() for one in cte_names(ctes.text)]
+        spans: list[tuple[int, int, str]] = []
+        for one in self._names.find_in_expression(self.spark, text):
+            if one.kind != "relation" or one.start is None or one.stop is None:
+                continue
+            if len(one.parts) == 1 and one.parts[0].lower() in defined:
+                assert ctes is not None
+                frame = self.query(f"select * from {quote(one.parts[0])}", ctes.text)
+            else:
+                frame = self.find_frame(one)
+            if frame is None:
+                continue
+            name = self._register(frame)
+            start, stop = self._names.place_in_text(text, one)
+            alias = "" if one.is_aliased else f" as {quote(one.parts[-1])}"
+            spans.append((start, stop + 1, f"{name}{alias}"))
+        return replace_spans(text, spans)
+
+    def columns_of(self, frame: Any, names: Sequence[str]) -> Any:
+        """Return a DataFrame whose columns have other names."""
+        return frame.toDF(*names)
+
+    def _register(self, frame: Any) -> str:
+        name = f"frazil_{uuid.uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        self._temporary.append(name)
+        return name
+
+    @contextmanager
+    def statement(self) -> Iterator[SparkEngine]:
+        """Drop, at the end, what expressions needed for a while."""
+        try:
+            yield self
+        finally:
+            while self._temporary:
+                self.spark.catalog.dropTempView(self._temporary.pop())
+
+
+def _hidden_columns(table: Table) -> list[str]:
+    """Return the metadata columns a table has beside its own."""
+    own = {part.name.lower() for part in table.schema.fields}
+    lineage = ("_row_id", "_last_updated_sequence_number")
+    return [one for one in _METADATA_NAMES if one not in own and (table.format_version >= 3 or one not in lineage)]
+
+
+def _find_view(place: Place) -> View | None:
+    try:
+        return place.lake.view(place.name)
+    except NotFoundError:
+        return None
+
+
+def _as_declared(frame: Any, schema: Schema, place: Place) -> Any:
+    """Return a view's rows under its own columns: by place, named and typed as the view says."""
+    fields = schema.fields
+    if not fields:
+        return frame
+    if len(frame.columns) != len(fields):
+        raise InvalidRequestError(
+            f"Cannot read view {place}: it has {len(fields)} columns, and its query now has {len(frame.columns)}",
+            hint="Replace the view.",
+        )
+    renamed = frame.toDF(*(part.name for part in fields))
+    columns = [
+        f"cast({quote(part.name)} as {spark_type_name(part.field_type)}) as {quote(part.name)}"
+        if kind != spark_type_name(part.field_type)
+        else quote(part.name)
+        for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
+    ]
+    return renamed.selectExpr(*columns)

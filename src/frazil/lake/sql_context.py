@@ -1,0 +1,112 @@
+"""What a statement runs in: the session's names, and Spark where there is one.
+
+Statements that touch metadata only need no Spark. `Engine` is what the others ask for; `spark/run_queries.py` is the
+one there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.lake.sql_session import SqlSession
+from frazil.spec.schema import Schema
+from frazil.spec.types import Type
+from frazil.spec.values import to_internal
+from frazil.sql.literals import NOT_A_LITERAL, read_literal
+from frazil.sql.statements import Name, Span
+from frazil.sql.type_names import spark_type_name
+
+
+class Engine(Protocol):
+    """What statements need of Spark."""
+
+    def query(self, text: str, ctes: str | None = None) -> Any:
+        """Return the DataFrame of a query whose names may mean tables of lakes."""
+
+    def evaluate(self, expressions: Sequence[str]) -> tuple[Any, ...]:
+        """Return the values of constant expressions."""
+
+    def schema_of(self, frame: Any) -> Schema:
+        """Return the schema of a DataFrame in the format's types."""
+
+    def view_schema(self, text: str, name: Name) -> Schema:
+        """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
+
+    def current_namespace(self) -> Name:
+        """Return the namespace of Spark's own catalog in which names are looked up."""
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the session."""
+
+    def spelled(self, text: str, ctes: Span | None) -> str:
+        """Return an expression in which names of lakes' tables are such as Spark finds."""
+
+    def columns_of(self, frame: Any, names: Sequence[str]) -> Any:
+        """Return a DataFrame whose columns have other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlContext:
+    """A session and, where there is one, its engine."""
+
+    session: SqlSession
+    engine: Engine | None = None
+
+    def spark(self, verb: str) -> Engine:
+        """Return the engine; refuse where there is none."""
+        if self.engine is None:
+            raise InvalidRequestError(
+                f"Cannot {verb} without Spark: no session is attached", hint="Use frazil.attach(spark, lake)."
+            )
+        return self.engine
+
+    def value(self, span: Span, kind: Type, what: str) -> Any:
+        """Return a constant expression's value as the format keeps it; `what` says what it is for."""
+        literal = read_literal(span.text)
+        if literal is NOT_A_LITERAL:
+            engine = self.spark(f"evaluate {span.text!r}")
+            # As text, so that no zone or precision is lost on the way.
+            (literal,) = engine.evaluate([f"cast(cast({span.text} as {spark_type_name(kind)}) as string)"])
+        if literal is None:
+            return None
+        try:
+            return to_internal(literal, kind)
+        except SchemaMismatchError as error:
+            raise InvalidRequestError(f"Cannot use {span.text} as {what}: {error.message}") from error
+
+    def arguments(self, spans: Sequence[tuple[Span, str]]) -> list[Any]:
+        """Return the values of a procedure's arguments, each with its type in Spark's words."""
+        values = [_plain(read_literal(span.text), kind) for span, kind in spans]
+        missing = [at for at, value in enumerate(values) if value is NOT_A_LITERAL]
+        if missing:
+            engine = self.spark(f"evaluate {spans[missing[0]][0].text!r}")
+            found = engine.evaluate([_cast(*spans[at]) for at in missing])
+            for at, value in zip(missing, found, strict=True):
+                values[at] = value
+        return values
+
+
+def _cast(span: Span, kind: str) -> str:
+    if kind == "timestamp":
+        return f"unix_millis(cast({span.text} as timestamp))"
+    return f"cast({span.text} as {kind})"
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """Return a literal if it is of the type asked for as it stands; the rest is for the engine to cast."""
+    if value is None or value is NOT_A_LITERAL:
+        return value
+    is_bool = isinstance(value, bool)
+    fits: Mapping[str, bool] = {
+        "string": isinstance(value, str),
+        "bigint": isinstance(value, int) and not is_bool,
+        "int": isinstance(value, int) and not is_bool,
+        "boolean": is_bool,
+        "array<bigint>": isinstance(value, list) and all(isinstance(one, int) for one in value),
+        "array<string>": isinstance(value, list) and all(isinstance(one, str) for one in value),
+        "map<string,string>": isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    }
+    return value if fits.get(kind, False) else NOT_A_LITERAL

@@ -1,0 +1,263 @@
+"""What names mean in a session: the lakes attached to it, and where names without a lake are looked up.
+
+    lake.db.t               the table db.t of the attached lake `lake`
+    t, db.t                 after USE lake.db: t in that namespace, db.t in that lake
+    lake.db.t.snapshots     a metadata table;  lake.db.t.branch_x, .tag_x, .snapshot_id_1, .at_timestamp_1 a state
+    lake.db.t.branch_x.files                  both
+
+A table whose own name is such a word wins over the meaning of the word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.catalog.names import shown
+from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError
+from frazil.inspect.tables import METADATA_TABLES
+from frazil.lake.lake import Lake
+from frazil.lake.table import Table
+from frazil.sql.statements import Name
+
+SPARK_CATALOG = "spark_catalog"
+CHANGES = "changes"
+FILE_FORMATS = frozenset({"parquet", "orc", "csv", "json", "text", "avro", "delta", "xml", "binaryfile", "iceberg"})
+_SELECTOR = re.compile(r"(branch|tag)_(.+)|snapshot_id_(\d+)|at_timestamp_(\d+)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A name in a lake: what follows the lake's name."""
+
+    lake_name: str
+    lake: Lake
+    name: Name
+
+    def __str__(self) -> str:
+        return shown((self.lake_name, *self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Which state of a table is meant; nothing given is the current one."""
+
+    snapshot_id: int | None = None
+    as_of_ms: int | None = None
+    branch: str | None = None
+    tag: str | None = None
+    ref: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a state other than the current one is meant."""
+        return self != CURRENT
+
+    @property
+    def reference(self) -> str | None:
+        """The branch or tag that is meant."""
+        return self.branch or self.tag or self.ref
+
+
+CURRENT = State()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something to read: a table in a state, or one of its metadata tables."""
+
+    place: Place
+    table: Table
+    state: State = CURRENT
+    metadata_table: str | None = None
+
+
+@dataclass
+class SqlSession:
+    """The lakes of a session and its current namespace.
+
+    `temporary_views` holds the queries of temporary views that read lakes' tables, by name in lower case: they are
+    run anew when they are read, so that they show what the tables hold then.
+    """
+
+    lakes: dict[str, Lake] = field(default_factory=dict)
+    catalog: str | None = None
+    namespace: Name = ()
+    temporary_views: dict[str, str] = field(default_factory=dict)
+    is_temporary_view: Callable[[Name], bool] = field(default=lambda name: False)
+    is_foreign_catalog: Callable[[str], bool] = field(default=lambda name: False)
+
+    # Whose names
+
+    def find_place(self, name: Name) -> Place | None:
+        """Return where a table's or view's name points in a lake; None where it is Spark's."""
+        if len(name) > 1 and name[0] in self.lakes:
+            return Place(name[0], self.lakes[name[0]], name[1:])
+        if self.catalog is None or not name or self._is_spark_name(name):
+            return None
+        lake = self.lakes[self.catalog]
+        if len(name) == 1:
+            return Place(self.catalog, lake, (*self.namespace, *name))
+        place = Place(self.catalog, lake, name)
+        if name[0].lower() in FILE_FORMATS and not lake.catalog.namespace_exists(name[:-1]):
+            # parquet.`/some/folder` reads files.
+            return None
+        return place
+
+    def _is_spark_name(self, name: Name) -> bool:
+        if len(name) == 1:
+            return self.is_temporary_view(name)
+        return name[0] == SPARK_CATALOG or name[0] == "global_temp" or self.is_foreign_catalog(name[0])
+
+    def find_namespace(self, name: Name) -> Place | None:
+        """Return the namespace that a name means, the current one for no name; None where it is Spark's."""
+        if name and name[0] in self.lakes:
+            return Place(name[0], self.lakes[name[0]], name[1:])
+        if self.catalog is None:
+            return None
+        if name and (name[0] == SPARK_CATALOG or self.is_foreign_catalog(name[0])):
+            return None
+        return Place(self.catalog, self.lakes[self.catalog], name or self.namespace)
+
+    def is_ours(self, kind: str, name: Name) -> bool:
+        """Return whether a lake answers for a name; what the parser asks."""
+        if kind in ("namespace", "namespaces"):
+            return self.find_namespace(name) is not None
+        if kind == "use":
+            return name[0] in self.lakes or (
+                self.catalog is not None and name[0] != SPARK_CATALOG and not self.is_foreign_catalog(name[0])
+            )
+        if kind == "procedure":
+            return self.find_procedure(name) is not None
+        return self.find_place(name) is not None
+
+    def find_procedure(self, name: Name) -> tuple[Lake, str, str] | None:
+        """Return the lake, its name and the procedure that a name means."""
+        lower = tuple(part.lower() for part in name)
+        if len(name) == 3 and name[0] in self.lakes and lower[1] == "system":
+            return self.lakes[name[0]], name[0], lower[2]
+        if len(name) == 2 and lower[0] == "system" and self.catalog is not None:
+            return self.lakes[self.catalog], self.catalog, lower[1]
+        return None
+
+    def place(self, name: Name) -> Place:
+        """Return where a name points in a lake; the parser has made sure that it does."""
+        found = self.find_place(name)
+        if found is None:
+            raise InvalidRequestError(f"Cannot use {shown(name)}: it is not in a lake")
+        return found
+
+    def namespace_place(self, name: Name) -> Place:
+        """Return the namespace that a name means."""
+        found = self.find_namespace(name)
+        if found is None:
+            raise InvalidRequestError(f"Cannot use {shown(name)}: it is not in a lake")
+        return found
+
+    def same_lake(self, place: Place, name: Name) -> Name:
+        """Return the name within a lake that a rename's target means; refuse one in another lake."""
+        if len(name) > 1 and name[0] in self.lakes and name[0] != place.lake_name:
+            raise InvalidRequestError(f"Cannot rename {place} to {shown(name)}: it is in another lake")
+        if len(name) > 1 and name[0] == place.lake_name:
+            return name[1:]
+        return (*place.name[:-1], *name) if len(name) == 1 else name
+
+    # Tables
+
+    def table(self, name: Name) -> Table:
+        """Return the table that a name means, for statements that take no state of it."""
+        place = self.place(name)
+        return place.lake.table(place.name)
+
+    def write_target(self, name: Name) -> tuple[Place, Table, str | None]:
+        """Return the table to write to, and the branch that the name carries."""
+        relation = self.relation(self.place(name))
+        state = relation.state
+        if relation.metadata_table is not None:
+            raise InvalidRequestError(f"Cannot write to {shown(name)}: it is a metadata table")
+        if state.is_given and state.branch is None:
+            raise InvalidRequestError(
+                f"Cannot write to {shown(name)}: only branches can be written to",
+                hint="Write to the table, or a branch.",
+            )
+        if state.branch is not None:
+            relation.table.metadata.ref(state.branch)
+        return relation.place, relation.table, state.branch
+
+    def relation(self, place: Place) -> Relation:
+        """Return what a name means: a table, a state of one, or one of its metadata tables."""
+        problem: NotFoundError | None = None
+        for taken in (0, 1, 2):
+            identifier = place.name[: len(place.name) - taken]
+            suffixes = place.name[len(place.name) - taken :]
+            if taken and (not identifier or not _is_suffix(suffixes)):
+                break
+            try:
+                table = place.lake.table(identifier)
+            except NotFoundError as error:
+                problem = problem or error
+                continue
+            found = Place(place.lake_name, place.lake, identifier)
+            return _with_suffixes(Relation(found, table), suffixes)
+        if problem is None:
+            raise TableNotFoundError(f"Cannot find {place}: there is no such table")
+        raise problem
+
+
+def _is_suffix(suffixes: Name) -> bool:
+    last = suffixes[-1].lower()
+    is_table = last in METADATA_TABLES or last == CHANGES
+    if len(suffixes) == 1:
+        return is_table or _SELECTOR.fullmatch(suffixes[0]) is not None
+    return is_table and _SELECTOR.fullmatch(suffixes[0]) is not None
+
+
+def _with_suffixes(relation: Relation, suffixes: Name) -> Relation:
+    state, metadata_table = relation.state, None
+    for one in suffixes:
+        selector = _SELECTOR.fullmatch(one)
+        if selector is not None:
+            state = _state_of(selector)
+        else:
+            metadata_table = one.lower()
+    return Relation(relation.place, relation.table, state, metadata_table)
+
+
+def _state_of(selector: re.Match[str]) -> State:
+    kind, name, snapshot_id, as_of_ms = selector.groups()
+    if snapshot_id is not None:
+        return State(snapshot_id=int(snapshot_id))
+    if as_of_ms is not None:
+        return State(as_of_ms=int(as_of_ms))
+    return State(branch=name) if kind.lower() == "branch" else State(tag=name)
+
+
+def state_of_options(options: Mapping[str, str]) -> State:
+    """Return the state that read options name: `snapshot-id`, `as-of-timestamp`, `branch`, `tag`, `versionAsOf`."""
+    known: dict[str, Any] = {key.lower(): value for key, value in options.items()}
+    found = [key for key in ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof") if key in known]
+    if len(found) > 1:
+        raise InvalidRequestError(f"Cannot read with both {found[0]} and {found[1]}: give one")
+    if "snapshot-id" in known:
+        return State(snapshot_id=_whole(known["snapshot-id"], "snapshot-id"))
+    if "as-of-timestamp" in known:
+        return State(as_of_ms=_whole(known["as-of-timestamp"], "as-of-timestamp"))
+    if "versionasof" in known:
+        return version_state(str(known["versionasof"]))
+    return State(branch=known.get("branch"), tag=known.get("tag"))
+
+
+def version_state(version: str) -> State:
+    """Return the state that VERSION AS OF names: a number is a snapshot's id, anything else a branch or tag."""
+    if re.fullmatch(r"-?\d+", version):
+        return State(snapshot_id=int(version))
+    return State(ref=version)
+
+
+def _whole(value: object, name: str) -> int:
+    try:
+        return int(str(value))
+    except ValueError as error:
+        raise InvalidRequestError(f"Cannot read with {name} {value!r}: it is not a whole number") from error

@@ -1,0 +1,386 @@
+"""Which parts of a query are names of tables: Spark's own parser says it, and its plan takes our relations instead.
+
+    text --Spark's parser--> unresolved plan --`UnresolvedNames`--> the names in it, described as JSON
+         --the session decides which are ours--> DataFrames for those
+         --`replace`--> the same plan with the DataFrames' plans in their places --Spark's analyser--> DataFrame
+
+A table takes its place as `SubqueryAlias(lake.db.t, plan)`, which is what Spark's own resolution makes of a table in a
+catalog: columns qualified in any length (`t.id`, `db.t.id`, `lake.db.t.id`) resolve as ever, nothing is registered
+in the session, and errors point into the user's own text. Names that a WITH clause defines are not reported.
+
+For expressions, which travel as text (`DELETE ... WHERE id IN (SELECT ...)`), `find_in_expression` gives the places of
+the names in the text instead.
+
+The Java is compiled in the driver by the compiler that Spark ships. It walks constructor arguments of plan nodes
+(`Product`), so that it needs to know two kinds of nodes only, names and WITH.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.errors import EngineError, UnsupportedError
+
+_SOURCE = r"""
+import java.util.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+public class UnresolvedNames implements java.util.function.Function {
+  private Object root;
+  private List found = new ArrayList();
+  private StringBuilder described = new StringBuilder("[");
+
+  // One entry for all calls: ["find", plan], ["describe"], ["replace", list of replacements or nulls].
+  public Object apply(Object call) {
+    List parts = (List) call;
+    String verb = (String) parts.get(0);
+    if (verb.equals("find")) {
+      UnresolvedNames names = new UnresolvedNames();
+      names.root = parts.get(1);
+      names.walk(names.root, new HashSet(), false);
+      names.described.append(']');
+      return names;
+    }
+    if (verb.equals("describe")) return described.toString();
+    if (verb.equals("node")) return found.get(((Number) parts.get(1)).intValue());
+    Map places = new IdentityHashMap();
+    List replacements = (List) parts.get(1);
+    for (int i = 0; i < found.size(); i++)
+      if (replacements.get(i) != null) places.put(found.get(i), replacements.get(i));
+    return rewrite(root, places);
+  }
+
+  private static boolean isRelation(Object o) {
+    if (o instanceof UnresolvedRelation) return true;
+    return o instanceof RelationTimeTravel && ((RelationTimeTravel) o).relation() instanceof UnresolvedRelation;
+  }
+
+  private static boolean isContainer(Object o) {
+    return o instanceof scala.Some || o instanceof scala.Tuple2 || o instanceof scala.Tuple3;
+  }
+
+  private void walk(Object o, Set defined, boolean aliased) {
+    if (isRelation(o)) {
+      relation(o, defined, aliased);
+    } else if (o instanceof UnresolvedWith) {
+      UnresolvedWith with = (UnresolvedWith) o;
+      Set inner = new HashSet(defined);
+      scala.collection.Iterator ctes = with.cteRelations().iterator();
+      while (ctes.hasNext()) {
+        scala.Product cte = (scala.Product) ctes.next();
+        String name = ((String) cte.productElement(0)).toLowerCase();
+        if (with.allowRecursion()) inner.add(name);
+        walk(cte.productElement(1), inner, false);
+        inner.add(name);
+      }
+      walk(with.child(), inner, false);
+    } else if (o instanceof scala.collection.Iterable) {
+      scala.collection.Iterator parts = ((scala.collection.Iterable) o).iterator();
+      while (parts.hasNext()) walk(parts.next(), defined, false);
+    } else if (o instanceof TreeNode || isContainer(o)) {
+      if (o instanceof UnresolvedFunction) function((UnresolvedFunction) o);
+      scala.collection.Iterator parts = ((scala.Product) o).productIterator();
+      while (parts.hasNext()) walk(parts.next(), defined, o instanceof SubqueryAlias);
+    }
+  }
+
+  private void relation(Object o, Set defined, boolean aliased) {
+    RelationTimeTravel travel = o instanceof RelationTimeTravel ? (RelationTimeTravel) o : null;
+    UnresolvedRelation relation = (UnresolvedRelation) (travel == null ? o : travel.relation());
+    Seq parts = relation.multipartIdentifier();
+    if (parts.size() == 1 && defined.contains(((String) parts.apply(0)).toLowerCase())) return;
+    open(o, "relation", parts);
+    described.append(",\"is_streaming\":").append(relation.isStreaming());
+    described.append(",\"is_aliased\":").append(aliased);
+    described.append(",\"options\":{");
+    boolean first = true;
+    for (Object one : relation.options().asCaseSensitiveMap().entrySet()) {
+      if (!first) described.append(',');
+      first = false;
+      quote((String) ((Map.Entry) one).getKey());
+      described.append(':');
+      quote((String) ((Map.Entry) one).getValue());
+    }
+    described.append('}');
+    if (travel != null && travel.version().isDefined()) {
+      described.append(",\"version\":");
+      quote((String) travel.version().get());
+    }
+    if (travel != null && travel.timestamp().isDefined()) {
+      described.append(",\"timestamp\":");
+      quote(((Expression) travel.timestamp().get()).sql());
+    }
+    described.append('}');
+  }
+
+  private void function(UnresolvedFunction node) {
+    Seq parts = node.nameParts();
+    if (parts.size() < 2) return;
+    open(node, "function", parts);
+    described.append('}');
+  }
+
+  private void open(Object node, String kind, Seq parts) {
+    if (!found.isEmpty()) described.append(',');
+    found.add(node);
+    described.append("{\"kind\":\"").append(kind).append("\",\"parts\":[");
+    for (int i = 0; i < parts.size(); i++) {
+      if (i > 0) described.append(',');
+      quote((String) parts.apply(i));
+    }
+    described.append(']');
+    org.apache.spark.sql.catalyst.trees.Origin origin = ((TreeNode) node).origin();
+    if (origin.startIndex().isDefined() && origin.stopIndex().isDefined()) {
+      described.append(",\"start\":").append(origin.startIndex().get());
+      described.append(",\"stop\":").append(origin.stopIndex().get());
+    }
+  }
+
+  private void quote(String text) {
+    described.append('"');
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') described.append('\\').append(c);
+      else if (c < 32) described.append(String.format("\\u%04x", new Object[] {new Integer(c)}));
+      else described.append(c);
+    }
+    described.append('"');
+  }
+
+  private static Object rewrite(Object o, Map places) {
+    if (places.containsKey(o)) return places.get(o);
+    if (o instanceof scala.collection.immutable.Map || o instanceof scala.collection.immutable.Set) return o;
+    if (o instanceof scala.collection.immutable.Seq) {
+      List parts = new ArrayList();
+      boolean changed = false;
+      scala.collection.Iterator it = ((scala.collection.Iterable) o).iterator();
+      while (it.hasNext()) {
+        Object part = it.next();
+        Object other = rewrite(part, places);
+        changed |= other != part;
+        parts.add(other);
+      }
+      return changed ? CollectionConverters.asScala(parts).toList() : o;
+    }
+    if (!(o instanceof TreeNode) && !isContainer(o)) return o;
+    scala.Product product = (scala.Product) o;
+    Object[] parts = new Object[product.productArity()];
+    boolean changed = false;
+    for (int i = 0; i < parts.length; i++) {
+      Object part = product.productElement(i);
+      parts[i] = rewrite(part, places);
+      changed |= parts[i] != part;
+    }
+    if (!changed) return o;
+    if (o instanceof scala.Some) return scala.Option.apply(parts[0]);
+    if (o instanceof scala.Tuple2) return new scala.Tuple2(parts[0], parts[1]);
+    if (o instanceof scala.Tuple3) return new scala.Tuple3(parts[0], parts[1], parts[2]);
+    return ((TreeNode) o).makeCopy(parts);
+  }
+}
+"""
+
+_compiled: dict[int, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundName:
+    """A table's or function's name in a text, with what the text says about it."""
+
+    kind: str
+    parts: tuple[str, ...]
+    start: int | None = None
+    stop: int | None = None
+    """The last character's place."""
+    options: Mapping[str, str] | None = None
+    version: str | None = None
+    timestamp: str | None = None
+    """An expression, as Spark writes it."""
+    is_streaming: bool = False
+    is_aliased: bool = False
+
+
+class ParsedQuery:
+    """A text that Spark has parsed, and the names in it."""
+
+    def __init__(self, spark: SparkSession, plan: Any) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._finder = _call(spark, _finder(spark), "find", plan)
+        self.names = [_name(one) for one in json.loads(_call(spark, self._finder, "describe"))]
+
+    def node(self, at: int) -> Any:
+        """Return the plan's node of a name."""
+        return _call(self._spark, self._finder, "node", at)
+
+    def to_frame(self, replacements: Mapping[int, Any], args: Any = None) -> DataFrame:
+        """Return the DataFrame of the query with plans or expressions in the places of some names."""
+        plan = self._plan
+        if replacements:
+            plans = _java_list(self._spark, [replacements.get(at) for at in range(len(self.names))])
+            plan = _call(self._spark, self._finder, "replace", plans)
+        return frame_of_plan(self._spark, with_parameters(self._spark, plan, args))
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Return whether the session has a JVM to ask; Spark Connect has none."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def parse_query(spark: SparkSession, text: str) -> ParsedQuery:
+    """Parse a statement with the session's own parser; what it refuses it refuses with its own error."""
+    return ParsedQuery(spark, _parser(spark).parsePlan(text))
+
+
+def try_parse_query(spark: SparkSession, text: str) -> ParsedQuery | None:
+    """Parse a statement; None where Spark's parser refuses it."""
+    try:
+        return parse_query(spark, text)
+    except ParseException:
+        return None
+
+
+def place_in_text(text: str, name: FoundName) -> tuple[int, int]:
+    """Return where a name with its VERSION or TIMESTAMP AS OF starts and ends; Spark tells where that clause is."""
+    assert name.start is not None
+    assert name.stop is not None
+    if name.version is None and name.timestamp is None:
+        return name.start, name.stop
+    at = len(text[: name.start].rstrip())
+    for part in reversed(name.parts):
+        quoted = f"`{part.replace('`', '``')}`"
+        for spelled in (quoted, part):
+            if text[:at].lower().endswith(spelled.lower()):
+                at = len(text[: at - len(spelled)].rstrip())
+                break
+        if text[:at].endswith("."):
+            at = len(text[: at - 1].rstrip())
+    return at + len(text[at:]) - len(text[at:].lstrip()), name.stop
+
+
+def find_in_expression(spark: SparkSession, text: str) -> list[FoundName]:
+    """Return the names in the subqueries of an expression."""
+    return ParsedQuery(spark, _parser(spark).parseExpression(text)).names
+
+
+def aliased_plan(spark: SparkSession, frame: DataFrame, name: tuple[str, ...]) -> Any:
+    """Return a DataFrame's plan under a table's full name, as Spark's own resolution would give it."""
+    jvm = _jvm(spark)
+    plan = frame._jdf.queryExecution().analyzed()
+    qualifier = _scala_list(spark, list(name[:-1]))
+    alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name[-1], qualifier)
+    return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan)
+
+
+def hide_columns(spark: SparkSession, plan: Any, hidden: list[str]) -> Any:
+    """Return a plan whose `*` leaves some columns out that can be named all the same, as metadata columns are."""
+    jvm = _jvm(spark)
+    output = plan.output()
+    columns = [output.apply(at) for at in range(output.size())]
+    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
+    made = logical.Project(_scala_list(spark, [one for one in columns if one.name() not in hidden]), plan)
+    tag = getattr(getattr(logical, "Project$"), "MODULE$").hiddenOutputTag()
+    made.setTagValue(tag, _scala_list(spark, [one for one in columns if one.name() in hidden]))
+    return made
+
+
+def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
+    """Analyse a plan; a command runs at once, as with `spark.sql`."""
+    dataset = getattr(_jvm(spark), "org.apache.spark.sql.classic.Dataset")
+    return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)
+
+
+def with_parameters(spark: SparkSession, plan: Any, args: Any) -> Any:
+    """Return a plan with values for its `:name` or `?` parameters, as `spark.sql(text, args)` takes them."""
+    if not args:
+        return plan
+    from_python = _expression_of
+    analysis = _jvm(spark).org.apache.spark.sql.catalyst.analysis
+    if isinstance(args, dict):
+        names = _scala_list(spark, list(args))
+        values = _scala_list(spark, [from_python(spark, one) for one in args.values()])
+        return analysis.NameParameterizedQuery(plan, names, values)
+    return analysis.PosParameterizedQuery(plan, _scala_list(spark, [from_python(spark, one) for one in args]))
+
+
+def is_temporary_view(spark: SparkSession, name: tuple[str, ...]) -> bool:
+    """Return whether a name is a temporary view's."""
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(_scala_list(spark, list(name))))
+
+
+def _expression_of(spark: SparkSession, value: Any) -> Any:
+    from pyspark.sql import functions
+
+    column = value if type(value).__name__ == "Column" else functions.lit(value)
+    return spark._jsparkSession.expression(column._jc)
+
+
+def _name(found: dict[str, Any]) -> FoundName:
+    return FoundName(**{**found, "parts": tuple(found["parts"])})
+
+
+def _jvm(spark: SparkSession) -> Any:
+    if not is_classic(spark):
+        raise UnsupportedError(
+            "Cannot look into a query on Spark Connect: its parser runs elsewhere",
+            hint="Use table.scan(...).to_spark(spark) and the verbs of tables.",
+        )
+    return spark._jvm
+
+
+def _parser(spark: SparkSession) -> Any:
+    _jvm(spark)
+    return spark._jsparkSession.sessionState().sqlParser()
+
+
+def _finder(spark: SparkSession) -> Any:
+    """Return the compiled class's first instance; one for each JVM."""
+    jvm = _jvm(spark)
+    key = id(jvm)
+    if key not in _compiled:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+        compiler.cook(_SOURCE)
+        made = compiler.getClassLoader().loadClass("UnresolvedNames").getDeclaredConstructors()[0]
+        _compiled.clear()
+        _compiled[key] = made.newInstance(_array(spark, []))
+    return _compiled[key]
+
+
+def _call(spark: SparkSession, target: Any, *parts: Any) -> Any:
+    return target.apply(_java_list(spark, list(parts)))
+
+
+def _java_list(spark: SparkSession, items: list[Any]) -> Any:
+    made = _jvm(spark).java.util.ArrayList()
+    for one in items:
+        made.add(one)
+    return made
+
+
+def _array(spark: SparkSession, items: list[Any]) -> Any:
+    gateway = spark.sparkContext._gateway
+    if gateway is None:
+        raise EngineError("Cannot reach Spark's JVM: the session has been stopped")
+    made = gateway.new_array(_jvm(spark).Object, len(items))
+    for at, one in enumerate(items):
+        made[at] = one
+    return made
+
+
+def _scala_list(spark: SparkSession, items: list[Any]) -> Any:
+    return _jvm(spark).scala.jdk.javaapi.CollectionConverters.asScala(_java_list(spark, items)).toList()

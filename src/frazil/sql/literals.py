@@ -1,0 +1,98 @@
+"""Literals in SQL text to Python values, where no engine is needed to know what they mean.
+
+    NULL, TRUE, FALSE, 'text', 1, -1, 1L, 1.5, 1.5BD, 1e3, X'1F', DATE '2024-01-01', ARRAY(1, 2), MAP('a', 'b')
+
+Everything else, timestamps without a zone and expressions among them, is for Spark to evaluate: `NOT_A_LITERAL`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from frazil.sql.tokens import NUMBER, STRING, Token, cut_tokens
+
+NOT_A_LITERAL: Final = object()
+_WORDS: dict[str, Any] = {"NULL": None, "TRUE": True, "FALSE": False}
+_MAX_TEXT = 100_000
+
+
+def read_literal(text: str) -> Any:
+    """Return the value of a literal, or NOT_A_LITERAL."""
+    if len(text) > _MAX_TEXT:
+        return NOT_A_LITERAL
+    tokens = list(cut_tokens(text))
+    value, at = _value(tokens, 0)
+    return value if at == len(tokens) else NOT_A_LITERAL
+
+
+def _value(tokens: list[Token], at: int) -> tuple[Any, int]:
+    """Return the value at a place and the place after it; a place no list has where it is no literal."""
+    nothing = (NOT_A_LITERAL, -1)
+    if at >= len(tokens):
+        return nothing
+    token = tokens[at]
+    if token.upper in _WORDS:
+        return _WORDS[token.upper], at + 1
+    if token.kind == STRING:
+        text = token.text
+        at += 1
+        while at < len(tokens) and tokens[at].kind == STRING:
+            text += tokens[at].text
+            at += 1
+        return text, at
+    if token.is_mark("-") or token.is_mark("+"):
+        if at + 1 < len(tokens) and tokens[at + 1].kind == NUMBER:
+            number = _number(tokens[at + 1].text)
+            return (-number if token.text == "-" else number), at + 2
+        return nothing
+    if token.kind == NUMBER:
+        return _number(token.text), at + 1
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    if following is not None and following.kind == STRING and token.upper in ("X", "DATE"):
+        if token.upper == "DATE":
+            return following.text, at + 2
+        try:
+            return bytes.fromhex(following.text), at + 2
+        except ValueError:
+            return nothing
+    if following is not None and following.is_mark("(") and token.upper in ("ARRAY", "MAP"):
+        return _collection(tokens, at)
+    return nothing
+
+
+def _collection(tokens: list[Token], at: int) -> tuple[Any, int]:
+    word = tokens[at].upper
+    at += 2
+    items: list[Any] = []
+    if at < len(tokens) and tokens[at].is_mark(")"):
+        return ([] if word == "ARRAY" else {}), at + 1
+    while True:
+        item, at = _value(tokens, at)
+        if item is NOT_A_LITERAL or at >= len(tokens):
+            return NOT_A_LITERAL, -1
+        items.append(item)
+        if tokens[at].is_mark(")"):
+            break
+        if not tokens[at].is_mark(","):
+            return NOT_A_LITERAL, -1
+        at += 1
+    if word == "ARRAY":
+        return items, at + 1
+    if len(items) % 2 or any(not isinstance(key, str) for key in items[::2]):
+        return NOT_A_LITERAL, -1
+    return dict(zip(items[::2], items[1::2], strict=True)), at + 1
+
+
+def _number(text: str) -> int | float | Decimal:
+    upper = text.upper()
+    if upper.endswith("BD"):
+        return Decimal(upper[:-2])
+    if upper[-1] in "LSY":
+        return int(upper[:-1])
+    if upper[-1] in "FD" or "E" in upper:
+        return float(upper.rstrip("FD"))
+    try:
+        return int(upper) if upper.isdigit() else Decimal(upper)
+    except InvalidOperation:
+        return float(upper)

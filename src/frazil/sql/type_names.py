@@ -1,0 +1,94 @@
+"""The names that Spark SQL gives to the format's types and transforms: what DESCRIBE and SHOW CREATE TABLE show."""
+
+from __future__ import annotations
+
+from frazil.spec.partitioning import PartitionField, PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import SortOrder
+from frazil.spec.transforms import Transform
+from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
+from frazil.sql.parse_types import quote, quote_path
+
+_NAMES = {
+    "long": "bigint",
+    "timestamptz": "timestamp",
+    "timestamptz_ns": "timestamp",
+    "timestamp": "timestamp_ntz",
+    "timestamp_ns": "timestamp_ntz",
+    "uuid": "string",
+    "time": "string",
+    "unknown": "void",
+}
+_PLURALS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+
+
+def spark_type_name(kind: Type) -> str:
+    """Return a type as Spark's `simpleString` writes it."""
+    if isinstance(kind, StructType):
+        return f"struct<{','.join(f'{quote(one.name)}:{spark_type_name(one.field_type)}' for one in kind.fields)}>"
+    if isinstance(kind, ListType):
+        return f"array<{spark_type_name(kind.element_type)}>"
+    if isinstance(kind, MapType):
+        return f"map<{spark_type_name(kind.key_type)},{spark_type_name(kind.value_type)}>"
+    text = str(kind).replace(", ", ",")
+    if text.startswith("fixed"):
+        return "binary"
+    return _NAMES.get(text, text)
+
+
+def sql_type_name(kind: Type) -> str:
+    """Return a type as a CREATE TABLE of Spark SQL writes it, so that it can be run again."""
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{quote(one.name)}: {_part(one)}' for one in kind.fields)}>"
+    if isinstance(kind, ListType):
+        return f"ARRAY<{sql_type_name(kind.element_type)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{sql_type_name(kind.key_type)}, {sql_type_name(kind.value_type)}>"
+    text = str(kind)
+    if text in ("uuid", "time", "timestamp_ns", "timestamptz_ns") or text.startswith("fixed"):
+        # The type's own name, which SQL on a lake takes too: Spark's would make another column of it.
+        return text.upper().replace("[", "(").replace("]", ")")
+    return spark_type_name(kind).upper()
+
+
+def _part(part: NestedField) -> str:
+    text = sql_type_name(part.field_type)
+    if part.required:
+        text += " NOT NULL"
+    return text if part.doc is None else f"{text} COMMENT '{escape(part.doc)}'"
+
+
+def escape(text: str) -> str:
+    """Return text as it stands between single quotes."""
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def term_name(schema: Schema, transform: Transform, source_ids: tuple[int, ...]) -> str:
+    """Return a transform of a column as SQL writes it: `bucket(16, id)`, `days(ts)`, `id`."""
+    column = quote_path(tuple((schema.names_by_id.get(source_ids[0], f"dropped {source_ids[0]}")).split(".")))
+    text = str(transform)
+    if transform.is_identity:
+        return column
+    if "[" in text:
+        name, _, number = text.removesuffix("]").partition("[")
+        return f"{name}({number}, {column})"
+    return f"{_PLURALS.get(text, text)}({column})"
+
+
+def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
+    """Return what a table is partitioned by, as SQL writes it; fields that are void are left out."""
+    return [term_name(schema, one.transform, one.source_ids) for one in live_fields(spec)]
+
+
+def live_fields(spec: PartitionSpec) -> list[PartitionField]:
+    """Return the fields of a spec that still mean something."""
+    return [one for one in spec.fields if not one.transform.is_void]
+
+
+def order_terms(schema: Schema, order: SortOrder) -> list[str]:
+    """Return what a table is sorted by: `id ASC NULLS FIRST`."""
+    return [
+        f"{term_name(schema, one.transform, one.source_ids)} {str(one.direction).upper()} "
+        f"{str(one.null_order).upper().replace('-', ' ')}"
+        for one in order.fields
+    ]

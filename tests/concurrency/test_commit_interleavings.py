@@ -1,39 +1,52 @@
-"""All pairs of operations on one table, in every order of their load and commit steps, at both isolation levels.
+"""All pairs of operations on one table, and triples by chance, in every order of their load and commit steps.
 
 Rows are modelled: a file is a list of rows known to the test, deletes are read as a reader would. An operation plans
 on the rows it sees, then commits. Whatever two of them do to each other, the rows afterwards must be those of one
-after the other, in some order, or the one that came second must have been refused and changed nothing.
+after the other, in some order, or the one that came second must have been refused and changed nothing. Operations
+that change no rows are held to the same, by columns, sort order, properties and references.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
 from frazil.commit.action import Action
 from frazil.commit.append import Append
+from frazil.commit.cherry_pick import PublishChanges
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
-from frazil.errors import ConcurrentChangeError
+from frazil.commit.update_properties import UpdateProperties
+from frazil.commit.update_refs import CreateRef, Rollback
+from frazil.commit.update_schema import UpdateSchema
+from frazil.commit.update_sort_order import UpdateSortOrder
+from frazil.commit.write_manifests import AddedFile
+from frazil.errors import ConcurrentChangeError, InvalidRequestError, NotFoundError
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel
 from tests.commit_lab import Lab
 
 Row = tuple[int, str, int]
 """Id, partition and value."""
+View = tuple[list[Row], tuple[str, ...], str, str, tuple[str, ...]]
 
 
 class World:
@@ -84,6 +97,17 @@ class World:
         """Return all rows of a state, in order."""
         state = self.lab.load() if loaded is None else loaded
         return sorted(row for task in self.tasks(state) for _, row in self.live(task))
+
+    def view(self) -> View:
+        """Return what the table is to a reader: rows, columns, order, properties, references."""
+        metadata = self.lab.load().metadata
+        return (
+            self.rows(),
+            tuple(one.name for one in metadata.current_schema.fields),
+            str(metadata.default_sort_order.fields),
+            metadata.properties.get("mark", ""),
+            tuple(sorted(metadata.refs)),
+        )
 
     def read(self, loaded: LoadedTable, where: Predicate) -> ReadSet:
         """Return the read set of an operation."""
@@ -227,6 +251,71 @@ def rewrite_manifests(world: World, loaded: LoadedTable) -> Action:
     return RewriteManifests()
 
 
+def delete_file(world: World, loaded: LoadedTable) -> Action | None:
+    found = [task.data_file.file_path for task in world.tasks(loaded) if task.data_file.partition == ("b",)]
+    return DeleteFiles(frozenset(found[:1])) if found else None
+
+
+def rewrite_deletes(world: World, loaded: LoadedTable) -> Action | None:
+    old = next(
+        (
+            one
+            for one in world.lab.live(loaded.metadata.current_snapshot)
+            if one.data_file.content is FileContent.EQUALITY_DELETES
+        ),
+        None,
+    )
+    if old is None:
+        return None
+    new = world.lab.equality_deletes([4], partition=("b",))
+    world.ids[new.file_path] = world.ids[old.data_file.file_path]
+    start = loaded.metadata.current_snapshot_id
+    return RewriteFiles((), (), start, (old.data_file,), (AddedFile(new, old.sequence_number),))
+
+
+def _add_equality_delete(world: World) -> None:
+    """Delete row 4, and write it anew: a delete that must not reach what came after it."""
+    deletes = world.lab.equality_deletes([4], partition=("b",))
+    world.ids[deletes.file_path] = 4
+    world.lab.commit(RowDelta((deletes, world.write([(4, "b", 44)])), None))
+
+
+def publish(world: World, loaded: LoadedTable) -> Action:
+    return PublishChanges("w1")
+
+
+def _stage(world: World) -> None:
+    target = Target(properties=FrozenMap({"wap.id": "w1"}), is_staged=True)
+    world.lab.commit(Append((world.write([(200, "b", 200)]),), target))
+
+
+def add_column(world: World, loaded: LoadedTable) -> Action:
+    return UpdateSchema(lambda update: update.add_column("x", "long"))
+
+
+def set_order(world: World, loaded: LoadedTable) -> Action:
+    return UpdateSortOrder(("id",))
+
+
+def set_property(world: World, loaded: LoadedTable) -> Action:
+    return UpdateProperties(FrozenMap({"mark": "set"}))
+
+
+def create_tag(world: World, loaded: LoadedTable) -> Action | None:
+    return None if "tag" in loaded.metadata.refs else CreateRef("tag", "tag", loaded.metadata.current_snapshot_id)
+
+
+def expire(world: World, loaded: LoadedTable) -> Action:
+    return ExpireSnapshots(older_than_ms=world.lab.now_ms + 10_000, retain_last=1)
+
+
+def roll_back(world: World, loaded: LoadedTable) -> Action:
+    return Rollback(min(world.lab.load().metadata.snapshots, key=lambda one: one.sequence_number).snapshot_id)
+
+
+SETUPS: dict[Plan, Callable[[World], None]] = {rewrite_deletes: _add_equality_delete, publish: _stage}
+"""What an operation needs to find; done before either of two operations begins."""
+
 OPERATIONS: tuple[Plan, ...] = (
     append,
     insert_if_absent,
@@ -242,37 +331,50 @@ OPERATIONS: tuple[Plan, ...] = (
     overwrite,
     upsert,
     rewrite_manifests,
+    delete_file,
+    rewrite_deletes,
+    publish,
+    add_column,
+    set_order,
+    set_property,
+    create_tag,
+    expire,
+    roll_back,
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome:
-    """What became of two operations: the rows, and whether the second was refused."""
+    """What became of two operations: the table, and whether the second was refused."""
 
-    rows: list[Row]
+    view: View
     is_refused: bool
 
 
-def run(version: int, isolation: IsolationLevel, first: Plan, second: Plan, *, interleaved: bool) -> Outcome:
-    """Run two operations; interleaved, the second has loaded the table before the first commits."""
+@cache
+def run(version: int, isolation: IsolationLevel, *plans: Plan, interleaved: bool) -> Outcome:
+    """Run operations; interleaved, each has loaded the table before the first of them commits."""
     world = World(version, isolation)
+    for one in sorted(set(plans), key=lambda one: one.__name__):
+        if one in SETUPS:
+            SETUPS[one](world)
     seen = world.lab.load()
-    early = second(world, seen) if interleaved else None
-    action = first(world, world.lab.load())
-    if action is not None:
-        world.lab.commit(action)
-    after_first = world.rows()
-    if not interleaved:
-        seen = world.lab.load()
-        early = second(world, seen)
-    try:
-        if early is not None:
-            world.lab.commit(early, loaded=seen)
-    except ConcurrentChangeError:
-        assert world.rows() == after_first, "a refused operation changed rows"
-        return Outcome(after_first, is_refused=True)
+    early = [one(world, seen) for one in plans] if interleaved else []
+    is_refused = False
+    for at, plan in enumerate(plans):
+        if not interleaved:
+            seen = world.lab.load()
+        before = world.view()
+        try:
+            # What an operation cannot even plan, since an earlier one took away what it needs, is refused too.
+            action = early[at] if interleaved else plan(world, seen)
+            if action is not None:
+                world.lab.commit(action, loaded=seen)
+        except (ConcurrentChangeError, InvalidRequestError, NotFoundError):
+            assert world.view() == before, "a refused operation changed the table"
+            is_refused = True
     world.lab.check_readable()
-    return Outcome(world.rows(), is_refused=False)
+    return Outcome(world.view(), is_refused)
 
 
 PAIRS = list(itertools.product(OPERATIONS, repeat=2))
@@ -285,20 +387,36 @@ PAIRS = list(itertools.product(OPERATIONS, repeat=2))
 def test_two_operations_end_like_one_after_the_other(
     first: Plan, second: Plan, isolation: IsolationLevel, version: int
 ) -> None:
-    result = run(version, isolation, first, second, interleaved=True)
-    if result.is_refused:
-        return
-    orders = [run(version, isolation, *pair, interleaved=False).rows for pair in ((first, second), (second, first))]
-    if isolation == "snapshot" and {first, second} <= {insert_if_absent, append}:
+    check_like_some_order(version, isolation, first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("at", range(10))
+def test_three_operations_end_like_one_after_the_other(at: int, version: int) -> None:
+    chance = random.Random(at)
+    for _ in range(20):
+        check_like_some_order(version, "serializable", *chance.sample(OPERATIONS, 3))
+
+
+def check_like_some_order(version: int, isolation: IsolationLevel, *plans: Plan) -> None:
+    """Check that operations that all began together end as if some of them had run in turn, and the others not at all.
+
+    Those that were refused are the ones that did not run.
+    """
+    result = run(version, isolation, *plans, interleaved=True)
+    if isolation == "snapshot" and set(plans) <= {insert_if_absent, append}:
         # Under snapshot isolation two who find nothing may both insert: a write skew.
         return
-    assert result.rows in orders
+    orders = list(itertools.permutations(plans))
+    if result.is_refused:
+        orders = [part for size in range(1, len(plans) + 1) for part in itertools.permutations(plans, size)]
+    views = (run(version, isolation, *order, interleaved=False).view for order in orders)
+    assert any(result.view == view for view in views)
 
 
 def test_what_the_reference_loses_is_not_lost() -> None:
     # An UPDATE and a DELETE of the same row, merge-on-read: the row must not survive both.
     for version in (2, 3):
-        result = run(version, "snapshot", row_add, row_delete, interleaved=True)
-        assert result.is_refused
-        result = run(version, "snapshot", row_delete, row_add, interleaved=True)
-        assert result.is_refused
+        assert run(version, "snapshot", row_add, row_delete, interleaved=True).is_refused
+        assert run(version, "snapshot", row_delete, row_add, interleaved=True).is_refused

@@ -8,12 +8,16 @@ Py4J for each object would cost about 0.15 ms, this costs about 2 µs.
 applies filters on constants itself, with Spark's own evaluation: Spark does not test those again. An expression that
 `write` does not know becomes `["?"]`, which Python takes as "may be true".
 
+`PruneBeforeJoins` is an optimiser rule that `attach` adds to a session: it plans filtered relations a little earlier,
+so that Spark chooses joins by what is left of a table, and so that `explain` shows how many files are.
+
 Executors never see these classes: what travels to them is the list of files.
 """
 
 from __future__ import annotations
 
 CLASS_NAME = "PlannedFiles"
+RULE_NAME = "PruneBeforeJoins"
 
 SOURCE = r"""
 import java.io.ByteArrayInputStream;
@@ -40,7 +44,8 @@ public class PlannedFiles implements FileIndex {
   private final String key;
   private final String root;
   private final StructType constants;
-  private final long bytes;
+  private long bytes;
+  private boolean isPruned = false;
 
   public PlannedFiles(
       java.util.function.Function planner, String key, String root, StructType constants, String bytes) {
@@ -51,14 +56,72 @@ public class PlannedFiles implements FileIndex {
     this.bytes = Long.parseLong(bytes);
   }
 
+  private String note = "";
+  private String asked;
+  private byte[] answered;
+
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    StringBuilder asked = new StringBuilder("[\"and\"");
-    writeAll(partitionFilters, asked);
-    writeAll(dataFilters, asked);
-    asked.append(']');
-    Object answer = planner.apply(asked.toString());
+    ArrayList filters = new ArrayList(CollectionConverters.asJava(partitionFilters));
+    filters.addAll(CollectionConverters.asJava(dataFilters));
+    return read(ask(filters), test(partitionFilters));
+  }
+
+  /** The answer for these filters; what `pruned` asked is not asked again. */
+  private byte[] ask(java.util.Collection filters) {
+    java.util.TreeSet texts = new java.util.TreeSet();
+    for (Object one : filters) {
+      StringBuilder text = new StringBuilder(",");
+      write((Expression) one, text);
+      texts.add(text.toString());
+    }
+    StringBuilder all = new StringBuilder("[\"and\"");
+    for (Object text : texts) all.append(text);
+    String request = all.append(']').toString();
+    if (request.equals(asked)) return answered;
+    Object answer = planner.apply(request);
     if (!(answer instanceof byte[])) throw new IllegalArgumentException(String.valueOf(answer));
-    return read((byte[]) answer, test(partitionFilters));
+    asked = request;
+    answered = (byte[]) answer;
+    return answered;
+  }
+
+  /** The same files under filters that are known before Spark plans joins: it has their size, and can show it. */
+  public PlannedFiles pruned(java.util.Collection filters) {
+    PlannedFiles found = new PlannedFiles(planner, key, root, constants, "0");
+    byte[] answer = found.ask(filters);
+    ArrowStreamReader reader = open(answer);
+    long size = 0;
+    try {
+      String total = (String) reader.getVectorSchemaRoot().getSchema().getCustomMetadata().get("total-files");
+      long files = 0;
+      while (reader.loadNextBatch()) {
+        ArrowColumnVector sizes = new ArrowColumnVector(
+            (FieldVector) reader.getVectorSchemaRoot().getFieldVectors().get(1));
+        int rows = reader.getVectorSchemaRoot().getRowCount();
+        for (int row = 0; row < rows; row++) size += sizes.getLong(row);
+        files += rows;
+      }
+      found.note = " (" + files + (total == null ? "" : " of " + total) + " files, " + size + " bytes)";
+    } catch (java.io.IOException e) {
+      throw new IllegalArgumentException("Cannot take over planned files: " + e);
+    } finally {
+      close(reader);
+    }
+    found.bytes = Math.max(size, 1L);
+    found.isPruned = true;
+    return found;
+  }
+
+  public boolean isPruned() { return isPruned; }
+
+  private static ArrowStreamReader open(byte[] stream) {
+    return new ArrowStreamReader(
+        new ByteArrayInputStream(stream),
+        ArrowUtils.rootAllocator().newChildAllocator("frazil files", 0, Long.MAX_VALUE));
+  }
+
+  private static void close(ArrowStreamReader reader) {
+    try { reader.close(); } catch (java.io.IOException e) { }
   }
 
   private BasePredicate test(Seq filters) {
@@ -82,9 +145,7 @@ public class PlannedFiles implements FileIndex {
 
   private Seq read(byte[] stream, BasePredicate test) {
     ArrayList found = new ArrayList();
-    org.apache.arrow.memory.BufferAllocator allocator =
-        ArrowUtils.rootAllocator().newChildAllocator("frazil files", 0, Long.MAX_VALUE);
-    ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator);
+    ArrowStreamReader reader = open(stream);
     try {
       while (reader.loadNextBatch()) {
         java.util.List vectors = reader.getVectorSchemaRoot().getFieldVectors();
@@ -107,15 +168,14 @@ public class PlannedFiles implements FileIndex {
     } catch (java.io.IOException e) {
       throw new IllegalArgumentException("Cannot take over planned files: " + e);
     } finally {
-      try { reader.close(); } catch (java.io.IOException e) { }
-      allocator.close();
+      close(reader);
     }
     return CollectionConverters.asScala(found).toList();
   }
 
   public Seq rootPaths() {
     ArrayList paths = new ArrayList();
-    paths.add(new Path(root));
+    paths.add(new Path(root + note));
     return CollectionConverters.asScala(paths).toList();
   }
 
@@ -140,7 +200,9 @@ public class PlannedFiles implements FileIndex {
   public String toString() { return "PlannedFiles(" + key + ")"; }
   public int hashCode() { return key.hashCode(); }
   public boolean equals(Object other) {
-    return other instanceof PlannedFiles && ((PlannedFiles) other).key.equals(key);
+    if (!(other instanceof PlannedFiles)) return false;
+    PlannedFiles that = (PlannedFiles) other;
+    return that.key.equals(key) && that.isPruned == isPruned && (!isPruned || that.asked.equals(asked));
   }
 
   private static void writeAll(Seq filters, StringBuilder out) {
@@ -231,6 +293,55 @@ public class PlannedFiles implements FileIndex {
       else out.append(c);
     }
     out.append('"');
+  }
+}
+
+class PruneBeforeJoins extends org.apache.spark.sql.catalyst.rules.Rule {
+  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    return plan.transformDown(new PruneFilteredRelation());
+  }
+}
+
+class PruneFilteredRelation extends scala.runtime.AbstractPartialFunction {
+  private static org.apache.spark.sql.execution.datasources.LogicalRelation relation(Object node) {
+    if (!(node instanceof org.apache.spark.sql.catalyst.plans.logical.Filter)) return null;
+    Object child = ((org.apache.spark.sql.catalyst.plans.logical.Filter) node).child();
+    if (!(child instanceof org.apache.spark.sql.execution.datasources.LogicalRelation)) return null;
+    org.apache.spark.sql.execution.datasources.LogicalRelation found =
+        (org.apache.spark.sql.execution.datasources.LogicalRelation) child;
+    if (!(found.relation() instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation)) return null;
+    Object files = ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) found.relation()).location();
+    return files instanceof PlannedFiles && !((PlannedFiles) files).isPruned() ? found : null;
+  }
+
+  public boolean isDefinedAt(Object node) { return relation(node) != null; }
+
+  public Object applyOrElse(Object node, scala.Function1 other) {
+    org.apache.spark.sql.execution.datasources.LogicalRelation found = relation(node);
+    if (found == null) return other.apply(node);
+    org.apache.spark.sql.catalyst.plans.logical.Filter filter =
+        (org.apache.spark.sql.catalyst.plans.logical.Filter) node;
+    org.apache.spark.sql.execution.datasources.HadoopFsRelation files =
+        (org.apache.spark.sql.execution.datasources.HadoopFsRelation) found.relation();
+    ArrayList conjuncts = new ArrayList();
+    split(filter.condition(), conjuncts);
+    Object pruned = new org.apache.spark.sql.execution.datasources.HadoopFsRelation(
+        ((PlannedFiles) files.location()).pruned(conjuncts), files.partitionSchema(), files.dataSchema(),
+        files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
+    Object[] parts = new Object[found.productArity()];
+    for (int i = 0; i < parts.length; i++) parts[i] = i == 0 ? pruned : found.productElement(i);
+    org.apache.spark.sql.catalyst.trees.TreeNode relation = found.makeCopy(parts);
+    return new org.apache.spark.sql.catalyst.plans.logical.Filter(
+        filter.condition(), (org.apache.spark.sql.catalyst.plans.logical.LogicalPlan) relation);
+  }
+
+  private static void split(Expression condition, ArrayList into) {
+    if (condition instanceof And) {
+      split(((And) condition).left(), into);
+      split(((And) condition).right(), into);
+    } else {
+      into.add(condition);
+    }
   }
 }
 """

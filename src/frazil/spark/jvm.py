@@ -19,7 +19,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import EngineError, FrazilError, UnsupportedError
-from frazil.spark.driver_java import CLASS_NAME, SOURCE
+from frazil.spark.driver_java import CLASS_NAME, RULE_NAME, SOURCE
 
 Planner = Callable[[str], bytes]
 """Given Spark's pushed filters as JSON, an Arrow stream: path, size, then the constants of each file."""
@@ -81,10 +81,10 @@ def planned_relation(
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         for value in (_Callback(planner), key, root, _to_java(jvm, constants), str(size_bytes)):
             arguments.add(value)
-        index = _planned_files(spark).newInstance(arguments.toArray())
+        index = _classes(spark).loadClass(CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         formats = {"parquet": packages.parquet.ParquetFileFormat, "orc": packages.orc.OrcFileFormat}
-        session = spark._jsparkSession  # type: ignore[attr-defined]
+        session = spark._jsparkSession
         relation = packages.HadoopFsRelation(
             index,
             _to_java(jvm, constants),
@@ -105,8 +105,8 @@ def planned_relation(
     return DataFrame(frame, spark)
 
 
-def _planned_files(spark: SparkSession) -> Any:
-    """Return the constructor of the compiled class; it is compiled once for each Spark context."""
+def _classes(spark: SparkSession) -> Any:
+    """Return the loader of the compiled classes; they are compiled once for each Spark context."""
     context = spark.sparkContext
     with _lock:
         found = _compiled.get(context)
@@ -118,9 +118,33 @@ def _planned_files(spark: SparkSession) -> Any:
                 compiler.cook(SOURCE)
             except Exception as error:
                 raise EngineError(f"Cannot compile {CLASS_NAME} for Spark {pyspark.__version__}: {error}") from error
-            found = compiler.getClassLoader().loadClass(CLASS_NAME).getConstructors()[0]
+            found = compiler.getClassLoader()
             _compiled[context] = found
         return found
+
+
+def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
+    """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it."""
+    jvm: Any = spark.sparkContext._jvm
+    methods = spark._jsparkSession.experimental()
+    before = methods.extraOptimizations()
+    constructor = _classes(spark).loadClass(RULE_NAME).getDeclaredConstructors()[0]
+    constructor.setAccessible(True)
+    rule = constructor.newInstance(jvm.java.util.ArrayList().toArray())
+    _set_rules(methods, before.appended(rule))
+
+    def undo() -> None:
+        kept = jvm.java.util.ArrayList()
+        for one in jvm.scala.jdk.javaapi.CollectionConverters.asJava(methods.extraOptimizations()):
+            if not one.equals(rule):
+                kept.add(one)
+        _set_rules(methods, jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList())
+
+    return undo
+
+
+def _set_rules(methods: Any, rules: Any) -> None:
+    getattr(methods, "extraOptimizations_$eq")(rules)
 
 
 def _module(package: Any, name: str) -> Any:

@@ -1,0 +1,192 @@
+"""Every kind of operation, and what other writers may do to it: the rules by name, and the tests that hold them.
+
+The rules for rows are tested one by one in `tests/unit/commit/test_conflicts.py`, and pair by pair in
+`test_commit_interleavings.py`. Here are the rest, about metadata, and the list of all.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from frazil.catalog.memory import MemoryCatalog
+from frazil.catalog.outcomes import Committed, Rejected
+from frazil.commit.append import Append
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.new_snapshot import Target
+from frazil.commit.transaction import Transaction
+from frazil.commit.update_refs import CreateRef
+from frazil.commit.update_schema import UpdateSchema
+from frazil.commit.update_sort_order import UpdateSortOrder
+from frazil.commit.update_spec import UpdateSpec
+from frazil.errors import AlreadyExistsError, InvalidRequestError, TableAlreadyExistsError, TableNotFoundError
+from frazil.spec.view_evolution import change_view_properties
+from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
+from tests.commit_lab import SCHEMA, TABLE, Lab
+
+CONFLICTS = "tests/unit/commit/test_conflicts.py"
+PICKS = "tests/unit/commit/test_cherry_pick.py"
+HERE = "tests/concurrency/test_isolation_rules.py"
+RULES = {
+    "blind append": (CONFLICTS, "test_a_blind_append_never_conflicts"),
+    "blind append, a required column appeared": (
+        CONFLICTS,
+        "test_an_append_is_refused_when_a_required_column_without_default_appeared",
+    ),
+    "blind append, the spec changed": (CONFLICTS, "test_an_append_keeps_the_spec_its_files_were_written_with"),
+    "append that read the table": (CONFLICTS, "test_an_append_of_rows_read_from_the_table"),
+    "MERGE with no match": (
+        CONFLICTS,
+        "test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the_same",
+    ),
+    "delete by expression": (CONFLICTS, "test_a_delete_by_filter_takes_what_others_added"),
+    "delete by expression, a file matches in part": (
+        CONFLICTS,
+        "test_a_delete_by_filter_refuses_a_file_that_others_added_and_only_some_rows_of_match",
+    ),
+    "delete named files": (CONFLICTS, "test_a_delete_of_a_named_file_that_is_gone_is_refused"),
+    "copy-on-write, the file is gone": (CONFLICTS, "test_copy_on_write_refuses_a_replaced_file_that_is_gone"),
+    "copy-on-write, the file got deletes": (CONFLICTS, "test_copy_on_write_refuses_new_deletes_of_a_replaced_file"),
+    "copy-on-write, rows were added": (CONFLICTS, "test_copy_on_write_and_rows_added_where_it_read"),
+    "row delta DELETE, the rows moved": (CONFLICTS, "test_a_row_delete_refuses_a_file_whose_rows_moved"),
+    "row delta DELETE, another vector": (CONFLICTS, "test_two_row_deletes_of_one_file_are_united_in_v3"),
+    "row delta DELETE against UPDATE": (
+        CONFLICTS,
+        "test_a_row_delete_does_not_lose_against_an_update_of_the_same_rows",
+    ),
+    "row delta DELETE, rows were added": (CONFLICTS, "test_a_row_delete_and_rows_added_where_it_read"),
+    "row delta UPDATE and MERGE": (CONFLICTS, "test_an_update_refuses_deletes_where_it_read"),
+    "row delta UPDATE, the file is gone": (CONFLICTS, "test_an_update_refuses_a_file_that_a_delete_removed"),
+    "row delta UPDATE, rows were added": (CONFLICTS, "test_an_update_and_rows_added_where_it_read"),
+    "equality delete upsert": (CONFLICTS, "test_an_equality_delete_upsert_never_conflicts"),
+    "compaction, the file is gone": (CONFLICTS, "test_compaction_refuses_a_file_that_is_gone"),
+    "compaction, new deletes by position": (CONFLICTS, "test_compaction_refuses_new_deletes_by_position"),
+    "compaction, new equality deletes": (CONFLICTS, "test_compaction_and_new_equality_deletes"),
+    "compaction, more rows": (CONFLICTS, "test_compaction_refuses_more_rows_than_it_replaces"),
+    "compaction and appends": (CONFLICTS, "test_compaction_passes_appends_and_appends_pass_compaction"),
+    "delete file rewrite": (CONFLICTS, "test_a_rewrite_of_delete_files_refuses_one_that_is_gone_or_without_number"),
+    "delete file rewrite, its number": (CONFLICTS, "test_a_rewrite_of_delete_files_keeps_their_sequence_number"),
+    "overwrite by filter": (CONFLICTS, "test_an_overwrite_by_filter"),
+    "dynamic partition overwrite": (CONFLICTS, "test_a_dynamic_overwrite"),
+    "dynamic partition overwrite, another spec": (
+        CONFLICTS,
+        "test_a_dynamic_overwrite_refuses_data_of_another_spec",
+    ),
+    "dynamic partition overwrite, no partitions": (
+        CONFLICTS,
+        "test_a_dynamic_overwrite_of_an_unpartitioned_table_is_of_the_whole_table",
+    ),
+    "rewrite manifests": (CONFLICTS, "test_a_rewrite_of_manifests_passes_all_changes"),
+    "cherry-pick, picked already": (PICKS, "test_what_is_in_the_branch_already_is_refused"),
+    "cherry-pick, touched partitions": (PICKS, "test_a_dynamic_overwrite_is_refused_where_its_partitions_changed"),
+    "schema": (HERE, "test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
+    "partition spec": (HERE, "test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
+    "sort order": (HERE, "test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept"),
+    "drop old schemas and specs": (HERE, "test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped"),
+    "properties": (CONFLICTS, "test_properties_are_set_on_top_of_others"),
+    "expire, a snapshot gained a reference": (CONFLICTS, "test_a_tag_made_during_an_expiry_keeps_its_snapshot"),
+    "remove a reference that moved": (
+        "tests/unit/commit/test_transaction.py",
+        "test_dropping_a_branch_that_moved_meanwhile_is_prepared_again",
+    ),
+    "create a table": (HERE, "test_of_two_who_create_a_table_the_second_is_refused"),
+    "rename a table": (HERE, "test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing"),
+    "replace a view": (HERE, "test_of_two_who_replace_a_view_the_second_is_refused"),
+    "a window that cannot be walked": (CONFLICTS, "test_an_operation_whose_history_has_expired_is_refused"),
+    "other branches": (CONFLICTS, "test_only_the_same_branch_counts"),
+}
+
+
+@pytest.mark.parametrize(("file", "name"), RULES.values(), ids=RULES)
+def test_every_rule_has_a_test_of_that_name(file: str, name: str) -> None:
+    text = (Path(__file__).resolve().parent.parent.parent / file).read_text("utf-8")
+    assert re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
+
+
+def test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+    lab = Lab()
+    stale = lab.load()
+    lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
+    lab.commit(UpdateSchema(lambda update: update.add_column("y", "string")), loaded=stale)
+    fields = lab.load().metadata.current_schema.fields
+    assert [(one.field_id, one.name) for one in fields] == [(1, "id"), (2, "k"), (3, "v"), (4, "x"), (5, "y")]
+    assert lab.load().metadata.last_column_id == 5
+
+
+def test_a_schema_change_that_contradicts_another_is_refused() -> None:
+    lab = Lab()
+    stale = lab.load()
+    lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
+    with pytest.raises(InvalidRequestError, match="x"):
+        lab.commit(UpdateSchema(lambda update: update.add_column("x", "string")), loaded=stale)
+
+
+def test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+    lab = Lab()
+    stale = lab.load()
+    lab.commit(UpdateSpec(lambda update: update.add_field("k")))
+    lab.commit(UpdateSpec(lambda update: update.add_field("bucket(4, id)")), loaded=stale)
+    metadata = lab.load().metadata
+    assert [one.field_id for one in metadata.default_spec.fields] == [1000, 1001]
+    assert metadata.last_partition_id == 1001
+    assert len(metadata.partition_specs) == 3
+
+
+def test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept() -> None:
+    lab = Lab()
+    stale = lab.load()
+    lab.commit(UpdateSortOrder(("id",)))
+    lab.commit(UpdateSortOrder(("v desc",)), loaded=stale)
+    metadata = lab.load().metadata
+    assert [one.source_ids for one in metadata.default_sort_order.fields] == [(3,)]
+    assert len({one.order_id for one in metadata.sort_orders}) == len(metadata.sort_orders) == 3
+
+
+def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)), CreateRef("dev", "branch"))
+    lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
+    used = lab.load().metadata.current_schema_id
+    stale = lab.load()
+    # Another writer writes to a branch with the schema, and the table moves on to another one.
+    lab.commit(Append((lab.file([2]),), Target("dev")))
+    lab.commit(UpdateSchema(lambda update: update.add_column("y", "long")))
+    expiry = ExpireSnapshots(older_than_ms=lab.now_ms + 1000, retain_last=1, cleans_metadata=True)
+    lab.commit(expiry, loaded=stale)
+    assert used in lab.load().metadata.schemas_by_id
+    lab.check_readable()
+
+
+def test_of_two_who_create_a_table_the_second_is_refused() -> None:
+    lab = Lab()
+    staged = [lab.catalog.stage_table(("db", "new"), SCHEMA) for _ in range(2)]
+    assert isinstance(lab.catalog.swap(staged[0], staged[0].metadata), Committed)
+    refused = lab.catalog.swap(staged[1], staged[1].metadata)
+    assert isinstance(refused, Rejected) and isinstance(refused.reason, TableAlreadyExistsError)
+    assert lab.load(("db", "new")).metadata.table_uuid == staged[0].metadata.table_uuid
+
+
+def test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing() -> None:
+    lab = Lab()
+    transaction = Transaction(lab.catalog, pace=lab.pace, threads=1)
+    transaction.table(lab.load()).add(Append((lab.file([1]),)))
+    lab.catalog.rename_table(TABLE, ("db", "other"))
+    with pytest.raises(TableNotFoundError):
+        transaction.commit()
+    assert lab.load(("db", "other")).metadata.current_snapshot_id is None
+    with pytest.raises(AlreadyExistsError):
+        lab.add_table(TABLE)
+        lab.catalog.rename_table(("db", "other"), TABLE)
+
+
+def test_of_two_who_replace_a_view_the_second_is_refused() -> None:
+    catalog = MemoryCatalog()
+    catalog.create_namespace(("db",))
+    version = ViewVersion(1, 0, 1, (SqlRepresentation("SELECT 1 AS id", "spark"),), ("db",))
+    loaded = catalog.create_view(("db", "v"), SCHEMA, version)
+    changed = [change_view_properties(loaded.metadata, {"comment": text}) for text in ("first", "second")]
+    assert isinstance(catalog.swap_view(loaded, changed[0]), Committed)
+    assert isinstance(catalog.swap_view(loaded, changed[1]), Rejected)
+    assert catalog.load_view(("db", "v")).metadata.properties["comment"] == "first"

@@ -152,14 +152,17 @@ class _Reader:
                 hint="Read with scan.to_arrow(), or rewrite the table's files as Parquet.",
             )
         frame = self._relation(group)
+        if group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID):
+            # Named at once: a join hides Spark's metadata columns.
+            frame = frame.select("*", F.col("_metadata.row_index").alias(self.names.own("pos")))
         if group.deletes is not DeleteKind.NONE and not self._shows(DELETED):
-            frame = frame.filter(~self._is_deleted(frame))
+            frame = frame.filter(~self._is_deleted())
         kept = row_filter(self.predicate, self._find)
         if group.deletes is DeleteKind.EQUALITY:
             frame = self.joins.without_deleted(self.spark, frame, self._find)
         if kept is not None:
             frame = frame.filter(kept)
-        return frame.select(*[self._shown(part, group, frame) for part in self.request.shown.fields])
+        return frame.select(*[self._shown(part, group) for part in self.request.shown.fields])
 
     def _relation(self, group: FileGroup) -> DataFrame:
         constants: list[Constant] = []
@@ -249,9 +252,13 @@ class _Reader:
                 return one.field_type
         return None
 
-    def _is_deleted(self, frame: DataFrame) -> Column:
+    @property
+    def _position(self) -> Column:
+        return F.col(quoted(self.names.own("pos")))
+
+    def _is_deleted(self) -> Column:
         """Return whether a row's position is among its file's deleted ones."""
-        at = frame["_metadata.row_index"]
+        at = self._position
         byte = F.substring(F.col(quoted(self.names.own("deleted"))), _divided(at, 7).cast("int") + F.lit(1), F.lit(1))
         return F.getbit(F.ascii(byte.cast("string")).cast("bigint"), (at % F.lit(7)).cast("int")) != F.lit(0)
 
@@ -265,22 +272,22 @@ class _Reader:
             column = column[name]
         return column
 
-    def _shown(self, part: NestedField, group: FileGroup, frame: DataFrame) -> Column:
-        return self._value(part, group, frame).alias(part.name, metadata=_comment(part))
+    def _shown(self, part: NestedField, group: FileGroup) -> Column:
+        return self._value(part, group).alias(part.name, metadata=_comment(part))
 
-    def _value(self, part: NestedField, group: FileGroup, frame: DataFrame) -> Column:
+    def _value(self, part: NestedField, group: FileGroup) -> Column:
         names = self.names
         if part.field_id == FILE.field_id:
             return F.col(quoted(names.own("file")))
         if part.field_id == POS.field_id:
-            return frame["_metadata.row_index"]
+            return self._position
         if part.field_id == SPEC_ID.field_id:
             return F.col(quoted(names.own("spec")))
         if part.field_id == DELETED.field_id:
-            return self._is_deleted(frame) if group.deletes is not DeleteKind.NONE else F.lit(False)
+            return self._is_deleted() if group.deletes is not DeleteKind.NONE else F.lit(False)
         if part.field_id == ROW_ID.field_id:
             first = F.col(quoted(names.own("first_row_id")))
-            return F.coalesce(F.col(quoted(names.own(ROW_ID.name))), first + frame["_metadata.row_index"])
+            return F.coalesce(F.col(quoted(names.own(ROW_ID.name))), first + self._position)
         if part.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             inherited = F.when(
                 F.col(quoted(names.own("first_row_id"))).isNotNull(), F.col(quoted(names.own("sequence")))

@@ -22,26 +22,32 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from frazil.columns.manifest_columns import live_mask
-from frazil.errors import CorruptTableError, FrazilError, StorageError
+from frazil.commit.delete_paths import delete_paths
+from frazil.errors import CorruptTableError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.spec.data_file import FileContent
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
-from frazil.storage.locations import check_may_delete, location_key, table_folders
+from frazil.storage.locations import location_key, table_folders
 
 
 @dataclass(slots=True)
 class ExpiredFiles:
-    """What an expiry deletes, by kind; `kept` says which files could not be deleted, and why."""
+    """What an expiry deletes, by kind; `kept` says which files could not be deleted, and why.
+
+    `data_files` are data and delete files alike, and `contents` says which is what.
+    """
 
     data_files: list[str] = field(default_factory=list)
     manifests: list[str] = field(default_factory=list)
     manifest_lists: list[str] = field(default_factory=list)
     statistics_files: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
+    contents: dict[str, FileContent] = field(default_factory=dict)
 
 
 def find_expired_files(before: LoadedTable, after: LoadedTable, *, threads: int | None = None) -> ExpiredFiles:
@@ -63,7 +69,8 @@ def find_expired_files(before: LoadedTable, after: LoadedTable, *, threads: int 
             for one in gone
             if one.manifest_list is not None and location_key(one.manifest_list) not in lists
         ]
-        found.data_files = _files_only_in(before, after, old, list(in_use.values()), workers)
+        found.contents = _files_only_in(before, after, old, list(in_use.values()), workers)
+        found.data_files = list(found.contents)
     listed = {location_key(one) for one in _statistics(after.metadata)}
     found.statistics_files = [one for one in _statistics(before.metadata) if location_key(one) not in listed]
     return found
@@ -73,22 +80,16 @@ def delete_expired_files(before: LoadedTable, after: LoadedTable, *, threads: in
     """Delete the files that a state led to and the table's present one does not; return what was deleted."""
     found = find_expired_files(before, after, threads=threads)
     folders = table_folders(after.metadata.location, after.metadata.properties)
+    workers = default_threads() if threads is None else threads
     for paths in (found.data_files, found.statistics_files, found.manifests, found.manifest_lists):
-        paths[:] = _delete(after.storage, paths, folders, found.kept)
+        deleted = []
+        for path, reason in delete_paths(after.storage, list(paths), folders, threads=workers):
+            if reason is None:
+                deleted.append(path)
+            else:
+                found.kept[path] = reason
+        paths[:] = deleted
     return found
-
-
-def _delete(storage: Storage, paths: list[str], folders: tuple[str, ...], kept: dict[str, str]) -> list[str]:
-    allowed = []
-    for path in paths:
-        try:
-            check_may_delete(storage, path, folders)
-            allowed.append(path)
-        except FrazilError as error:
-            kept[path] = error.message
-    failed = storage.delete_many(allowed)
-    kept.update({path: error.message for path, error in failed.items()})
-    return [path for path in allowed if path not in failed]
 
 
 def _manifests_of(
@@ -112,32 +113,33 @@ def _manifests_of(
 
 def _files_only_in(
     before: LoadedTable, after: LoadedTable, old: list[ManifestFile], kept: list[ManifestFile], threads: int
-) -> list[str]:
+) -> dict[str, FileContent]:
     """Return the live files of some manifests that are in no other; candidates are crossed out one by one."""
-    candidates: dict[str, str] = {}
-    for paths in map_in_order(lambda one: _paths_of(before, one, must_read=False), old, threads=threads):
-        candidates.update((location_key(path), path) for path in paths)
-    if not candidates:
+    candidates: dict[str, tuple[str, FileContent]] = {}
+
+    def read_old(manifest: ManifestFile) -> list[tuple[str, int]]:
+        with contextlib.suppress(StorageError, CorruptTableError):
+            files = _live(before, manifest, ("file_path", "content"))
+            return list(zip(files["file_path"].to_pylist(), files["content"].to_pylist(), strict=True))
         return []
-    for paths in map_in_order(lambda one: _paths_of(after, one, must_read=True), kept, threads=threads):
-        for path in paths:
+
+    for found in map_in_order(read_old, old, threads=threads):
+        candidates.update((location_key(path), (path, FileContent(content))) for path, content in found)
+    if not candidates:
+        return {}
+    for files in map_in_order(lambda one: _live(after, one, ("file_path",)), kept, threads=threads):
+        for path in files["file_path"].to_pylist():
             candidates.pop(location_key(path), None)
         if not candidates:
             break
-    return list(candidates.values())
+    return dict(candidates.values())
 
 
-def _paths_of(loaded: LoadedTable, manifest: ManifestFile, *, must_read: bool) -> list[str]:
-    """Return the paths of a manifest's live files."""
-    try:
-        # No partition values are asked for, so the spec does not matter, not even one that is gone.
-        files = read_manifest(loaded.storage, manifest, StructType(), ("status", "file_path"))
-    except (StorageError, CorruptTableError):
-        if must_read:
-            raise
-        return []
-    paths: list[str] = files.column("file_path").filter(pa.array(live_mask(files))).to_pylist()
-    return paths
+def _live(loaded: LoadedTable, manifest: ManifestFile, fields: tuple[str, ...]) -> pa.Table:
+    """Return columns of a manifest's live files."""
+    # No partition values are asked for, so the spec does not matter, not even one that is gone.
+    files = read_manifest(loaded.storage, manifest, StructType(), ("status", *fields))
+    return files.table.filter(pa.array(live_mask(files)))
 
 
 def _statistics(metadata: TableMetadata) -> list[str]:

@@ -20,6 +20,7 @@ from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.summary import SummaryCounts
 from frazil.commit.write_manifests import ManifestWriter, manifest_key, without_files
+from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties
 from frazil.spec.manifest import ManifestContent, ManifestFile
@@ -31,13 +32,15 @@ from frazil.spec.snapshot import Operation, Summary
 class RewriteManifests:
     """Rewrite manifests of data files, and of delete files where asked.
 
-    `spec_id` limits it to one partition spec. With `only_small`, manifests of at least the target size stay.
+    `spec_id` limits it to one partition spec. With `only_small`, manifests of at least the target size stay. Entries
+    come in the order of `sort_by`, names of partition fields, and then of the other fields.
     """
 
     spec_id: int | None = None
     includes_deletes: bool = False
     only_small: bool = False
     target: Target = MAIN
+    sort_by: tuple[str, ...] = ()
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the snapshot with fewer manifests; nothing where there is nothing to gain."""
@@ -58,7 +61,7 @@ class RewriteManifests:
             if _is_settled(group):
                 kept += group
                 continue
-            written, count = _rewrite(writer, context, group)
+            written, count = _rewrite(writer, context, group, self._first_fields(writer, group[0].partition_spec_id))
             new += written
             replaced += group
             entries += count
@@ -88,13 +91,26 @@ class RewriteManifests:
         return not self.only_small or manifest.manifest_length < target
 
 
+    def _first_fields(self, writer: ManifestWriter, spec_id: int) -> list[int]:
+        """Return the places of the fields that entries of a spec are sorted by before the others."""
+        spec = writer.specs[spec_id][0]
+        names = [one.name for one in spec.fields]
+        unknown = [one for one in self.sort_by if one not in names]
+        if unknown:
+            raise InvalidRequestError(
+                f"Cannot sort manifests by {unknown[0]!r}: partition spec {spec_id} has no such field",
+                hint=f"Its fields are: {', '.join(names)}." if names else "It has no fields.",
+            )
+        return [names.index(one) for one in self.sort_by]
+
+
 def _is_settled(group: Sequence[ManifestFile]) -> bool:
     """Return whether rewriting changes nothing: one manifest, all of it live."""
     return len(group) == 1 and not group[0].has_deleted_files and group[0].has_live_files
 
 
 def _rewrite(
-    writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile]
+    writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile], first_fields: Sequence[int]
 ) -> tuple[list[ManifestFile], int]:
     key = ("rewritten", writer.format_version, *map(manifest_key, group))
     known: tuple[list[ManifestFile], int] | None = context.written.find(key)
@@ -108,20 +124,21 @@ def _rewrite(
                     parts.append(without_files(columns, nothing, context.snapshot_id))
         if not parts:
             return [], 0
-        rows = _clustered(pa.concat_tables(parts))
+        rows = _clustered(pa.concat_tables(parts), first_fields)
         first = group[0]
         known = writer.write_rows(rows, first.partition_spec_id, first.content), rows.num_rows
         context.written.keep(key, known)
     return known
 
 
-def _clustered(rows: pa.Table) -> pa.Table:
+def _clustered(rows: pa.Table, first_fields: Sequence[int]) -> pa.Table:
     """Return entries with those of one partition side by side, in the order of partition values."""
     partition = rows.column("partition").combine_chunks()
     fields = partition.type.num_fields
     if fields == 0:
         return rows
-    keys = pa.table({str(at): _sortable(partition.field(at)) for at in range(fields)})
+    places = dict.fromkeys([*first_fields, *range(fields)])
+    keys = pa.table({str(at): _sortable(partition.field(at)) for at in places})
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
     return rows.take(order)
 

@@ -1,0 +1,261 @@
+"""Remove files in a table's folders that nothing of the table leads to. Left by writers that died, and by expiries.
+
+    1 reach     what the table leads to now, as hashes (`maintenance/reachable_files.py`)
+    2 list      the table's folders, in a stream; files that are young, hidden or reached are passed over
+    3 reach     again, with what others have committed since: what is left over is orphaned
+    4 delete    in the table's own folders only, links followed, several at a time
+
+A file that is being written is not reached either: only age tells it from an orphan. So files younger than three days
+stay unless asked, and none younger than a day is ever deleted. As in the reference, names that start with a dot or an
+underscore are other programs' own and stay, folders of partition fields aside.
+
+Refused, because files of others would be taken for orphans: folders that other tables of the catalog use or lie in, a
+folder in which metadata of another table is found, and a table whose folder holds the warehouse. Metadata that spells
+a file with another scheme or authority is an error, unless the caller says what is the same, or what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+from frazil.catalog.base import Catalog
+from frazil.commit.delete_paths import delete_paths
+from frazil.commit.expire_snapshots import check_may_collect
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.reachable_files import ReachableFiles, SameLocations
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.storage.base import Storage, StoredFile
+from frazil.storage.locations import find_metadata_version, is_under, location_key, strip_slashes, table_folders
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+DEFAULT_AGE_MS: Final = 3 * DAY_MS
+_LISTED_AT_ONCE: Final = 5000
+_SHOWN: Final = 3
+
+
+class PrefixMismatch(StrEnum):
+    """What to do with a file that differs from one of the table in scheme or authority only."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanRequest:
+    """What to look for.
+
+    `older_than_ms` is a point in time; None is three days ago. `location` narrows the search to a folder of the table.
+    `files` are looked at in place of a listing, each with when it was last changed. `equal_schemes` and
+    `equal_authorities` map names, several with commas between, to the one they stand for. With `old_metadata`,
+    metadata files count as orphans that the current metadata's log does not name any more.
+    """
+
+    older_than_ms: int | None = None
+    location: str | None = None
+    files: Iterable[tuple[str, int]] | None = None
+    equal_schemes: Mapping[str, str] = field(default_factory=dict)
+    equal_authorities: Mapping[str, str] = field(default_factory=dict)
+    prefix_mismatch_mode: PrefixMismatch = PrefixMismatch.ERROR
+    old_metadata: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanFilesResult:
+    """The orphans that were deleted, or would be, and those that could not be, each with the reason."""
+
+    orphan_file_locations: tuple[str, ...] = ()
+    orphan_bytes: int = 0
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+def remove_orphan_files(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    request: OrphanRequest | None = None,
+    *,
+    dry_run: bool = False,
+    threads: int | None = None,
+) -> OrphanFilesResult:
+    """Delete the files in a table's folders that no state of the table leads to, and return which.
+
+    Safe beside writers, as long as no write takes longer than the age that files must have.
+    """
+    wanted = OrphanRequest() if request is None else request
+    workers = default_threads() if threads is None else threads
+    check_may_collect(loaded.metadata, "remove orphan files")
+    limit_ms = _limit(wanted, catalog.now_ms())
+    folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
+    searched = _searched(wanted, folders)
+    _check_alone(catalog, loaded, searched, workers)
+    same = SameLocations(_flat(wanted.equal_schemes), _flat(wanted.equal_authorities))
+    reachable = ReachableFiles(loaded.storage, same)
+    reachable.add_table(loaded, threads=workers, old_metadata=not wanted.old_metadata)
+
+    sizes: dict[str, int] = {}
+    doubtful: list[str] = []
+    listed = _listed(loaded, wanted, searched, folders, reachable)
+    for part in _parts(one for one in listed if one.modified_ms < limit_ms):
+        known = {one.path: one.size for one in part}
+        missing, differing = reachable.find_unreachable(list(known))
+        doubtful += differing
+        if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE:
+            missing += differing
+        sizes.update((path, known[path]) for path in missing)
+    if doubtful and wanted.prefix_mismatch_mode is PrefixMismatch.ERROR:
+        raise _mismatch(doubtful)
+
+    # What was committed while folders were listed counts: a table that has moved on leads to more files.
+    reachable.add_table(catalog.refresh(loaded), threads=workers, old_metadata=not wanted.old_metadata)
+    missing, differing = reachable.find_unreachable(list(sizes))
+    orphans = missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
+    if dry_run:
+        return OrphanFilesResult(tuple(orphans), sum(sizes[one] for one in orphans))
+    deleted: list[str] = []
+    kept: list[tuple[str, str]] = []
+    for path, reason in delete_paths(loaded.storage, orphans, folders, threads=workers):
+        if reason is None:
+            deleted.append(path)
+        else:
+            kept.append((path, reason))
+    return OrphanFilesResult(tuple(deleted), sum(sizes[one] for one in deleted), tuple(kept))
+
+
+def _limit(request: OrphanRequest, now_ms: int) -> int:
+    if request.older_than_ms is None:
+        return now_ms - DEFAULT_AGE_MS
+    if now_ms - request.older_than_ms < DAY_MS:
+        raise InvalidRequestError(
+            "Cannot remove orphan files that are less than 24 hours old: writers may still be at work on them",
+            hint="Give an older point in time, or none for three days ago.",
+        )
+    return request.older_than_ms
+
+
+def _flat(equal: Mapping[str, str]) -> dict[str, str]:
+    """Return what each single name stands for, from names with commas between."""
+    return {name.strip(): one.strip() for names, one in equal.items() for name in names.split(",")}
+
+
+def _mismatch(doubtful: list[str]) -> InvalidRequestError:
+    more = f" and {len(doubtful) - _SHOWN} more" if len(doubtful) > _SHOWN else ""
+    return InvalidRequestError(
+        f"Cannot tell whether files are orphans: {', '.join(doubtful[:_SHOWN])}{more} have the path of a file of the "
+        "table, under another scheme or authority",
+        hint="Say which are the same with equal_schemes and equal_authorities, or set prefix_mismatch_mode to IGNORE, "
+        "which keeps such files, or to DELETE, which deletes them.",
+    )
+
+
+# Where to look
+
+
+def _searched(request: OrphanRequest, folders: tuple[str, ...]) -> tuple[str, ...]:
+    if request.location is None:
+        return folders
+    location = strip_slashes(request.location)
+    if any(location == folder or is_under(location, folder) for folder in folders):
+        return (location,)
+    raise InvalidRequestError(
+        f"Cannot remove orphan files in {location!r}: it is outside the table's folders",
+        hint="Give a folder of the table, or none to search all of them.",
+        folders=", ".join(folders),
+    )
+
+
+def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...], threads: int) -> None:
+    """Refuse folders that hold the warehouse, or that other tables of the catalog use."""
+    storage = loaded.storage
+    mine = [_real(storage, one) for one in searched]
+    warehouse = _real(storage, catalog.warehouse)
+    if any(_holds(folder, warehouse) for folder in mine):
+        raise InvalidRequestError(
+            f"Cannot remove orphan files of {loaded.name}: its folder holds the whole warehouse {catalog.warehouse}",
+            hint="Give a location that only this table uses.",
+        )
+
+    def folders_of(name: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        try:
+            other = catalog.load_table(name)
+        except FrazilError:
+            # One that is gone, or broken, tells nothing; its metadata files do, where they are found.
+            return "", ()
+        return other.name, table_folders(other.metadata.location, other.metadata.properties)
+
+    names = (one for one in _tables(catalog) if one != loaded.identifier)
+    for name, theirs in map_in_order(folders_of, names, threads=threads):
+        for folder in theirs:
+            if any(_holds(own, _real(storage, folder)) for own in mine):
+                raise InvalidRequestError(
+                    f"Cannot remove orphan files of {loaded.name}: table {name} has its files in {folder}, inside the "
+                    "folders that would be searched",
+                    hint="Give a location that only this table uses.",
+                )
+
+
+def _tables(catalog: Catalog, namespace: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for inner in catalog.list_namespaces(namespace):
+        yield from catalog.list_tables(inner)
+        yield from _tables(catalog, inner)
+
+
+def _real(storage: Storage, folder: str) -> str:
+    """Return a key of a folder, links followed."""
+    return location_key(storage.resolve_folder(folder))
+
+
+def _holds(folder: str, other: str) -> bool:
+    return folder == other or other.startswith(f"{folder.rstrip('/')}/")
+
+
+# What is there
+
+
+def _listed(
+    loaded: LoadedTable,
+    request: OrphanRequest,
+    searched: tuple[str, ...],
+    folders: tuple[str, ...],
+    reachable: ReachableFiles,
+) -> Iterator[StoredFile]:
+    """Yield the files to look at; refuse metadata of another table among them."""
+    if request.files is not None:
+        for path, modified_ms in request.files:
+            if any(is_under(path, folder) for folder in searched):
+                yield StoredFile(path, 0, modified_ms)
+        return
+    partition_names = {f"{one.name}=" for spec in loaded.metadata.partition_specs for one in spec.fields}
+    own: dict[str, bool] = {}
+    for root in searched:
+        base = next(one for one in folders if root == one or is_under(root, one))
+        for file in loaded.storage.list(root):
+            folder = file.path.rpartition("/")[0]
+            if find_metadata_version(file.path) is not None:
+                if folder not in own:
+                    own[folder] = reachable.is_metadata_folder(folder)
+                if not own[folder]:
+                    raise InvalidRequestError(
+                        f"Cannot remove orphan files of {loaded.name}: {file.path} is metadata of another table, "
+                        "inside its folders",
+                        hint="Move that table, or give a location that only this table uses.",
+                    )
+            if not _is_hidden(file.path[len(base) :], partition_names):
+                yield file
+
+
+def _is_hidden(below: str, partition_names: set[str]) -> bool:
+    """Return whether a file, or a folder it is in, has a name that other programs use for their own."""
+    return any(
+        step.startswith(("_", ".")) and not any(step.startswith(name) for name in partition_names)
+        for step in below.split("/")
+    )
+
+
+def _parts(files: Iterator[StoredFile]) -> Iterator[list[StoredFile]]:
+    while part := list(islice(files, _LISTED_AT_ONCE)):
+        yield part

@@ -69,7 +69,7 @@ TABLE = ("db", "t")
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "v", LONG)))
 SIDE = "side"
 """A branch that some appends go to."""
-KEPT_SNAPSHOTS = 25
+KEPT_SNAPSHOTS = 15
 PROPERTIES = {
     "commit.retry.num-retries": "100000",
     "commit.retry.min-wait-ms": "2",
@@ -237,20 +237,20 @@ class Writer:
         self._value = order.number * 10_000_000
         self._tag = ""
         self._choices: list[tuple[float, Callable[[LoadedTable], Plan | None]]] = [
-            (0.24, lambda loaded: self._append(loaded, is_fast=True)),
-            (0.16, lambda loaded: self._append(loaded, is_fast=False)),
-            (0.05, self._append_to_branch),
+            (0.30, lambda loaded: self._append(loaded, is_fast=True)),
+            (0.14, lambda loaded: self._append(loaded, is_fast=False)),
+            (0.06, self._append_to_branch),
             (0.07, self._delete_file),
-            (0.08, self._overwrite),
-            (0.08, self._delete_row),
-            (0.06, self._update_row),
-            (0.05, self._upsert),
-            (0.06, self._compact),
+            (0.05, self._overwrite),
+            (0.06, self._delete_row),
+            (0.04, self._update_row),
+            (0.03, self._upsert),
+            (0.05, self._compact),
             (0.02, self._rewrite_manifests),
-            (0.03, self._change_schema),
-            (0.03, self._set_property),
-            (0.04, self._change_refs),
-            (0.03, self._expire),
+            (0.04, self._change_schema),
+            (0.05, self._set_property),
+            (0.05, self._change_refs),
+            (0.04, self._expire),
         ]
 
     def tell(self, **line: object) -> None:
@@ -502,23 +502,31 @@ class WriterServer:
 
 
 def serve() -> None:
-    """Take orders until there are none."""
+    """Take orders until there are none, or nobody is left to give any."""
     # Writers that end are forgotten by the system at once, killed ones too.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    master = os.getppid()
     # Arrow loads it when it first makes a table, which would take each writer a second.
     importlib.import_module("pandas")
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:
-            try:
-                os.wait()
-            except ChildProcessError:
-                print("done", flush=True)
+            while os.getppid() == master and _has_writers():
+                time.sleep(0.02)
+            print("done", flush=True)
             continue
         child = os.fork()
         if child == 0:
             _be_writer(Order(**order["start"]))
         print(child, flush=True)
+
+
+def _has_writers() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _be_writer(order: Order) -> None:

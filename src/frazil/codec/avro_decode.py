@@ -293,6 +293,10 @@ class _Job:
         if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), layout.token):
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
         arrays = {at: batch.column(place).slice(0, rows) for place, at in enumerate(plain)}
+        if layout.stamps:
+            # The columns of a batch share their memory: copies let that of the stamps go.
+            memory = pa.default_cpu_memory_manager()
+            arrays = {at: array.copy_to(memory) for at, array in arrays.items() if at in self.wanted}
         for place, stamp in enumerate(layout.stamps, len(plain)):
             arrays |= read_stamp(stamp, batch.column(place), self.wanted, self.leaves)
         made = pa.RecordBatch.from_arrays([arrays[at] for at in self.wanted], names=[f"c{at}" for at in self.wanted])

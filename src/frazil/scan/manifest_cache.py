@@ -12,7 +12,8 @@ from threading import Lock
 
 from frazil.codec.manifest_avro import ManifestColumns
 
-DEFAULT_BUDGET_BYTES = 256 * 1024 * 1024
+DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
+"""Manifests of 120,000 files with metrics of ten columns, or of 450,000 without metrics."""
 
 
 class ManifestCache:
@@ -43,7 +44,7 @@ class ManifestCache:
 
     def keep(self, key: Hashable, manifest: ManifestColumns) -> None:
         """Keep a manifest, in place of one with fewer columns; one larger than the budget is not kept."""
-        size = int(manifest.table.nbytes)
+        size = int(manifest.table.get_total_buffer_size())
         with self._lock:
             known = self._entries.pop(key, None)
             if known is not None:

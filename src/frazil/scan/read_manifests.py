@@ -7,7 +7,7 @@ say is read from each manifest's header.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import cpu_count
 from typing import TypeVar
@@ -86,7 +86,7 @@ def map_in_order(
 
     At most `ahead` results wait unread, so memory does not grow with the number of items.
     """
-    if threads <= 1:
+    if threads <= 1 or (isinstance(items, Sized) and len(items) <= 1):
         yield from map(function, items)
         return
     window = ahead if ahead is not None else threads + 2

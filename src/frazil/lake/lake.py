@@ -28,6 +28,9 @@ Name = str | tuple[str, ...]
 class Lake:
     """The tables of one catalog. Names are text such as `db.events`, parts quoted with backticks, or tuples."""
 
+    attached_spark: Any = None
+    """The Spark session that the lake is attached to."""
+
     def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None) -> None:
         self._catalog = catalog
         self._cache = ManifestCache() if cache is None else cache

@@ -93,12 +93,22 @@ class SparkEngine:
             frame = self.find_frame(one, shows_metadata=shows_metadata)
             if frame is None:
                 continue
-            found[at] = self._names.aliased_plan(self.spark, frame, self._full_name(one.parts))
+            found[at] = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
             if shows_metadata and has_star(text):
                 found[at] = self._names.hide_columns(self.spark, found[at], _METADATA_NAMES)
         return found
 
-    def _full_name(self, parts: Name) -> Name:
+    def names_lakes(self, text: str) -> bool:
+        """Return whether a query names something of a lake."""
+        parsed = self._names.try_parse_query(self.spark, text)
+        return parsed is not None and any(one.kind == "relation" and self._is_ours(one.parts) for one in parsed.names)
+
+    def _is_ours(self, parts: Name) -> bool:
+        is_kept = len(parts) == 1 and parts[0].lower() in self.session.temporary_views
+        return is_kept or self.session.find_place(parts) is not None
+
+    def full_name(self, parts: Name) -> Name:
+        """Return a table's name with its lake's."""
         place = self.session.find_place(parts)
         return parts if place is None else (place.lake_name, *place.name)
 
@@ -222,6 +232,15 @@ class SparkEngine:
         """Return the schema of a DataFrame in the format's types."""
         schema: Schema = spark_room("types").from_spark_schema(frame.schema)
         return schema
+
+    def column_text(self, column: Any) -> str:
+        """Return a column expression as text."""
+        return str(self._names.column_text(self.spark, column))
+
+    def alias_of(self, frame: Any) -> str | None:
+        """Return the alias of a DataFrame."""
+        alias: str | None = self._names.alias_of(frame)
+        return alias
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""

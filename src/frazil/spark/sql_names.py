@@ -17,13 +17,16 @@ The Java is compiled in the driver by the compiler that Spark ships. It walks co
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import ParseException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.catalog import CatalogMetadata, Column, Database, Table
+from pyspark.sql.types import StructType
 
 from frazil.errors import EngineError, UnsupportedError
 
@@ -194,6 +197,8 @@ public class UnresolvedNames implements java.util.function.Function {
 }
 """
 
+__all__ = ["CatalogMetadata", "Column", "Database", "Table"]
+
 _compiled: dict[int, Any] = {}
 
 
@@ -317,14 +322,67 @@ def with_parameters(spark: SparkSession, plan: Any, args: Any) -> Any:
     return analysis.PosParameterizedQuery(plan, _scala_list(spark, [from_python(spark, one) for one in args]))
 
 
+def literal_texts(spark: SparkSession, args: Any) -> Any:
+    """Return parameters as expressions in text, as `spark.sql(text, args)` would put them in."""
+    if isinstance(args, dict):
+        return {name: str(_expression_of(spark, value).sql()) for name, value in args.items()}
+    return [str(_expression_of(spark, value).sql()) for value in args]
+
+
+def column_text(spark: SparkSession, column: Any) -> str:
+    """Return a column expression as text in Spark's words."""
+    return str(_expression_of(spark, functions.expr(column) if isinstance(column, str) else column).sql())
+
+
+def term_text(spark: SparkSession, column: Any) -> str:
+    """Return what a table is partitioned by, a column or a transform of one, as text: `days(ts)`."""
+    return column if isinstance(column, str) else str(_expression_of(spark, column).sql())
+
+
+def alias_of(frame: DataFrame) -> str | None:
+    """Return the alias a DataFrame was given last, if it was."""
+    plan = frame._jdf.queryExecution().logical()
+    return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
+
+
+def parse_name(spark: SparkSession, text: str) -> tuple[str, ...] | None:
+    """Return the parts of a name; None for what is no name, such as a path."""
+    try:
+        parts = _parser(spark).parseMultipartIdentifier(text)
+    except ParseException:
+        return None
+    return tuple(parts.apply(at) for at in range(parts.size()))
+
+
+def empty_frame(spark: SparkSession) -> DataFrame:
+    """Return a DataFrame without columns and rows, which is what commands answer."""
+    return spark.createDataFrame([], StructType([]))
+
+
+def temporary_view(spark: SparkSession, name: str) -> Any:
+    """Return what a temporary view stands for now, to be compared later; None where there is none."""
+    found = spark._jsparkSession.sessionState().catalog().getRawTempView(name)
+    return found.get() if found.isDefined() else None
+
+
+def own_catalogs(spark: SparkSession, pattern: str | None) -> list[CatalogMetadata]:
+    """Return the catalogs that Spark itself knows."""
+    frame = spark._jsparkSession.catalog().listCatalogs()
+    found = frame.toLocalIterator()
+    known = []
+    while found.hasNext():
+        one = found.next()
+        if pattern is None or fnmatch.fnmatch(one.name(), pattern):
+            known.append(CatalogMetadata(one.name(), one.description()))
+    return known
+
+
 def is_temporary_view(spark: SparkSession, name: tuple[str, ...]) -> bool:
     """Return whether a name is a temporary view's."""
     return bool(spark._jsparkSession.sessionState().catalog().isTempView(_scala_list(spark, list(name))))
 
 
 def _expression_of(spark: SparkSession, value: Any) -> Any:
-    from pyspark.sql import functions
-
     column = value if type(value).__name__ == "Column" else functions.lit(value)
     return spark._jsparkSession.expression(column._jc)
 

@@ -66,6 +66,27 @@ def _chain(tokens: Sequence[Token], at: int) -> list[Token]:
     return parts
 
 
+def fill_parameters(text: str, values: Mapping[str, str] | Sequence[str]) -> str:
+    """Return a text in which `:name`, or each `?` in turn, is a value's own text."""
+    spans: list[tuple[int, int, str]] = []
+    before: Token | None = None
+    count = 0
+    tokens = list(cut_tokens(text))
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        if isinstance(values, Mapping):
+            # A colon right after a name is a path into a variant: v:a.b
+            is_free = before is None or before.end < token.start or (before.kind == MARK and before.text not in ")]")
+            if token.is_mark(":") and is_free and following is not None and following.start == token.end:
+                if following.text in values:
+                    spans.append((token.start, following.end, values[following.text]))
+        elif token.is_mark("?") and count < len(values):
+            spans.append((token.start, token.end, values[count]))
+            count += 1
+        before = token
+    return replace_spans(text, spans)
+
+
 def has_star(text: str) -> bool:
     """Return whether a query selects all columns of something, with `*` or `t.*`."""
     before: Token | None = None

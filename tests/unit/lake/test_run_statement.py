@@ -429,7 +429,8 @@ def test_identity_partitions_are_described_as_columns(sql: Console) -> None:
 def test_the_statement_shown_makes_the_same_table(sql: Console, lake: frazil.Lake) -> None:
     sql(
         """create table lake.db.a (`odd name` bigint not null comment 'it''s',
-        s struct<x: int not null, y: array<string>>, t timestamp_ntz, u uuid, f fixed(4), d decimal(9,2), m map<string, date>)
+        s struct<x: int not null, y: array<string>>, t timestamp_ntz, u uuid, f fixed(4),
+        d decimal(9,2), m map<string, date>)
         partitioned by (bucket(4, `odd name`), truncate(2, d)) comment 'c'
         tblproperties (k = 'v', 'format-version' = 3)"""
     )

@@ -15,7 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
+from frazil.codec.partition_arrow import arrow_type_of
 from frazil.spec.manifest import EntryStatus
+from frazil.spec.types import StructType
 
 BoundName: TypeAlias = Literal["lower_bounds", "upper_bounds"]
 CountName: TypeAlias = Literal["column_sizes", "value_counts", "null_value_counts", "nan_value_counts"]
@@ -35,6 +37,28 @@ def live_mask(manifest: ManifestColumns) -> npt.NDArray[np.bool_]:
     """Return which entries are part of the table: added and existing ones."""
     mask: npt.NDArray[np.bool_] = manifest.column("status").to_numpy() != EntryStatus.DELETED.value
     return mask
+
+
+def single_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, without a copy where it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def partition_children(manifest: ManifestColumns, kind: StructType) -> list[pa.Array]:
+    """Return each file's partition tuple as fields of a type that unites several specs, in Arrow's plain types.
+
+    Fields are found by id; where the manifest's spec has no such field, the values are null.
+    """
+    known = {part.field_id: at for at, part in enumerate(manifest.partition_type.fields)}
+    stored = single_chunk(manifest.column("partition")).flatten()
+    children = []
+    for part in kind.fields:
+        target = arrow_type_of(part.field_type)
+        at = known.get(part.field_id)
+        # A void field may have another type than the field it took the place of; its values are all null.
+        is_same = at is not None and stored[at].type == target
+        children.append(stored[at] if is_same else pa.nulls(len(manifest), target))
+    return children
 
 
 def _metric(manifest: ManifestColumns, field_id: int, name: str) -> pa.Array:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from frazil.codec.arrow_schema import to_arrow_field
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import DATA_FILE, ENTRY_FIELDS
+from frazil.columns.manifest_columns import partition_children, single_chunk
 from frazil.inspect.reachable import read_rows
 from frazil.inspect.readable_metrics import (
     READABLE_METRICS,
@@ -31,8 +32,6 @@ from frazil.inspect.unify_partitions import (
     metadata_partition_type,
     partition_array,
     partition_fields,
-    single_chunk,
-    unified_children,
 )
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -109,7 +108,7 @@ class FileColumns:
         if name == _SPEC_ID.name:
             return pa.array(np.full(count, files.spec_id, np.int32))
         if name == "partition":
-            return partition_array(unified_children(files, self.partition_type), kind, self.partition_type)
+            return partition_array(partition_children(files, self.partition_type), kind, self.partition_type)
         if name == READABLE_METRICS:
             return readable_metrics(files, self.metadata.current_schema, kind)
         if name == DATA_FILE_COLUMN:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import partition_children, single_chunk
 from frazil.inspect.reachable import read_chosen_manifests, read_rows
 from frazil.inspect.select_columns import project_table, select_columns
 from frazil.inspect.snapshots import TIMESTAMPTZ_TYPE, to_micros
@@ -24,8 +25,6 @@ from frazil.inspect.unify_partitions import (
     metadata_partition_type,
     partition_array,
     partition_fields,
-    single_chunk,
-    unified_children,
 )
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -104,7 +103,7 @@ def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Tab
     count = len(files)
     own = {part.field_id for part in files.partition_type.fields}
     shared = sum(part.field_id in own for part in kind.fields)
-    columns = {f"key_{at}": child for at, child in enumerate(unified_children(files, kind))}
+    columns = {f"key_{at}": child for at, child in enumerate(partition_children(files, kind))}
     columns["key_fields"] = pa.array(np.full(count, shared, np.int32))
     columns["update"] = updates.encode(single_chunk(files.column("snapshot_id")), files.spec_id)
     content = files.column("content").to_numpy()

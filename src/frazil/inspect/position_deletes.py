@@ -21,6 +21,7 @@ import pyarrow as pa
 from frazil.codec.arrow_schema import to_arrow_field
 from frazil.codec.deletion_vector import read_deletion_vector
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
+from frazil.columns.manifest_columns import partition_children
 from frazil.datafile.open_file import reading
 from frazil.datafile.project import Projection, needed_leaves
 from frazil.datafile.raw_batch import ReadRules
@@ -32,7 +33,6 @@ from frazil.inspect.unify_partitions import (
     metadata_partition_type,
     partition_array,
     partition_fields,
-    unified_children,
 )
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -140,7 +140,7 @@ class _DeleteFile:
 
 
 def _delete_files(rows: ManifestColumns, kind: StructType) -> list[_DeleteFile]:
-    children = unified_children(rows, kind)
+    children = partition_children(rows, kind)
     return [
         _DeleteFile(entry.data_file, [child.slice(at, 1) for child in children])
         for at, entry in enumerate(iter_entries(rows))

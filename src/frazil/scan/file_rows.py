@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
 from frazil.codec.manifest_fields import ARROW_TYPES, partition_arrow_type
+from frazil.columns.manifest_columns import partition_children
 from frazil.spec.data_file import DataFile
 from frazil.spec.partitioning import unified_partition_type
 from frazil.spec.table_metadata import TableMetadata
@@ -72,17 +73,10 @@ class UnifiedFiles:
         return self.schema.empty_table()
 
     def _partition(self, files: ManifestColumns) -> pa.Array:
-        target = partition_arrow_type(self.partition_type)
-        count = len(files)
-        known = {part.field_id: at for at, part in enumerate(files.partition_type.fields)}
-        source = files.column("partition").combine_chunks()
-        children = []
-        for part, field in zip(self.partition_type.fields, target, strict=True):
-            at = known.get(part.field_id)
-            child = None if at is None else source.field(at)
-            is_same = child is not None and child.type == field.type
-            children.append(child if is_same else pa.nulls(count, field.type))
-        return pa.Array.from_buffers(target, count, [None], children=children)
+        kind = self.partition_type
+        return pa.Array.from_buffers(
+            partition_arrow_type(kind), len(files), [None], children=partition_children(files, kind)
+        )
 
 
 def unify_partitions(metadata: TableMetadata) -> UnifiedFiles:

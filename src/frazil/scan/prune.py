@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.bounds import decode_bounds
 from frazil.columns.comparable import from_comparable, to_comparable
-from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of
+from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of, single_chunk
 from frazil.columns.masks import row_mask
 from frazil.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask
 from frazil.columns.transforms import transform_column
@@ -106,8 +106,7 @@ class Pruner:
 
 def struct_of(files: ManifestColumns) -> pa.StructArray:
     """Return a manifest's partition tuples as one array."""
-    partition = files.column("partition")
-    return partition.combine_chunks() if partition.num_chunks != 1 else partition.chunk(0)
+    return single_chunk(files.column("partition"))
 
 
 def to_mask(booleans: pa.Array | pa.ChunkedArray) -> Mask:

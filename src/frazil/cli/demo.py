@@ -1,0 +1,78 @@
+"""A tour of a lake in a temporary folder, with no Spark and no Java: `frazil demo`."""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+
+from frazil.errors import FrazilError
+from frazil.lake.connect import connect
+from frazil.lake.table import Table
+
+Show = Callable[[str], object]
+
+
+def _orders(first: int, last: int, day: int) -> pa.Table:
+    """Make some rows of one day."""
+    noon = datetime.datetime(2024, 1, day, 12, tzinfo=datetime.UTC)
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "ts": pa.array([noon] * len(numbers), pa.timestamp("us", "UTC")),
+            "kind": ["web" if number % 3 else "shop" for number in numbers],
+        }
+    )
+
+
+def _show(print_line: Show, title: str, *lines: object) -> None:
+    print_line(f"\n{title}")
+    for line in lines:
+        print_line("  " + str(line).replace("\n", "\n  "))
+
+
+def run_demo(print_line: Show) -> None:
+    """Run the tour in a temporary folder, telling what happens line by line."""
+    show = partial(_show, print_line)
+    with tempfile.TemporaryDirectory() as folder, connect(folder) as lake:
+        table = lake.create_table(
+            "shop.orders",
+            "id bigint not null, ts timestamptz, kind string",
+            partition_by=["day(ts)"],
+            sort_by=["id"],
+            format_version=3,
+        )
+        for day in (1, 2, 3):
+            table.append(_orders(day * 1000, day * 1000 + 500, day))
+        show("Three appends, a snapshot each:", *(f"{one.operation}: {one.summary['added-records']} rows, "
+             f"{one.summary['total-records']} in all" for one in table.snapshots if one.summary))  # fmt: skip
+
+        scan = table.scan("ts >= '2024-01-02' and id < 2003", columns=["id", "kind"])
+        show("A filter prunes manifests and files before anything is read:", scan.plan().explain())
+        show("What is left is read:", *scan.to_arrow().to_pylist())
+
+        with table.update_schema() as update:
+            update.rename_column("kind", "channel")
+            update.add_column("price", "decimal(9,2)", default="9.99", after="id")
+        show("The schema changes, no file does:", *table.schema.fields)
+        show("Old rows have the new column:", *table.scan("id = 1001").to_arrow().drop_columns(["ts"]).to_pylist())
+
+        table.create_tag("january-2nd", table.snapshots[1].snapshot_id)
+        table.delete("ts >= '2024-01-03'")
+        show(
+            "Rows now, and as of the tag:",
+            f"{table.scan().count()} now, {table.scan(ref='january-2nd').count()} at january-2nd",
+        )
+        show("Every error says what cannot be, and what to do:", _error_of(table))
+
+
+def _error_of(table: Table) -> str:
+    try:
+        table.scan("knd = 'web'")
+    except FrazilError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,188 @@
+"""`frazil table …`: look at tables, make them, drop them. None of it starts a JVM."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli.session import opened
+from frazil.errors import InvalidRequestError
+from frazil.lake.lake import Lake
+from frazil.lake.table import Table
+
+table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
+
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="A table's name: db.events")]
+MAX_ROWS = 1000
+
+
+@table_app.command("list")
+def list_tables(
+    context: typer.Context,
+    namespace: Annotated[str | None, typer.Argument(help="Only tables of this namespace")] = None,
+) -> None:
+    """List tables and views."""
+    with opened(context) as (lake, settings):
+        spaces: list[Any] = [namespace] if namespace is not None else _namespaces(lake)
+        rows = []
+        for one in spaces:
+            rows += [{"name": _shown(name), "kind": "table"} for name in lake.list_tables(one)]
+            rows += [{"name": _shown(name), "kind": "view"} for name in lake.list_views(one)]
+        settings.show(rows, ["name", "kind"])
+
+
+@table_app.command("show")
+def show_table(context: typer.Context, name: TableName) -> None:
+    """Tell the main facts of a table."""
+    with opened(context) as (lake, settings):
+        table = lake.table(name)
+        snapshot = table.current_snapshot
+        summary = {} if snapshot is None or snapshot.summary is None else dict(snapshot.summary)
+        facts: dict[str, Any] = {
+            "name": _shown(table.identifier),
+            "format version": table.format_version,
+            "uuid": table.metadata.table_uuid,
+            "location": table.location,
+            "metadata": table.metadata_location,
+            "columns": len(table.schema.fields),
+            "partitioned by": ", ".join(str(part) for part in table.spec.fields) or "nothing",
+            "sorted by": ", ".join(str(part) for part in table.sort_order.fields) or "nothing",
+            "snapshots": len(table.snapshots),
+            "current snapshot": None if snapshot is None else snapshot.snapshot_id,
+            "rows": summary.get("total-records"),
+            "data files": summary.get("total-data-files"),
+            "delete files": summary.get("total-delete-files"),
+            "bytes": summary.get("total-files-size"),
+        }
+        settings.show([{"fact": fact, "value": value} for fact, value in facts.items()], ["fact", "value"])
+
+
+@table_app.command("schema")
+def show_schema(context: typer.Context, name: TableName) -> None:
+    """List a table's columns, parts of nested ones too."""
+    with opened(context) as (lake, settings):
+        schema = lake.table(name).schema
+        rows = [
+            {
+                "id": field_id,
+                "name": schema.name_of(field_id),
+                "type": str(part.field_type),
+                "required": part.required,
+                "doc": part.doc,
+            }
+            for field_id, part in schema.fields_by_id.items()
+        ]
+        settings.show(rows, ["id", "name", "type", "required", "doc"])
+
+
+@table_app.command("properties")
+def show_properties(context: typer.Context, name: TableName) -> None:
+    """List a table's properties."""
+    with opened(context) as (lake, settings):
+        rows = [{"name": one, "value": value} for one, value in sorted(lake.table(name).properties.items())]
+        settings.show(rows, ["name", "value"])
+
+
+def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
+    def show(
+        context: typer.Context,
+        name: TableName,
+        limit: Annotated[int, typer.Option(help="How many rows to show at most")] = MAX_ROWS,
+    ) -> None:
+        with opened(context) as (lake, settings):
+            rows = _inspect(lake.table(name), metadata_table)
+            settings.show(rows.slice(0, limit))
+
+    table_app.command(command, help=text)(show)
+
+
+def _inspect(table: Table, name: str) -> Any:
+    return getattr(table.inspect, name)()
+
+
+for _command, _text in {
+    "history": "List when which snapshot was the current one.",
+    "snapshots": "List snapshots with their summaries.",
+    "files": "List the data and delete files of the current snapshot.",
+    "partitions": "List partitions with their rows and files.",
+    "refs": "List branches and tags.",
+    "manifests": "List the manifests of the current snapshot.",
+}.items():
+    _add_metadata_command(_command, _command, _text)
+
+
+@table_app.command("create")
+def create_table(
+    context: typer.Context,
+    name: TableName,
+    columns: Annotated[str, typer.Argument(help="Columns as text: 'id bigint not null, ts timestamptz'")],
+    partition_by: Annotated[list[str] | None, typer.Option(help="A partition field: day(ts). May be repeated")] = None,
+    sort_by: Annotated[list[str] | None, typer.Option(help="A sort field: 'ts desc'. May be repeated")] = None,
+    properties: Annotated[list[str] | None, typer.Option("--property", help="NAME=VALUE. May be repeated")] = None,
+    format_version: Annotated[int, typer.Option(help="1, 2 or 3")] = 2,
+) -> None:
+    """Create a table; its namespace is created where it is missing."""
+    with opened(context) as (lake, settings):
+        table = lake.create_table(
+            name,
+            columns,
+            partition_by=partition_by or (),
+            sort_by=sort_by or (),
+            properties=dict(map(_pair, properties or ())),
+            format_version=format_version,
+        )
+        settings.show([{"created": _shown(table.identifier), "location": table.location}])
+
+
+@table_app.command("drop")
+def drop_table(
+    context: typer.Context,
+    name: TableName,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete the table's files too")] = False,
+) -> None:
+    """Drop a table; its files stay unless they are purged."""
+    with opened(context) as (lake, settings):
+        lake.drop_table(name, purge=purge)
+        settings.show([{"dropped": name, "purged": purge}])
+
+
+@table_app.command("rename")
+def rename_table(context: typer.Context, name: TableName, new_name: Annotated[str, typer.Argument()]) -> None:
+    """Rename a table."""
+    with opened(context) as (lake, settings):
+        lake.rename_table(name, new_name)
+        settings.show([{"renamed": name, "to": new_name}])
+
+
+@table_app.command("register")
+def register_table(
+    context: typer.Context,
+    name: TableName,
+    metadata: Annotated[str, typer.Argument(help="Where the table's metadata file is")],
+) -> None:
+    """Add a table that exists to the catalog."""
+    with opened(context) as (lake, settings):
+        table = lake.register_table(name, metadata)
+        settings.show([{"registered": _shown(table.identifier), "location": table.location}])
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise InvalidRequestError(f"Cannot read the property {text!r}: it is not NAME=VALUE")
+    return name, value
+
+
+def _namespaces(lake: Lake) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    waiting = lake.list_namespaces()
+    while waiting:
+        one = waiting.pop(0)
+        found.append(one)
+        waiting += lake.list_namespaces(one)
+    return found
+
+
+def _shown(name: tuple[str, ...]) -> str:
+    return ".".join(name)

@@ -1,0 +1,134 @@
+"""The terminal: what is printed, in which form, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import frazil
+from frazil.cli.main import app
+from frazil.cli.render import OutputFormat, render_rows
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    folder = str(tmp_path / "lake")
+    with frazil.connect(folder) as lake:
+        table = lake.create_table("db.events", "id bigint not null, kind string", partition_by=["kind"])
+        table.append(pa.table({"id": pa.array([1, 2, 3]), "kind": ["a", "b", None]}))
+    return folder
+
+
+def run(warehouse: str, *arguments: str, code: int = 0, form: str = "table") -> str:
+    result = RUNNER.invoke(app, ["--warehouse", warehouse, "--format", form, *arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def rows(warehouse: str, *arguments: str) -> list[dict[str, object]]:
+    found = json.loads(run(warehouse, *arguments, form="json"))
+    assert isinstance(found, list)
+    return found
+
+
+def test_tables_are_listed(warehouse: str) -> None:
+    assert rows(warehouse, "table", "list") == [{"name": "db.events", "kind": "table"}]
+
+
+def test_main_facts_are_shown(warehouse: str) -> None:
+    facts = {row["fact"]: row["value"] for row in rows(warehouse, "table", "show", "db.events")}
+    assert facts["rows"] == "3"
+    assert facts["format version"] == 2
+
+
+def test_columns_are_listed_with_their_ids(warehouse: str) -> None:
+    assert [(one["id"], one["name"], one["required"]) for one in rows(warehouse, "table", "schema", "db.events")] == [
+        (1, "id", True),
+        (2, "kind", False),
+    ]
+
+
+@pytest.mark.parametrize("command", ["history", "snapshots", "files", "partitions", "refs", "manifests"])
+def test_metadata_tables_are_shown_in_every_form(warehouse: str, command: str) -> None:
+    assert rows(warehouse, "table", command, "db.events")
+    assert run(warehouse, "table", command, "db.events", form="csv").count("\n") >= 2
+    assert "row" in run(warehouse, "table", command, "db.events")
+
+
+def test_a_table_is_created_renamed_and_dropped(warehouse: str) -> None:
+    run(warehouse, "table", "create", "db.t", "id bigint, ts timestamptz", "--partition-by", "day(ts)",
+        "--property", "a=b", "--format-version", "3")  # fmt: skip
+    assert {"name": "a", "value": "b"} in rows(warehouse, "table", "properties", "db.t")
+    run(warehouse, "table", "rename", "db.t", "db.u")
+    run(warehouse, "table", "drop", "db.u", "--purge")
+    assert rows(warehouse, "table", "list", "db") == [{"name": "db.events", "kind": "table"}]
+
+
+def test_a_dropped_table_is_registered_again(warehouse: str) -> None:
+    facts = {row["fact"]: row["value"] for row in rows(warehouse, "table", "show", "db.events")}
+    run(warehouse, "table", "drop", "db.events")
+    run(warehouse, "table", "register", "db.back", str(facts["metadata"]))
+    assert rows(warehouse, "table", "list") == [{"name": "db.back", "kind": "table"}]
+
+
+def test_a_sound_table_passes_the_check(warehouse: str) -> None:
+    assert "No problems" in run(warehouse, "check", "db.events", "--bounds")
+
+
+def test_a_lost_file_fails_the_check_with_exit_code_1(warehouse: str) -> None:
+    next(Path(warehouse).rglob("*.parquet")).unlink()
+    assert "missing" in run(warehouse, "check", "db.events", code=1)
+    assert json.loads(run(warehouse, "check", "db.events", code=1, form="json"))
+
+
+def test_health_tells_what_to_run(warehouse: str) -> None:
+    assert "db.events" in run(warehouse, "health", "db.events")
+
+
+def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> None:
+    output = run(warehouse, "table", "show", "db.nothing", code=1)
+    assert "Cannot" in output
+    assert "Traceback" not in output
+
+
+def test_wrong_usage_exits_with_2(warehouse: str) -> None:
+    run(warehouse, "table", "nonsense", code=2)
+    run(warehouse, "table", "show", code=2)
+    assert RUNNER.invoke(app, ["table", "list"], env={"FRAZIL_WAREHOUSE": ""}).exit_code == 2
+
+
+def test_the_warehouse_may_come_from_the_environment(warehouse: str) -> None:
+    result = RUNNER.invoke(app, ["--format", "json", "table", "list"], env={"FRAZIL_WAREHOUSE": warehouse})
+    assert json.loads(result.output) == [{"name": "db.events", "kind": "table"}]
+
+
+def test_a_property_without_a_value_is_refused(warehouse: str) -> None:
+    assert "NAME=VALUE" in run(warehouse, "table", "create", "db.t", "id bigint", "--property", "a", code=1)
+
+
+def test_the_demo_runs() -> None:
+    assert "A filter prunes" in RUNNER.invoke(app, ["demo"]).output
+
+
+def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str) -> None:
+    code = (
+        "import sys; from frazil.cli.main import app; "
+        f"app(['--warehouse', {warehouse!r}, 'table', 'list'], standalone_mode=False); "
+        "sys.exit(any(name in sys.modules for name in ('pyspark', 'pandas')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_values_of_every_kind_have_a_form() -> None:
+    row = {"a": b"\x00", "b": None, "c": [1, {"d": 2}], "e": "x" * 100, "f": 'say "hi", now'}
+    assert json.loads(render_rows([row], list(row), OutputFormat.JSON))[0]["c"] == [1, {"d": 2}]
+    assert '"say ""hi"", now"' in render_rows([row], list(row), OutputFormat.CSV)
+    assert "…" in render_rows([row], list(row), OutputFormat.TABLE)

@@ -34,6 +34,8 @@ from frazil.spec.types import DoubleType, FloatType, StructType
 from tests.pruning_cases import TRANSFORMS, TYPES, Case, min_max, random_case
 
 QUICK_CASES = 4_000
+SHARES = 8
+"""The million cases run in so many tests, for as many processes to take."""
 
 
 def check_metrics(case: Case) -> None:
@@ -152,10 +154,11 @@ def test_evaluation_over_columns_equals_evaluation_of_single_values(kind: Any) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_a_million_random_cases_are_pruned_soundly() -> None:
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_million_random_cases_are_pruned_soundly(share: int) -> None:
     cases = int(os.environ.get("FRAZIL_PRUNING_CASES", "1000000"))
-    random_ = random.Random(20240101)
-    for _ in range(cases):
+    random_ = random.Random(20240101 + share)
+    for _ in range(cases // SHARES):
         case = random_case(random_)
         check_metrics(case)
         if random_.random() < 0.1:

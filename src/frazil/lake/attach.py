@@ -59,7 +59,7 @@ def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:
         )
     attachment = patches.find_hooks(spark)
     if attachment is None:
-        attachment = Attachment(spark)
+        attachment = Attachment(spark, spark_room("jvm").prune_before_joins(spark))
         patches.hook(spark, attachment)
     attachment.session.lakes[name] = lake
     lake.attached_spark = spark
@@ -76,13 +76,15 @@ def detach(spark: Any) -> None:
         if lake.attached_spark is spark:
             lake.attached_spark = None
     patches.unhook(spark)
+    attachment.leave_optimiser()
 
 
 class Attachment:
     """What a session knows about lakes, and how its entry points answer; see `spark/patch_session.py`."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, leave_optimiser: Callable[[], None]) -> None:
         self._spark = spark
+        self.leave_optimiser = leave_optimiser
         self._names = spark_room("sql_names")
         self._not_ours = spark_room("patch_session").NOT_OURS
         self._made_views: dict[str, Any] = {}

@@ -8,9 +8,13 @@ held against the entry: a vector that was put in the place of another one is who
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from frazil.codec.deletion_vector import describe_deletion_vector, read_deletion_vector
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
@@ -46,19 +50,20 @@ class CheckedGroup:
     """The data file that a vector is about, and the highest position in it."""
 
 
-def groups_of(live: ManifestColumns, chosen: Iterable[bool], snapshot_id: int) -> Iterator[FileGroup]:
+def groups_of(live: ManifestColumns, chosen: npt.NDArray[np.bool_], snapshot_id: int) -> Iterator[FileGroup]:
     """Yield the chosen live files of a manifest; vectors that share a Puffin file come together."""
+    if not chosen.any():
+        return
+    files = live if chosen.all() else replace(live, table=live.table.filter(pa.array(chosen)))
     vectors: dict[str, list[DataFile]] = {}
-    for entry, is_chosen in zip(iter_entries(live), chosen, strict=True):
+    for entry in iter_entries(files):
         file = entry.data_file
-        if not is_chosen:
-            continue
         if file.is_deletion_vector:
             vectors.setdefault(file.file_path, []).append(file)
         else:
             yield FileGroup((file,), snapshot_id)
-    for files in vectors.values():
-        yield FileGroup(tuple(files), snapshot_id)
+    for found in vectors.values():
+        yield FileGroup(tuple(found), snapshot_id)
 
 
 def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -> CheckedGroup:

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.codec.puffin import read_puffin_footer
@@ -177,9 +178,9 @@ class _Check:
             told |= {(one.path or "", one.what) for one in checked.problems}
             if checked.facts is not None and checked.live is not None:
                 self._facts[key] = checked.facts
-                yield from groups_of(checked.live, self._unseen(checked.facts).tolist(), snapshot_id)
+                yield from groups_of(checked.live, self._unseen(checked.facts), snapshot_id)
 
-    def _unseen(self, facts: ManifestFacts) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _unseen(self, facts: ManifestFacts) -> npt.NDArray[np.bool_]:
         """Return which live files of a manifest have not been looked at; vectors are told apart by their data file."""
         keys = np.where(facts.vectors, facts.paths ^ facts.references, facts.paths).tolist()
         chosen = np.fromiter((one not in self._seen for one in keys), np.bool_, len(keys))

@@ -8,7 +8,7 @@ again for each snapshot that has it. Specification: "Manifests", "Manifest Lists
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from frazil.maintenance.report import Problem
 from frazil.spec.data_file import FileContent, FileFormat
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, StructType
 
 FIELDS: Final = (
@@ -109,6 +110,7 @@ def check_manifest(
             *_counts(manifest, files),
             *_sequence_numbers(manifest, files),
             *_vectors(manifest, files, loaded.metadata.format_version),
+            *_equality_ids(manifest, files, loaded.metadata.schemas),
             *_row_ids(manifest, files, loaded.metadata.next_row_id),
             *_summaries(manifest, files, kind),
         )
@@ -118,7 +120,7 @@ def check_manifest(
     return CheckedManifest(manifest, _facts(manifest, live), live, tuple(found))
 
 
-def unreadable(error: FrazilError, what: str, path: str, snapshot_id: int | None) -> Problem:
+def unreadable(error: FrazilError, what: str, path: str | None, snapshot_id: int | None) -> Problem:
     """Return the problem of a file that cannot be read, by why."""
     if isinstance(error, MissingFileError):
         return Problem("missing-file", f"the {what} does not exist", REPAIR, path, snapshot_id)
@@ -218,6 +220,22 @@ def _vectors(manifest: ManifestFile, files: ManifestColumns, format_version: int
     for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
         if puffins.column(name).null_count:
             yield "wrong-deletion-vector", f"{puffins.column(name).null_count:,} vectors have no {name}", FOREIGN
+
+
+def _equality_ids(manifest: ManifestFile, files: ManifestColumns, schemas: Iterable[Schema]) -> Iterator[_Finding]:
+    """Look at equality deletes: they compare columns, and those that the table has or had."""
+    if manifest.content is not ManifestContent.DELETES:
+        return
+    is_equality = pc.equal(files.column("content"), FileContent.EQUALITY_DELETES.value)
+    ids = files.column("equality_ids").filter(pc.and_(is_equality, pa.chunked_array([live_mask(files)])))
+    empty = sum(1 for one in ids.to_pylist() if not one)
+    if empty:
+        yield "wrong-equality-ids", f"{empty:,} equality delete files compare no columns", FOREIGN
+    known = {field_id for schema in schemas for field_id in schema.fields_by_id}
+    unknown = sorted({one for found in ids.to_pylist() for one in found or ()} - known)
+    if unknown:
+        what = f"equality delete files compare columns {unknown[:10]}, which no schema of the table has"
+        yield "wrong-equality-ids", what, FOREIGN
 
 
 def _row_ids(manifest: ManifestFile, files: ManifestColumns, next_row_id: int) -> Iterator[_Finding]:

@@ -91,8 +91,7 @@ class _Check:
             try:
                 self._view = view_table(self._metadata)
             except FrazilError as error:
-                path = self._loaded.metadata_location or ""
-                self._findings.add(unreadable(error, "table's metadata", path, None))
+                self._findings.add(unreadable(error, "table's metadata", self._loaded.metadata_location, None))
         lists: list[tuple[Snapshot, list[_Key]]] = []
         manifests: dict[_Key, tuple[ManifestFile, int]] = {}
         for snapshot, found in self._read_lists():
@@ -153,9 +152,9 @@ class _Check:
 
         for snapshot, found in map_in_order(read, self._snapshots(), threads=self._threads or _FILE_THREADS):
             self._findings.count("snapshots")
-            path = snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
             if isinstance(found, FrazilError):
-                self._findings.add(unreadable(found, "manifest list", path, snapshot.snapshot_id))
+                problem = unreadable(found, "manifest list", snapshot.manifest_list, snapshot.snapshot_id)
+                self._findings.add(problem)
                 continue
             self._findings.add(*_check_lines(snapshot, found, self._metadata))
             yield snapshot, found

@@ -107,6 +107,24 @@ def test_a_missing_file_is_named(damaged: Damaged, what: str) -> None:
     assert "Restore the file" in report.problems[0].to_do
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_no_file_of_a_table_can_go_or_be_cut_unnoticed(version: int) -> None:
+    damaged = Damaged(version)
+    storage = damaged.storage
+    files = [one.path for one in storage.list(damaged.table.location)]
+    assert len(files) == {1: 12, 2: 18, 3: 17}[version]
+    for path in files:
+        data = storage.read(path)
+        storage.delete(path)
+        assert path in {one.path for one in check_table(damaged.loaded)}, f"{path} is missing"
+        if "/metadata/" not in path or not path.endswith(".json"):
+            storage.create(path, data[: len(data) // 2])
+            assert path in {one.path for one in check_table(damaged.loaded)}, f"{path} is cut"
+            storage.delete(path)
+        storage.create(path, data)
+    assert damaged.table.check().ok
+
+
 def test_a_missing_metadata_file_is_named(damaged: Damaged) -> None:
     location = damaged.table.metadata_location
     assert location is not None
@@ -402,6 +420,20 @@ def test_a_vector_with_positions_beyond_its_file_is_found(damaged: Damaged) -> N
     damaged.change_entries(change)
     report = damaged.table.check()
     assert any("has position 3, and that file has 3 rows" in one.what for one in report), str(report)
+
+
+@pytest.mark.parametrize(("ids", "text"), [((99,), "columns [99]"), ((1, 98, 99), "columns [98, 99]")])
+def test_equality_deletes_of_unknown_columns_are_found(damaged: Damaged, ids: tuple[int, ...], text: str) -> None:
+    def change(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        return [
+            replace(one, data_file=replace(one.data_file, equality_ids=ids))
+            if one.data_file.equality_ids is not None
+            else one
+            for one in entries
+        ]
+
+    path = damaged.change_entries(change, DELETES)
+    only(damaged.table.check(), "wrong-equality-ids", path, text)
 
 
 # Statistics

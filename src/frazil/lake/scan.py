@@ -30,6 +30,7 @@ from frazil.expr.predicates import FALSE, TRUE, Predicate
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
+from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, SnapshotChoice, choose_snapshot, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
@@ -46,11 +47,16 @@ _PART_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How a scan is read in this process: how many files at once, and how much memory deletes may take."""
+    """How a scan is read: in this process, how many files at once and how much memory deletes may take.
+
+    On Spark, how files are cut and packed, where not as the table or the session says.
+    """
 
     threads: int | None = None
     delete_cache_bytes: int = DEFAULT_BUDGET_BYTES
     manifest_cache: ManifestCache | None = None
+    split_bytes: int | None = None
+    open_file_cost_bytes: int | None = None
 
 
 DEFAULT_OPTIONS = ScanOptions()
@@ -99,7 +105,10 @@ def scan_table(
 
 @dataclass(frozen=True)
 class Scan:
-    """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`."""
+    """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`.
+
+    With `appends`, what snapshots appended is read instead, as it was when they did; with the current schema.
+    """
 
     table: LoadedTable
     predicate: Predicate = TRUE
@@ -108,10 +117,14 @@ class Scan:
     case_sensitive: bool = True
     limit: int | None = None
     options: ScanOptions = DEFAULT_OPTIONS
+    appends: Appends | None = None
 
     @cached_property
     def _chosen(self) -> tuple[Snapshot | None, Schema]:
-        return choose_snapshot(self.table.metadata, self.choice)
+        metadata = self.table.metadata
+        if self.appends is not None and self.appends.to_snapshot_id is not None:
+            return metadata.snapshot(self.appends.to_snapshot_id), metadata.current_schema
+        return choose_snapshot(metadata, self.choice)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -139,6 +152,16 @@ class Scan:
 
     def plan(self) -> Plan:
         """Plan the files to read; manifests are read as the plan is used."""
+        if self.appends is not None:
+            return plan_appends(
+                self.table,
+                self.predicate,
+                from_snapshot_id=self.appends.after_snapshot_id,
+                to_snapshot_id=self.appends.to_snapshot_id,
+                case_sensitive=self.case_sensitive,
+                cache=self.options.manifest_cache,
+                threads=self.options.threads,
+            )
         return plan_scan(
             self.table,
             self.predicate,
@@ -213,6 +236,9 @@ class Scan:
                 self.predicate,
                 self.options.manifest_cache,
                 case_sensitive=self.case_sensitive,
+                appends=self.appends,
+                split_bytes=self.options.split_bytes,
+                open_file_cost_bytes=self.options.open_file_cost_bytes,
             ),
         )
         return frame if self.limit is None else frame.limit(self.limit)

@@ -8,6 +8,7 @@ appended.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -27,6 +28,14 @@ from frazil.scan.read_manifests import default_threads, map_in_order, read_manif
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation
 from frazil.spec.snapshot_history import ancestor_ids, ancestor_ids_between
+
+
+@dataclass(frozen=True, slots=True)
+class Appends:
+    """What was appended after one snapshot, up to and with another; without a start, from the beginning."""
+
+    after_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None
 
 
 def plan_appends(

@@ -67,7 +67,7 @@ public class PlannedFiles implements FileIndex {
   }
 
   /** The answer for these filters; what `pruned` asked is not asked again. */
-  private byte[] ask(java.util.Collection filters) {
+  private synchronized byte[] ask(java.util.Collection filters) {
     java.util.TreeSet texts = new java.util.TreeSet();
     for (Object one : filters) {
       StringBuilder text = new StringBuilder(",");
@@ -160,8 +160,9 @@ public class PlannedFiles implements FileIndex {
           InternalRow value = batch.getRow(row).copy();
           if (test != null && !test.eval(value)) continue;
           FileStatus[] file = new FileStatus[1];
-          file[0] = new FileStatus(
-              sizes.getLong(row), false, 1, 134217728L, 0L, new Path(paths.getUTF8String(row).toString()));
+          Path path = new Path(paths.getUTF8String(row).toString());
+          if ("file".equals(path.toUri().getScheme())) check(path, sizes.getLong(row), reader);
+          file[0] = new FileStatus(sizes.getLong(row), false, 1, 134217728L, 0L, path);
           found.add(PartitionDirectory.apply(value, file));
         }
       }
@@ -171,6 +172,17 @@ public class PlannedFiles implements FileIndex {
       close(reader);
     }
     return CollectionConverters.asScala(found).toList();
+  }
+
+  /** Local files cost nothing to look at; here an error can still say which table and snapshot it is about. */
+  private static void check(Path path, long size, ArrowStreamReader reader) throws java.io.IOException {
+    java.io.File file = new java.io.File(path.toUri().getPath());
+    long found = file.length();
+    if (found >= size && (found > 0 || file.exists())) return;
+    String about = (String) reader.getVectorSchemaRoot().getSchema().getCustomMetadata().get("about");
+    throw new IllegalArgumentException("Cannot read data file " + path.toUri().getPath() + ": "
+        + (file.exists() ? "it has " + found + " bytes where its manifest says " + size : "there is no such file")
+        + (about == null ? "" : about));
   }
 
   public Seq rootPaths() {

@@ -84,9 +84,13 @@ class EqualityJoins:
         return {part.field_id: part for one in self.sets for part in one.schema.fields}
 
     def without_deleted(
-        self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column]
+        self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
     ) -> DataFrame:
-        """Return the rows that no equality delete removes; `find` gives a compared column of the frame."""
+        """Return the rows that no equality delete removes; `find` gives a compared column of the frame.
+
+        With `mark`, all rows, and in the column of that name whether one is removed.
+        """
+        marks = []
         for number, one in enumerate(self.sets):
             references = [reference_to(one.schema, field_id) for field_id in one.field_ids]
             theirs = [self.names.own(f"key_{number}_{at}") for at in range(len(references))]
@@ -97,7 +101,15 @@ class EqualityJoins:
                 condition &= F.col(quoted(part)) == F.col(quoted(self.names.own("part")))
             for reference, name in zip(references, theirs, strict=True):
                 condition &= find(reference).eqNullSafe(F.col(quoted(name)))
-            frame = frame.join(deleted, condition, "left_anti")
+            if mark is None:
+                frame = frame.join(deleted, condition, "left_anti")
+            else:
+                flag = self.names.own(f"gone_{number}")
+                # A key is there once, so that no row comes twice.
+                frame = frame.join(deleted.withColumn(flag, F.lit(True)), condition, "left_outer")
+                marks.append(F.coalesce(F.col(quoted(flag)), F.lit(False)))
+        if mark is not None:
+            frame = frame.withColumn(mark, reduce(Column.__or__, marks, F.lit(False)))
         return frame
 
     def _deleted_keys(

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import pyspark
 import pyspark.sql.types as st
+from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,6 +27,7 @@ Planner = Callable[[str], bytes]
 
 _lock = threading.Lock()
 _compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -63,10 +65,12 @@ def planned_relation(
     size_bytes: int,
     file_format: str,
     options: Mapping[str, str],
+    settings: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
 
     `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
+    `settings` are those of the session that Spark takes from the relation and from no option; they hold for it alone.
     """
     if not is_classic(spark):
         raise UnsupportedError(
@@ -92,7 +96,7 @@ def planned_relation(
             jvm.scala.Option.empty(),  # type: ignore[union-attr]
             formats[file_format](),
             _to_scala_map(jvm, options),
-            session,
+            _with_settings(session, settings or {}),
         )
         plan = _module(packages, "LogicalRelation").apply(relation, False)
         frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(session, plan)  # type: ignore[union-attr]
@@ -145,6 +149,37 @@ def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
 
 def _set_rules(methods: Any, rules: Any) -> None:
     getattr(methods, "extraOptimizations_$eq")(rules)
+
+
+def _with_settings(session: Any, settings: Mapping[str, str]) -> Any:
+    """Return a session like another one but for some settings; the other one stays as it is."""
+    if not settings:
+        return session
+    made = session.cloneSession()
+    for name, value in settings.items():
+        made.conf().set(name, value)
+    return made
+
+
+def can_open(spark: SparkSession, path: str) -> bool:
+    """Return whether Spark has a file system for a path; asked once for each scheme and host of a context."""
+    if not is_classic(spark):
+        return True
+    context = spark.sparkContext
+    place = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
+    known = _reached.setdefault(context, {})
+    found = known.get(tuple(place))
+    if found is None:
+        jvm: Any = context._jvm
+        try:
+            jvm.org.apache.hadoop.fs.Path(path if ":/" in path else f"file://{path}").getFileSystem(
+                context._jsc.hadoopConfiguration()
+            )
+            found = True
+        except Py4JJavaError:
+            found = False
+        known[tuple(place)] = found
+    return found
 
 
 def _module(package: Any, name: str) -> Any:

@@ -15,8 +15,10 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_type
@@ -25,12 +27,16 @@ from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
+from frazil.errors import FrazilError, InvalidManifestError
 from frazil.expr.predicates import Predicate, all_of
 from frazil.loaded import LoadedTable
 from frazil.scan.delete_index import PartitionKey, partition_keys
+from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
-from frazil.scan.prune import to_mask
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.scan.tasks import FileScanTask
+from frazil.spark.file_shapes import BY_ID, FileShape, FileShapes
 from frazil.spark.predicates import Paths, pruning_predicate
 from frazil.spark.types import stored_type
 from frazil.spec.data_file import FileContent, FileFormat
@@ -39,8 +45,9 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
-from frazil.spec.types import DoubleType, FloatType, StructType, Type
+from frazil.spec.types import DoubleType, FloatType, NestedField, StructType, Type
 
+Mask = npt.NDArray[np.bool_]
 _BITS = np.array([1, 2, 4, 8, 16, 32, 64], dtype=np.uint8)
 
 
@@ -59,12 +66,15 @@ class FileGroup:
     file_format: FileFormat
     identity_ids: frozenset[int]
     deletes: DeleteKind
+    shape: FileShape = BY_ID
+    is_native: bool = True
+    """Whether Spark's own reader can read the files; others are read by Python, their deletes applied there."""
 
     @property
     def label(self) -> str:
         """The group in a relation's key."""
         ids = ",".join(map(str, sorted(self.identity_ids)))
-        return f"{self.file_format.name}:{ids}:{self.deletes.value}"
+        return f"{self.file_format.name}:{ids}:{self.deletes.value}:{self.shape.label}:{self.is_native}"
 
 
 @dataclass(frozen=True)
@@ -93,23 +103,35 @@ class Constant:
 def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
     """Return the columns whose value a file's partition tells exactly: field ids with their places in the tuple.
 
-    Floating point is left out, since two zeros and many NaNs are one partition value.
+    Floating point is left out, since two zeros and many NaNs are one partition value, and so are parts of columns.
     """
+    top = {part.field_id for part in schema.fields}
+    return {
+        field_id: at
+        for field_id, at in identity_sources(spec, schema).items()
+        if field_id in top and not isinstance(schema.field(field_id).field_type, FloatType | DoubleType)
+    }
+
+
+def identity_sources(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
+    """Return every field that a file's partition tells where the file itself does not hold it."""
     found: dict[int, int] = {}
     for at, part in enumerate(spec.fields):
         if isinstance(part.transform, Identity) and len(part.source_ids) == 1:
             source = schema.find_field(part.source_ids[0])
-            is_top = source is not None and any(one.field_id == source.field_id for one in schema.fields)
-            if source is not None and is_top and not isinstance(source.field_type, FloatType | DoubleType):
+            if source is not None:
                 found.setdefault(source.field_id, at)
     return found
 
 
-def slim_table(loaded: LoadedTable, snapshot: Snapshot | None, schema: Schema) -> LoadedTable:
+def slim_table(
+    loaded: LoadedTable, snapshot: Snapshot | None, schema: Schema, *, with_history: bool = False
+) -> LoadedTable:
     """Return a table that knows one snapshot and no history, so that holding it costs little."""
+    chosen = () if snapshot is None else (snapshot,)
     metadata: TableMetadata = replace(
         loaded.metadata,
-        snapshots=() if snapshot is None else (snapshot,),  # type: ignore[arg-type]
+        snapshots=loaded.metadata.snapshots if with_history else chosen,  # type: ignore[arg-type]
         current_snapshot_id=None if snapshot is None else snapshot.snapshot_id,
         current_schema_id=schema.schema_id,
         refs={},  # type: ignore[arg-type]
@@ -131,17 +153,25 @@ class ScanFiles:
         schema: Schema,
         predicate: Predicate,
         cache: ManifestCache | None,
+        appends: Appends | None = None,
     ) -> None:
-        self.loaded = slim_table(loaded, snapshot, schema)
+        self.loaded = slim_table(loaded, snapshot, schema, with_history=appends is not None)
+        self.appends = appends
         self.snapshot = snapshot
         self.schema = schema
         self.predicate = predicate
         self.paths: Paths = {}
+        self.shapes: FileShapes | None = None
+        self.reaches: Callable[[str], bool] = lambda _: True
+        """Whether Spark can open a path."""
         self._cache = cache
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._last: tuple[Predicate, Plan] | None = None
         self._positions = DeleteCache()
-        self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in loaded.metadata.partition_specs}
+        specs = loaded.metadata.partition_specs
+        self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in specs}
+        self._sources = {spec.spec_id: identity_sources(spec, schema) for spec in specs}
 
     def plan(self, pushed: Predicate | None = None) -> Plan:
         """Return the plan for the scan's filter and what Spark pushed."""
@@ -149,66 +179,137 @@ class ScanFiles:
         with self._lock:
             if self._last is not None and self._last[0] == asked:
                 return self._last[1]
-        plan = plan_scan(self.loaded, asked, cache=self._cache)
+        plan = self._plan(asked)
         with self._lock:
             self._last = (asked, plan)
         return plan
+
+    def _plan(self, asked: Predicate) -> Plan:
+        if self.appends is None:
+            return plan_scan(self.loaded, asked, cache=self._cache)
+        return plan_appends(
+            self.loaded,
+            asked,
+            from_snapshot_id=self.appends.after_snapshot_id,
+            to_snapshot_id=self.appends.to_snapshot_id,
+            cache=self._cache,
+        )
 
     def identity_of(self, spec_id: int) -> dict[int, int]:
         """Return the columns that partitions of a spec tell, with their places in the tuple."""
         return self._identity[spec_id]
 
+    def source_at(self, spec_id: int, field_id: int) -> int:
+        """Return the place in the tuple of what a partition tells of a field."""
+        return self._sources[spec_id][field_id]
+
+    def _told(self, spec_id: int, shape: FileShape) -> frozenset[int]:
+        """Return the fields that are taken from the partition: for files without ids, all that it tells."""
+        return frozenset(self._identity[spec_id] if shape.has_ids else self._sources[spec_id])
+
+    def whole(self, plan: Plan) -> list[FileBatch]:
+        """Return all batches of a plan; several threads may ask for the same one."""
+        with self._reading:
+            return list(plan.batches())
+
     def groups(self) -> list[FileGroup]:
         """Return the groups that the scan's files fall into, whatever filter comes later; reads all manifests."""
         plan = self.plan()
-        kinds: dict[tuple[FileFormat, frozenset[int]], None] = {}
-        for batch in plan.batches():
-            identity = frozenset(self._identity[batch.files.spec_id])
-            for name in pc.unique(batch.files.column("file_format")).to_pylist():
-                kinds.setdefault((FileFormat(name), identity))
+        kinds: dict[FileGroup, None] = {}
+        for batch in self.whole(plan):
+            for group in dict.fromkeys(self._kinds(batch)):
+                kinds.setdefault(group)
         contents = {one.data_file.content for one in plan.delete_files}
         deletes = [DeleteKind.NONE]
         if FileContent.POSITION_DELETES in contents:
             deletes.append(DeleteKind.POSITIONS)
         if FileContent.EQUALITY_DELETES in contents:
             deletes.append(DeleteKind.EQUALITY)
-        return [FileGroup(file_format, identity, kind) for file_format, identity in kinds for kind in deletes]
+        return [
+            replace(group, deletes=kind) for group in kinds for kind in (deletes if group.is_native else deletes[:1])
+        ]
 
-    def planner(self, group: FileGroup, constants: Sequence[Constant]) -> Callable[[str], bytes]:
-        """Return what answers Spark's questions for the files of a group."""
+    def _kinds(self, batch: FileBatch) -> list[FileGroup]:
+        """Return the group of each file, deletes aside; of a batch whose files are all alike, that one group."""
+        files = batch.files
+        formats = pc.unique(files.column("file_format")).to_pylist()
+        is_reached = self._reached(files)
+        if len(formats) == 1 and (self.shapes is None or not self.shapes.are_needed) and len(set(is_reached)) == 1:
+            return [self._group(FileFormat(formats[0]), files.spec_id, BY_ID, is_reached=is_reached[0])]
+        shapes = [BY_ID] * len(files) if self.shapes is None else self.shapes.of(files)
+        names = files.column("file_format").to_pylist()
+        reached = is_reached * len(files) if len(is_reached) == 1 else is_reached
+        return [
+            self._group(FileFormat(name), files.spec_id, shape, is_reached=may)
+            for name, shape, may in zip(names, shapes, reached, strict=True)
+        ]
+
+    def _group(self, file_format: FileFormat, spec_id: int, shape: FileShape, *, is_reached: bool) -> FileGroup:
+        if file_format is not FileFormat.PARQUET or not is_reached:
+            return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
+        return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)
+
+    def _reached(self, files: ManifestColumns) -> list[bool]:
+        """Return whether Spark can open each file; one answer where all paths are of one place."""
+        paths = files.column("file_path")
+        place = place_of(paths[0].as_py())
+        if pc.all(pc.starts_with(paths, pattern=place)).as_py() and place:
+            return [self.reaches(paths[0].as_py())]
+        return [self.reaches(path) for path in paths.to_pylist()]
+
+    def planner(
+        self, group: FileGroup, constants: Sequence[Constant], paths: Paths | None = None
+    ) -> Callable[[str], bytes]:
+        """Return what answers Spark's questions for the files of a group; `paths` are the names its filters use."""
 
         def answer(request: str) -> bytes:
-            pushed = pruning_predicate(request, self.paths, self.schema)
-            return self.stream(group, constants, pushed)
+            try:
+                pushed = pruning_predicate(request, self.paths if paths is None else paths, self.schema)
+                return self.stream(group, constants, pushed)
+            except FrazilError as error:
+                raise self.named(error) from error
 
         return answer
+
+    def named(self, error: FrazilError) -> FrazilError:
+        """Return an error that says which table and snapshot it is about."""
+        error.context.setdefault("table", self.loaded.name)
+        error.context.setdefault("snapshot", None if self.snapshot is None else self.snapshot.snapshot_id)
+        return error
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         """Return the files of a group that can match, with their constants, as an Arrow stream."""
         fields = [pa.field("path", pa.string()), pa.field("size", pa.int64())]
         fields += [pa.field(one.name, one.arrow_type) for one in constants]
-        schema = pa.schema(fields)
+        schema = pa.schema(fields, metadata=self._totals())
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
             for batch in self.batches(group, pushed):
                 columns = [
-                    batch.files.column("file_path").cast(pa.string()),
+                    spark_paths(batch.files.column("file_path").cast(pa.string())),
                     batch.files.column("file_size_in_bytes").cast(pa.int64()),
                     *(one.values(batch) for one in constants),
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
         return bytes(sink.getvalue())
 
+    def _totals(self) -> dict[str, str]:
+        """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
+        snapshot = self.snapshot
+        found = {
+            "about": f"\n  table: {self.loaded.name}\n  snapshot: {None if snapshot is None else snapshot.snapshot_id}"
+            "\nHint: Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read "
+            "an older snapshot; the table's check() lists all that is missing."
+        }
+        total = None if snapshot is None or snapshot.summary is None else snapshot.summary.get("total-data-files")
+        return found if total is None else {**found, "total-files": total}
+
     def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
         """Return the planned files of a group."""
         plan = self.plan(pushed)
         found = []
-        for batch in plan.batches():
-            if frozenset(self._identity[batch.files.spec_id]) != group.identity_ids:
-                continue
-            keep = to_mask(pc.equal(batch.files.column("file_format"), group.file_format.value))
-            if batch.deletes is not None or group.deletes is not DeleteKind.NONE:
-                keep = keep & np.array([kind is group.deletes for kind in self._delete_kinds(plan, batch)])
+        for batch in self.whole(plan):
+            keep = self._members(plan, batch, group)
             if keep.all():
                 found.append(PlannedBatch(self, plan, batch))
             elif keep.any():
@@ -218,6 +319,18 @@ class ScanFiles:
                     deletes = [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept]
                 found.append(PlannedBatch(self, plan, FileBatch(files, deletes)))
         return found
+
+    def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
+        """Return which files of a batch are in a group."""
+        kind = replace(group, deletes=DeleteKind.NONE)
+        kinds = self._kinds(batch)
+        if len(kinds) == 1:
+            keep = np.full(len(batch.files), kinds[0] == kind)
+        else:
+            keep = np.array([one == kind for one in kinds], dtype=bool)
+        if group.is_native and keep.any() and (batch.deletes is not None or group.deletes is not DeleteKind.NONE):
+            keep = keep & np.array([one is group.deletes for one in self._delete_kinds(plan, batch)], dtype=bool)
+        return keep
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
         if batch.deletes is None:
@@ -233,11 +346,30 @@ class ScanFiles:
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
         """Return for each file the bits of its deleted rows, seven to a byte; none are an empty value, never null."""
-        found = []
-        for task in planned.plan.tasks_of(planned.batch):
+
+        def bits(task: FileScanTask) -> bytes:
             vector = load_positions(self.loaded.storage, task, self._positions)
-            found.append(b"" if vector is None else vector_bytes(vector))
-        return pa.array(found, pa.binary())
+            return b"" if vector is None else vector_bytes(vector)
+
+        tasks = planned.plan.tasks_of(planned.batch)
+        return pa.array(list(map_in_order(bits, tasks, threads=default_threads())), pa.binary())
+
+
+def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return paths as Spark opens them: one without a scheme is local, whatever file system Spark takes for it."""
+    if not pc.any(pc.equal(pc.find_substring(paths, ":/"), -1)).as_py():
+        return paths
+    return pa.chunked_array(
+        [[path if ":/" in path else f"file://{Path(path).absolute()}" for path in paths.to_pylist()]], pa.string()
+    )
+
+
+def place_of(path: str) -> str:
+    """Return what tells which storage a path is of: its scheme and authority, nothing for a plain path."""
+    scheme, mark, rest = path.partition(":/")
+    if not mark or "/" in scheme:
+        return ""
+    return f"{scheme}://{rest[1:].partition('/')[0]}/" if rest.startswith("/") else f"{scheme}:/"
 
 
 def vector_bytes(vector: DeletionVector) -> bytes:
@@ -257,13 +389,21 @@ def arrow_type_of(kind: Type) -> pa.DataType:
     return found
 
 
-def partition_constant(name: str, field_id: int, kind: Type) -> Constant:
+def partition_constant(name: str, part: NestedField) -> Constant:
     """Return the constant for a column whose value a file's partition tells."""
-    target = arrow_type_of(kind)
+    target = arrow_type_of(part.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
-        at = batch.scan.identity_of(batch.files.spec_id)[field_id]
-        return to_stored(_child(batch.files, at), target)
+        found = to_stored(_child(batch.files, batch.scan.source_at(batch.files.spec_id, part.field_id)), target)
+        if part.required and found.null_count:
+            raise InvalidManifestError(
+                f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but the partition of "
+                "a file has no value for it",
+                hint="Make the column optional, or leave it out of the columns to read.",
+                path=batch.files.path,
+                heading="Column Projection",
+            )
+        return found
 
     return Constant(name, target, values)
 
@@ -323,6 +463,9 @@ def tuple_constant(name: str, kind: StructType) -> Constant:
             children.append(
                 pa.nulls(count, field.type) if at is None else to_stored(_child(batch.files, at), field.type)
             )
+        if not children:
+            # A struct without parts has no length of its own.
+            return pa.array([{}] * len(batch.files), target)
         return pa.StructArray.from_arrays(children, fields=list(target))
 
     return Constant(name, target, values)

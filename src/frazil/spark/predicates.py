@@ -8,7 +8,7 @@ Spark's comparisons are not the format's in two places. NaN equals itself and is
 must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here stands for
 "is true" or, below `not`, "is false".
 
-`row_filter` goes the other way: a scan's own filter as a column, exact, over columns in their stored form.
+`row_filter` goes the other way: a scan's own filter as SQL, exact, over columns in their stored form.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError, UnsupportedError
 from frazil.expr.bind import bind
@@ -50,6 +48,7 @@ from frazil.expr.predicates import (
     push_not,
     starts_with,
 )
+from frazil.spark.read_columns import sql_literal
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BinaryType,
@@ -319,78 +318,51 @@ def _value(node: Node, kind: Type) -> Any:
         return None
 
 
-def row_filter(bound: Predicate, find: Callable[[BoundReference], Column]) -> Column | None:
-    """Return a scan's bound filter as a column over stored values, None where it keeps every row.
+def row_filter(bound: Predicate, find: Callable[[BoundReference], str]) -> str | None:
+    """Return a scan's bound filter as SQL over stored values, None where it keeps every row.
 
-    The format's logic has two values: a comparison with null is false, its negation true.
+    `find` gives the SQL of a field. The format's logic has two values: a comparison with null is false, its negation
+    true. It is text so that a list of ten thousand values is one call to Spark, not as many.
     """
     pushed = push_not(bound)
-    return None if pushed == TRUE else _column(pushed, find)
+    return None if pushed == TRUE else _sql(pushed, find)
 
 
-def _column(predicate: Predicate, find: Callable[[BoundReference], Column]) -> Column:
+def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
     if predicate in (TRUE, FALSE):
-        return F.lit(predicate == TRUE)
+        return "true" if predicate == TRUE else "false"
     if isinstance(predicate, And | Or):
-        parts = [_column(one, find) for one in predicate.children]
-        joined = parts[0]
-        for part in parts[1:]:
-            joined = joined & part if isinstance(predicate, And) else joined | part
-        return joined
+        word = " AND " if isinstance(predicate, And) else " OR "
+        return word.join(f"({_sql(one, find)})" for one in predicate.children)
     if isinstance(predicate, Bound):
         if not isinstance(predicate.term, BoundReference):
             raise UnsupportedError(
                 f"Cannot filter by {predicate.term} on Spark",
                 hint="Filter by the column itself: the planner finds what partitions that leaves.",
             )
-        return _leaf_column(predicate, predicate.term, find(predicate.term))
+        return _leaf_sql(predicate, predicate.term, find(predicate.term))
     raise UnsupportedError(f"Cannot filter by {predicate} on Spark")
 
 
-def _leaf_column(predicate: Bound, term: BoundReference, column: Column) -> Column:
+_SIGNS = {Op.EQ: "=", Op.LT: "<", Op.LT_EQ: "<=", Op.GT: ">", Op.GT_EQ: ">="}
+
+
+def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
     op, kind = predicate.op, term.result_type
     if op in (Op.IS_NULL, Op.NOT_NULL):
-        return column.isNull() if op is Op.IS_NULL else column.isNotNull()
-    may_be_nan = isinstance(kind, FloatType | DoubleType)
+        return f"{column} IS {'NULL' if op is Op.IS_NULL else 'NOT NULL'}"
     if op in (Op.IS_NAN, Op.NOT_NAN):
-        return F.isnan(column) if op is Op.IS_NAN else column.isNull() | ~F.isnan(column)
-    literals = [_literal(one, kind) for one in predicate.literals]
-    if op is Op.STARTS_WITH or op is Op.NOT_STARTS_WITH:
-        starts = column.startswith(literals[0])
-        return starts if op is Op.STARTS_WITH else column.isNull() | ~starts
-    if op is Op.IN or op is Op.NOT_IN:
-        among = column.isin(*literals) if literals else F.lit(False)
-        return among if op is Op.IN else column.isNull() | ~among
+        return f"isnan({column})" if op is Op.IS_NAN else f"{column} IS NULL OR NOT isnan({column})"
+    literals = [sql_literal(one, kind) for one in predicate.literals]
+    if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
+        starts = f"startswith({column}, {literals[0]})"
+        return starts if op is Op.STARTS_WITH else f"{column} IS NULL OR NOT {starts}"
+    if op in (Op.IN, Op.NOT_IN):
+        among = f"{column} IN ({', '.join(literals)})" if literals else "false"
+        return among if op is Op.IN else f"{column} IS NULL OR NOT ({among})"
     if op is Op.NOT_EQ:
-        return column.isNull() | (column != literals[0])
-    found = {
-        Op.EQ: column == literals[0],
-        Op.LT: column < literals[0],
-        Op.LT_EQ: column <= literals[0],
-        Op.GT: column > literals[0],
-        Op.GT_EQ: column >= literals[0],
-    }[op]
-    return found & ~F.isnan(column) if may_be_nan and op in (Op.GT, Op.GT_EQ) else found
-
-
-def _literal(value: Any, kind: Type) -> Column:
-    """Return a value of a type as a literal of its stored form."""
-    if isinstance(kind, TimestampType):
-        return F.timestamp_add("MICROSECOND", F.lit(value).cast("bigint"), F.expr("timestamp_ntz'1970-01-01'"))
-    if isinstance(kind, TimestamptzType):
-        return F.timestamp_micros(F.lit(value).cast("bigint"))
-    if isinstance(kind, DateType):
-        return F.date_from_unix_date(F.lit(value).cast("int"))
-    if isinstance(kind, UuidType):
-        return F.lit(value.bytes)
-    if isinstance(kind, BinaryType | FixedType):
-        return F.lit(bytes(value))
-    if isinstance(kind, DecimalType):
-        return F.lit(str(value)).cast(f"decimal({kind.precision},{kind.scale})")
-    if isinstance(kind, FloatType):
-        return F.lit(value).cast("float")
-    if isinstance(kind, BooleanType | StringType | DoubleType):
-        return F.lit(value)
-    if isinstance(value, int):
-        return F.lit(value)
-    raise SchemaMismatchError(f"Cannot compare values of type {kind} on Spark")
+        return f"{column} IS NULL OR {column} <> {literals[0]}"
+    found = f"{column} {_SIGNS[op]} {literals[0]}"
+    # To Spark, NaN is greater than every number; to the format it is not comparable.
+    is_nan_greater = isinstance(kind, FloatType | DoubleType) and op in (Op.GT, Op.GT_EQ)
+    return f"{found} AND NOT isnan({column})" if is_nan_greater else found

@@ -7,25 +7,28 @@ is still known and none of them gives the name to another field. Every other col
 has, and shown under its own.
 
 A column that a file does not have is null to Spark, or the value of `EXISTS_DEFAULT` in the field's metadata, which
-is how `initial-default` is filled. Spark fills no parts of structs; those are `absent_parts`, to be grouped by file.
+is how `initial-default` is filled. Parts of structs are filled by putting the struct together again, for files that
+are known to lack them, and files without ids are read by their own names (`file_shapes.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import chain
 from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.errors import UnsupportedError
+from frazil.errors import SchemaMismatchError, UnsupportedError
+from frazil.spark.file_shapes import BY_ID, FileShape
 from frazil.spark.types import FIELD_ID, stored_type
-from frazil.spec.schema import Schema
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import (
     BinaryType,
@@ -52,6 +55,8 @@ from frazil.spec.types import (
 )
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_NO_FIELD = 2_000_000_000
+"""A field id that no file has: tables count from 1, reserved columns from the largest number down."""
 
 
 @dataclass(frozen=True)
@@ -92,73 +97,217 @@ def read_names(metadata: TableMetadata) -> ReadNames:
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """One top-level field as it is read."""
+    """One top-level field as it is read from files of one shape.
+
+    `given` are the columns of the relation that hold what a file's partition tells of a field, by the field's id.
+    """
 
     field: NestedField
     names: ReadNames
+    shape: FileShape = BY_ID
+    given: Mapping[int, str] = FrozenMap()
 
     @property
     def name(self) -> str:
         """The column's name in the relation."""
-        return self.names.of(self.field)
-
-    @cached_property
-    def is_renamed_within(self) -> bool:
-        """Whether a part of the column is read under another name than its own."""
-        return any(self.names.of(part) != part.name for part in _struct_parts(self.field.field_type))
+        return self._name_of(self.field)
 
     @property
-    def has_default(self) -> bool:
-        """Whether files without the column have a value for it."""
-        return self.field.initial_default is not None
+    def is_read(self) -> bool:
+        """Whether files are asked for the column."""
+        return self._is_read(self.field)
+
+    def _is_read(self, part: NestedField) -> bool:
+        if isinstance(part.field_type, UnknownType) or part.field_id in self.given:
+            return False
+        return self.shape.holds(part.field_id)
+
+    def _name_of(self, part: NestedField) -> str:
+        return self.names.of(part) if self.shape.has_ids else self.shape.name_of(part.field_id)
 
     def struct_field(self) -> st.StructField:
         """Return the column as Spark's reader is asked for it."""
         part = self.field
-        metadata: dict[str, Any] = {FIELD_ID: part.field_id}
-        if part.initial_default is not None:
+        metadata: dict[str, Any] = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
+        has_default = part.initial_default is not None and not part.field_type.is_nested and self.shape.has_ids
+        if has_default:
             metadata[EXISTS_DEFAULT] = sql_literal(part.initial_default, part.field_type)
         # Spark refuses a file without a required column before it looks for a default.
-        is_nullable = part.optional or self.has_default
+        is_nullable = part.optional or has_default
         return st.StructField(self.name, self._read_type(part.field_type), is_nullable, metadata)
 
     def _read_type(self, kind: Type) -> st.DataType:
         if isinstance(kind, StructType):
-            return st.StructType(
-                [
-                    st.StructField(
-                        self.names.of(part), self._read_type(part.field_type), part.optional, {FIELD_ID: part.field_id}
-                    )
-                    for part in kind.fields
-                ]
-            )
+            return self._read_struct(kind)
         if isinstance(kind, ListType):
             return st.ArrayType(self._read_type(kind.element_type), not kind.element_required)
         if isinstance(kind, MapType):
             return st.MapType(self._read_type(kind.key_type), self._read_type(kind.value_type), not kind.value_required)
         return stored_type(kind)
 
+    def _read_struct(self, kind: StructType) -> st.StructType:
+        fields = []
+        for part in kind.fields:
+            if self._is_read(part):
+                metadata = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
+                read = self._read_type(part.field_type)
+                fields.append(st.StructField(self._name_of(part), read, part.optional, metadata))
+        if not fields:
+            # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
+            fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, {FIELD_ID: _NO_FIELD}))
+        return st.StructType(fields)
+
     def stored(self) -> Column:
         """Return the column in its stored form, its parts under their own names."""
-        column = F.col(quoted(self.name))
-        if self.is_renamed_within:
-            column = column.cast(stored_type(self.field.field_type))
-        if self.field.required and self.has_default:
+        part = self.field
+        if not self.is_read:
+            return self._filled(part)
+        column = self._stored(F.col(quoted(self.name)), part.field_type, is_required=part.required)
+        if part.required and part.initial_default is not None and not part.field_type.is_nested:
             # Files without the column give the default already; this says that nothing is null.
-            column = F.coalesce(column, F.expr(sql_literal(self.field.initial_default, self.field.field_type)))
+            column = F.coalesce(column, F.expr(sql_literal(part.initial_default, part.field_type)))
         return column
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the stored form is the column of the relation itself."""
+        part = self.field
+        has_default = part.required and part.initial_default is not None
+        return self.is_read and not has_default and not self._is_changed(part.field_type)
+
+    def _is_changed(self, kind: Type) -> bool:
+        return self._is_rebuilt(kind) or self._is_renamed(kind)
+
+    def _is_rebuilt(self, kind: Type) -> bool:
+        return any(not self._is_read(part) for part in _struct_parts(kind))
+
+    def _is_renamed(self, kind: Type) -> bool:
+        return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
+
+    def _stored(self, column: Column, kind: Type, *, is_required: bool = False) -> Column:
+        if not self._is_rebuilt(kind):
+            return column.cast(stored_type(kind)) if self._is_renamed(kind) else column
+        if isinstance(kind, ListType):
+            element = kind.element_type
+            return F.transform(column, lambda one: self._stored(one, element, is_required=kind.element_required))
+        if isinstance(kind, MapType):
+            key, value = kind.key_type, kind.value_type
+            if self._is_changed(key):
+                column = F.transform_keys(column, lambda one, _: self._stored(one, key, is_required=True))
+            if self._is_changed(value):
+                is_kept = kind.value_required
+                column = F.transform_values(column, lambda _, one: self._stored(one, value, is_required=is_kept))
+            return column
+        assert isinstance(kind, StructType)
+        parts = [
+            (
+                self._stored(column[self._name_of(part)], part.field_type, is_required=part.required)
+                if self._is_read(part)
+                else self._filled(part)
+            ).alias(part.name)
+            for part in kind.fields
+        ]
+        made = F.struct(*parts)
+        return made if is_required else F.when(column.isNotNull(), made)
+
+    def _filled(self, part: NestedField) -> Column:
+        """Return the value of a field that is not read: what the partition tells, else the default, else null."""
+        kind = part.field_type
+        if part.field_id in self.given:
+            return F.col(quoted(self.given[part.field_id]))
+        if isinstance(kind, UnknownType):
+            return F.lit(None)
+        if isinstance(kind, StructType):
+            made = F.struct(*(self._filled(one).alias(one.name) for one in kind.fields))
+            if part.initial_default is not None:
+                return made
+            ids = [one.field_id for one in _struct_parts(kind) if one.field_id in self.given]
+            told = [F.col(quoted(self.given[one])) for one in ids]
+            if told:
+                # A struct with a part that the partition tells is not null, even where files know nothing of it.
+                return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
+        if part.initial_default is not None:
+            return F.expr(sql_literal(part.initial_default, kind)).cast(stored_type(kind))
+        if part.required:
+            raise SchemaMismatchError(
+                f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but some files have no "
+                "such column and the schema has no default for it",
+                hint="Make the column optional, or leave it out of the columns to read.",
+            )
+        return F.lit(None).cast(stored_type(kind))
 
     def paths(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield the names that lead to the column and its parts, as Spark's filters use them, with their ids."""
-        yield (self.name,), self.field.field_id
-        yield from self._paths(self.field.field_type, (self.name,))
+        if self.field.field_id in self.given:
+            yield (self.given[self.field.field_id],), self.field.field_id
+        if self.is_read:
+            yield (self.name,), self.field.field_id
+            yield from self._paths(self.field.field_type, (self.name,))
 
     def _paths(self, kind: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
         if isinstance(kind, StructType):
             for part in kind.fields:
-                path = (*above, self.names.of(part))
-                yield path, part.field_id
-                yield from self._paths(part.field_type, path)
+                if self._is_read(part):
+                    path = (*above, self._name_of(part))
+                    yield path, part.field_id
+                    yield from self._paths(part.field_type, path)
+
+
+def join_fields(
+    wanted: Mapping[int, NestedField], compared: Mapping[int, NestedField], names: ReadNames
+) -> dict[int, NestedField]:
+    """Return the top-level fields to read: those wanted, and what else deletes compare, dropped parts included.
+
+    A field whose name another one has by now gets a name of its own.
+    """
+    fields = dict(wanted)
+    for field_id, part in compared.items():
+        known = fields.get(field_id)
+        fields[field_id] = part if known is None else _joined(known, part, names)
+    return {part.field_id: part for part in _apart(tuple(fields.values()), names)}
+
+
+def _joined(first: NestedField, second: NestedField, names: ReadNames) -> NestedField:
+    """Return a field with the parts of both; descriptions of the first win."""
+    mine, theirs = first.field_type, second.field_type
+    if not isinstance(mine, StructType) or not isinstance(theirs, StructType):
+        return first
+    parts = {part.field_id: part for part in mine.fields}
+    for part in theirs.fields:
+        known = parts.get(part.field_id)
+        parts[part.field_id] = part if known is None else _joined(known, part, names)
+    return replace(first, field_type=StructType(_apart(tuple(parts.values()), names)))
+
+
+def _apart(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedField, ...]:
+    """Return fields under names that differ; the first of a name keeps it."""
+    taken: set[str] = set()
+    made = []
+    for part in fields:
+        name = part.name if part.name.lower() not in taken else f"{part.name}__{names.token}_{part.field_id}"
+        taken.add(name.lower())
+        made.append(part if name == part.name else replace(part, name=name))
+    return tuple(made)
+
+
+def narrow_column(column: Column, have: Type, want: Type) -> Column:
+    """Return a stored column with the wanted parts of its structs only."""
+    if have == want:
+        return column
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        by_id = {part.field_id: part for part in have.fields}
+        parts = [
+            narrow_column(column[by_id[part.field_id].name], by_id[part.field_id].field_type, part.field_type).alias(
+                part.name
+            )
+            for part in want.fields
+        ]
+        return F.when(column.isNotNull(), F.struct(*parts))
+    if isinstance(have, ListType) and isinstance(want, ListType):
+        return F.transform(column, lambda one: narrow_column(one, have.element_type, want.element_type))
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return F.transform_values(column, lambda _, one: narrow_column(one, have.value_type, want.value_type))
+    return column
 
 
 def quoted(name: str) -> str:
@@ -178,18 +327,10 @@ def _struct_parts(kind: Type) -> Iterator[NestedField]:
         yield from _struct_parts(kind.value_type)
 
 
-def default_parts(schema: Schema) -> frozenset[int]:
-    """Return the ids of parts of columns that have a value in files without them."""
-    top = {part.field_id for part in schema.fields}
-    return frozenset(
-        field_id
-        for field_id, part in schema.fields_by_id.items()
-        if field_id not in top and part.initial_default is not None
-    )
-
-
 def sql_literal(value: Any, kind: Type) -> str:
     """Return a value of a type as a SQL literal of its stored form; it means the same in every session."""
+    if value is None:
+        return "NULL"
     if isinstance(kind, BooleanType):
         return "true" if value else "false"
     if isinstance(kind, IntType):
@@ -210,13 +351,21 @@ def sql_literal(value: Any, kind: Type) -> str:
         return f"timestamp_micros(CAST('{value}' AS BIGINT))"
     if isinstance(kind, TimestampType):
         return f"timestampadd(MICROSECOND, CAST('{value}' AS BIGINT), timestamp_ntz'1970-01-01')"
-    if isinstance(kind, UnknownType) or kind.is_nested:
-        raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
+    if isinstance(kind, StructType):
+        parts = (f"{_text(one.name)}, {sql_literal(value.get(one.name), one.field_type)}" for one in kind.fields)
+        return f"named_struct({', '.join(parts)})"
+    if isinstance(kind, ListType):
+        return f"array({', '.join(sql_literal(one, kind.element_type) for one in value)})"
+    if isinstance(kind, MapType):
+        pairs = [(sql_literal(key, kind.key_type), sql_literal(one, kind.value_type)) for key, one in value.items()]
+        return f"map({', '.join(chain.from_iterable(pairs))})"
     if isinstance(kind, LongType) or isinstance(value, int):
         return f"CAST('{value}' AS BIGINT)"
     raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
 
 
 def _text(value: str) -> str:
-    escaped = "".join(f"\\u{ord(one):04x}" if ord(one) < 32 or one in "'\"\\" else one for one in value)
-    return f"'{escaped}'"
+    # Sessions differ in what a backslash and a doubled quote mean inside text; bytes mean the same in all.
+    if value.isascii() and value.isprintable() and not any(one in "'\"\\" for one in value):
+        return f"'{value}'"
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"

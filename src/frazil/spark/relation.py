@@ -24,7 +24,7 @@ What may fail: planning, with frazil's error as the text of Spark's; reading a f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 import pyspark.sql.types as st
@@ -32,14 +32,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_type
 
+from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_task import view_table
-from frazil.errors import UnsupportedError
-from frazil.expr.bind import bind
+from frazil.expr.bind import bind, reference_to
 from frazil.expr.predicates import TRUE, BoundReference, Predicate, field_ids_of
 from frazil.loaded import LoadedTable
+from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.split import SplitOptions
+from frazil.spark.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.equality_joins import EqualityJoins
-from frazil.spark.jvm import planned_relation
+from frazil.spark.file_shapes import FileShapes, default_parts
+from frazil.spark.jvm import can_open, planned_relation
 from frazil.spark.planned_files import (
     Constant,
     DeleteKind,
@@ -53,9 +57,10 @@ from frazil.spark.planned_files import (
     vector_constant,
 )
 from frazil.spark.predicates import row_filter
-from frazil.spark.read_columns import ReadColumn, ReadNames, quoted, read_names
+from frazil.spark.read_columns import ReadColumn, ReadNames, join_fields, narrow_column, quoted, read_names
 from frazil.spark.types import show_column, shown_type, stored_type
-from frazil.spec.data_file import FileFormat
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import (
     DELETED,
     FILE,
@@ -70,8 +75,15 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType, UnknownType
 
+FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
 OPTIONS = {
-    "spark.sql.parquet.fieldId.read.enabled": "true",
+    FIELD_ID_READ: "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -85,8 +97,9 @@ OPTIONS = {
 class ReadRequest:
     """What to read: a snapshot of a table, the schema to read it with, the columns to show, and a filter.
 
-    `shown` may hold metadata columns. With `as_stored`, values come in their stored form (`types.py`), which loses
-    nothing: rewrites of rows read that way.
+    `shown` may hold metadata columns. `appends` reads what snapshots added instead of what is there. With `as_stored`,
+    values come in their stored form (`types.py`), which loses nothing: rewrites of rows read that way. Sizes of splits
+    that are not given here are the table's, else the session's.
     """
 
     loaded: LoadedTable
@@ -97,6 +110,9 @@ class ReadRequest:
     cache: ManifestCache | None = None
     as_stored: bool = False
     case_sensitive: bool = True
+    appends: Appends | None = None
+    split_bytes: int | None = None
+    open_file_cost_bytes: int | None = None
 
 
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
@@ -116,25 +132,25 @@ class _Reader:
         self.request = request
         metadata, schema = request.loaded.metadata, request.schema
         self.names: ReadNames = read_names(metadata)
-        view = view_table(metadata, schema)
-        self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache)
-        self.joins = EqualityJoins.of(self.scan, self.names, view, OPTIONS)
+        self.view = view_table(metadata, schema)
+        self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
+        self.scan.reaches = partial(can_open, spark)
+        self.joins = EqualityJoins.of(self.scan, self.names, self.view, OPTIONS)
         # A column that is tested is read whole; of one that is only shown, the shown parts.
-        tested = {_top_id(schema, one) for one in self._filter_ids()}
-        compared = self.joins.columns()
+        tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
         wanted = {part.field_id: part for part in request.shown.fields if not is_reserved_id(part.field_id)}
-        wanted |= {
-            part.field_id: part for part in schema.fields if part.field_id in tested or part.field_id in compared
+        wanted |= {part.field_id: part for part in schema.fields if part.field_id in tested}
+        self.compared_only = {
+            field_id: part for field_id, part in self.joins.columns().items() if field_id not in wanted
         }
-        self.columns = {field_id: ReadColumn(part, self.names) for field_id, part in wanted.items()}
-        self.scan.paths = dict(path for column in self.columns.values() for path in column.paths())
-        # Columns that were dropped since a delete compared them.
-        self.dropped = {
-            field_id: ReadColumn(part, self.names) for field_id, part in compared.items() if field_id not in wanted
-        }
-
-    def _filter_ids(self) -> set[int]:
-        return field_ids_of(self.predicate)
+        self.fields = join_fields(wanted, self.joins.columns(), self.names)
+        self.read_schema = Schema(tuple(self.fields.values()))
+        self.scan.shapes = FileShapes(
+            request.loaded.storage,
+            ReadRules(self.read_schema, self.view.name_mapping),
+            default_parts(tuple(self.fields.values())),
+            has_mapping=self.view.name_mapping is not None,
+        )
 
     def result_schema(self) -> st.StructType:
         """Return the schema of the result."""
@@ -146,55 +162,130 @@ class _Reader:
 
     def leg(self, group: FileGroup) -> DataFrame:
         """Return the rows of one group of files."""
-        if group.file_format is not FileFormat.PARQUET:
-            raise UnsupportedError(
-                f"Cannot read {group.file_format.value} files on Spark",
-                hint="Read with scan.to_arrow(), or rewrite the table's files as Parquet.",
-            )
-        frame = self._relation(group)
+        if not group.is_native:
+            return self._read_by_python(group)
+        columns = self._columns_of(group)
+        frame = self._relation(group, columns)
         if group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID):
             # Named at once: a join hides Spark's metadata columns.
             frame = frame.select("*", F.col("_metadata.row_index").alias(self.names.own("pos")))
         if group.deletes is not DeleteKind.NONE and not self._shows(DELETED):
             frame = frame.filter(~self._is_deleted())
-        kept = row_filter(self.predicate, self._find)
         if group.deletes is DeleteKind.EQUALITY:
-            frame = self.joins.without_deleted(self.spark, frame, self._find)
-        if kept is not None:
-            frame = frame.filter(kept)
-        return frame.select(*[self._shown(part, group) for part in self.request.shown.fields])
+            mark = self.names.own("gone") if self._shows(DELETED) else None
+            frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
+        frame = self._filtered(frame, columns)
+        return frame.select(*[self._shown(part, group, columns) for part in self.request.shown.fields])
 
-    def _relation(self, group: FileGroup) -> DataFrame:
-        constants: list[Constant] = []
-        data: list[st.StructField] = []
-        for field_id, column in self.columns.items():
-            kind = column.field.field_type
-            if isinstance(kind, UnknownType):
-                continue
-            if field_id in group.identity_ids:
-                constants.append(partition_constant(column.name, field_id, kind))
+    def _columns_of(self, group: FileGroup) -> dict[int, ReadColumn]:
+        """Return the columns as files of a group hold them."""
+        parts = self.read_schema.fields_by_id
+        given = {
+            field_id: self.names.of(parts[field_id]) if group.shape.has_ids else self.names.own(f"told_{field_id}")
+            for field_id in group.identity_ids
+            if field_id in parts
+        }
+        is_joined = group.deletes is DeleteKind.EQUALITY
+        return {
+            field_id: ReadColumn(part, self.names, group.shape, given)
+            for field_id, part in self.fields.items()
+            if is_joined or field_id not in self.compared_only
+        }
+
+    def _filtered(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> DataFrame:
+        """Return the rows that pass the scan's own filter."""
+        made: dict[str, Column] = {}
+
+        def find(reference: BoundReference) -> str:
+            top = _top_id(self.request.schema, reference.field_id)
+            column = columns[top]
+            name = column.name if column.is_plain else self.names.own(f"tested_{top}")
+            if not column.is_plain:
+                made[name] = column.stored()
+            return ".".join(quoted(one) for one in (name, *reference.path[1:]))
+
+        kept = row_filter(self.predicate, find)
+        if kept is None:
+            return frame
+        return (frame.withColumns(made) if made else frame).filter(F.expr(kept))
+
+    def _read_by_python(self, group: FileGroup) -> DataFrame:
+        """Return the rows of files that Spark's readers cannot read."""
+        fields = [part for part in self.request.shown.fields if not isinstance(part.field_type, UnknownType)]
+        if not fields:
+            fields = [POS]
+        loaded, snapshot = self.request.loaded, self.request.snapshot
+        read = ArrowRead(
+            self.view,
+            Schema(tuple(fields)),
+            tuple(self.names.own(f"column_{part.field_id}") for part in fields),
+            loaded.storage,
+            loaded.name,
+            None if snapshot is None else snapshot.snapshot_id,
+        )
+        tasks = [task for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)]
+        frame = read_through_arrow(self.spark, read, tasks, self._split_options())
+        shown = []
+        for part in self.request.shown.fields:
+            if isinstance(part.field_type, UnknownType):
+                value = F.lit(None)
             else:
-                data.append(column.struct_field())
-        data += self._lineage_fields()
+                value = F.col(quoted(self.names.own(f"column_{part.field_id}")))
+                if not self.request.as_stored:
+                    value = show_column(value, part.field_type, self.spark)
+            shown.append(value.alias(part.name, metadata=_comment(part)))
+        return frame.select(*shown)
+
+    def _relation(self, group: FileGroup, columns: dict[int, ReadColumn]) -> DataFrame:
+        parts = self.read_schema.fields_by_id
+        given = next((one.given for one in columns.values()), {})
+        constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
+        required = {name for field_id, name in given.items() if parts[field_id].required}
+        data = [column.struct_field() for column in columns.values() if column.is_read]
+        if group.shape.has_ids:
+            data += self._lineage_fields()
         constants += self._own_constants(group)
-        if group.deletes is DeleteKind.EQUALITY:
-            data += [column.struct_field() for column in self.dropped.values()]
+        paths = dict(path for column in columns.values() for path in column.paths())
         return planned_relation(
             self.spark,
-            self.scan.planner(group, constants),
+            self.scan.planner(group, constants, paths),
             key=self._key(group, data, constants),
             root=self.request.loaded.metadata.location,
             data=st.StructType(data),
             constants=st.StructType(
                 [
-                    st.StructField(one.name, from_arrow_type(one.arrow_type, prefer_timestamp_ntz=True))
+                    st.StructField(
+                        one.name, from_arrow_type(one.arrow_type, prefer_timestamp_ntz=True), one.name not in required
+                    )
                     for one in constants
                 ]
             ),
             size_bytes=self._size_bytes(),
             file_format=group.file_format.value,
-            options=OPTIONS,
+            options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
+            settings=self._split_settings(),
         )
+
+    def _split_options(self) -> SplitOptions:
+        """Return how files that Python reads are cut and packed."""
+        request, table = self.request, self.request.loaded.metadata.properties
+        target, cost = request.split_bytes, request.open_file_cost_bytes
+        return SplitOptions(
+            read_property(table, properties.SPLIT_SIZE) if target is None else target,
+            read_property(table, properties.SPLIT_OPEN_FILE_COST) if cost is None else cost,
+            read_property(table, properties.SPLIT_LOOKBACK),
+        )
+
+    def _split_settings(self) -> dict[str, str]:
+        """Return what the request or the table say about splits, under Spark's names."""
+        request, table = self.request, self.request.loaded.metadata.properties
+        options = self._split_options()
+        found = {}
+        if request.split_bytes is not None or properties.SPLIT_SIZE.name in table:
+            found["spark.sql.files.maxPartitionBytes"] = str(options.target_bytes)
+        if request.open_file_cost_bytes is not None or properties.SPLIT_OPEN_FILE_COST.name in table:
+            found["spark.sql.files.openCostInBytes"] = str(options.open_file_cost_bytes)
+        return found
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         names = self.names
@@ -230,8 +321,9 @@ class _Reader:
         columns = ",".join(one.name for one in data) + "|" + ",".join(one.name for one in constants)
         return (
             f"{self.request.loaded.metadata.table_uuid} {self.request.loaded.name} "
-            f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} {group.label} "
-            f"{self.request.schema.schema_id} {self.predicate!r} {columns}"
+            f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} "
+            f"{self.request.appends} {group.label} "
+            f"{self.request.schema.schema_id} {self.predicate!r} {self._split_settings()} {columns}"
         )
 
     def _size_bytes(self) -> int:
@@ -262,20 +354,18 @@ class _Reader:
         byte = F.substring(F.col(quoted(self.names.own("deleted"))), _divided(at, 7).cast("int") + F.lit(1), F.lit(1))
         return F.getbit(F.ascii(byte.cast("string")).cast("bigint"), (at % F.lit(7)).cast("int")) != F.lit(0)
 
-    def _find(self, reference: BoundReference) -> Column:
-        known = self.request.schema.find_field(reference.field_id)
-        if known is not None:
-            column = self.columns[_top_id(self.request.schema, reference.field_id)].stored()
-        else:
-            column = next(one for one in self.dropped.values() if reference.path[0] == one.field.name).stored()
-        for name in reference.path[1:]:
+    def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
+        """Return a field that deletes compare, by its id: names may have changed since."""
+        known = reference_to(self.read_schema, reference.field_id)
+        column = columns[_top_id(self.read_schema, reference.field_id)].stored()
+        for name in known.path[1:]:
             column = column[name]
         return column
 
-    def _shown(self, part: NestedField, group: FileGroup) -> Column:
-        return self._value(part, group).alias(part.name, metadata=_comment(part))
+    def _shown(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        return self._value(part, group, columns).alias(part.name, metadata=_comment(part))
 
-    def _value(self, part: NestedField, group: FileGroup) -> Column:
+    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         names = self.names
         if part.field_id == FILE.field_id:
             return F.col(quoted(names.own("file")))
@@ -284,22 +374,33 @@ class _Reader:
         if part.field_id == SPEC_ID.field_id:
             return F.col(quoted(names.own("spec")))
         if part.field_id == DELETED.field_id:
-            return self._is_deleted() if group.deletes is not DeleteKind.NONE else F.lit(False)
+            if group.deletes is DeleteKind.NONE:
+                return F.lit(False)
+            is_gone = self._is_deleted()
+            return is_gone | F.col(quoted(names.own("gone"))) if group.deletes is DeleteKind.EQUALITY else is_gone
         if part.field_id == ROW_ID.field_id:
-            first = F.col(quoted(names.own("first_row_id")))
-            return F.coalesce(F.col(quoted(names.own(ROW_ID.name))), first + self._position)
+            inherited = F.col(quoted(names.own("first_row_id"))) + self._position
+            return self._lineage(ROW_ID, inherited, group)
         if part.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             inherited = F.when(
                 F.col(quoted(names.own("first_row_id"))).isNotNull(), F.col(quoted(names.own("sequence")))
             )
-            return F.coalesce(F.col(quoted(names.own(LAST_UPDATED_SEQUENCE_NUMBER.name))), inherited)
+            return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
         if part.field_id == PARTITION_FIELD_ID:
             stored = F.col(quoted(names.own("partition")))
         elif isinstance(part.field_type, UnknownType):
             return F.lit(None)
         else:
-            stored = self.columns[part.field_id].stored()
+            column = columns[part.field_id]
+            stored = narrow_column(column.stored(), column.field.field_type, part.field_type)
         return stored if self.request.as_stored else show_column(stored, part.field_type, self.spark)
+
+    def _lineage(self, part: NestedField, inherited: Column, group: FileGroup) -> Column:
+        """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""
+        if not group.shape.has_ids:
+            return inherited
+        has_ids = F.col(quoted(self.names.own("first_row_id"))).isNotNull()
+        return F.when(has_ids, F.coalesce(F.col(quoted(self.names.own(part.name))), inherited))
 
 
 def _comment(part: NestedField) -> dict[str, str]:

@@ -1,0 +1,146 @@
+"""Read options, as `spark.read.option(...)` takes them, to a scan. Both spellings where the reference changed them.
+
+    snapshot-id, versionAsOf            a snapshot's id; versionAsOf takes the name of a branch or tag too
+    as-of-timestamp                     milliseconds from 1970
+    timestampAsOf                       a time as text, in the session's zone where it names none
+    branch, tag                         a reference
+    start-snapshot-id, end-snapshot-id  what was appended after the one, up to and with the other
+    split-size, file-open-cost          how files are cut and packed, in bytes
+
+Names are compared without regard to case, as Spark does. Options that tune the reference's own readers
+(`vectorization-enabled`, `batch-size`, `locality`, ...) change no rows and are passed over, as is what is not known.
+"""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from frazil.errors import InvalidRequestError
+from frazil.expr.predicates import Predicate
+from frazil.lake.scan import DEFAULT_OPTIONS, Scan, ScanOptions, scan_table
+from frazil.loaded import LoadedTable
+from frazil.scan.incremental import Appends
+from frazil.spec.iso8601 import parse_timestamp
+
+_STATES = ("snapshot-id", "as-of-timestamp", "versionasof", "timestampasof", "branch", "tag")
+_WINDOW = ("start-snapshot-id", "end-snapshot-id")
+_CHANGES_ONLY = ("start-timestamp", "end-timestamp")
+
+
+def scan_with_options(
+    table: LoadedTable,
+    options: Mapping[str, object],
+    *,
+    predicate: Predicate | str | None = None,
+    columns: Sequence[str] | None = None,
+    case_sensitive: bool = True,
+    time_zone: str = "UTC",
+    scan_options: ScanOptions = DEFAULT_OPTIONS,
+) -> Scan:
+    """Make the scan that read options ask for; refuse those that contradict each other."""
+    known = {name.lower(): str(value) for name, value in options.items() if value is not None}
+    states = [name for name in _STATES if name in known]
+    window = [name for name in _WINDOW if name in known]
+    _check(states, window, known)
+    snapshot_id, as_of, ref = _state_of(table, states[0], known[states[0]], time_zone) if states else (None, None, None)
+    scan = scan_table(
+        table,
+        predicate,
+        columns=columns,
+        snapshot_id=snapshot_id,
+        as_of=as_of,
+        ref=ref,
+        case_sensitive=case_sensitive,
+        options=replace(
+            scan_options,
+            split_bytes=_size(known, "split-size", 1, scan_options.split_bytes),
+            open_file_cost_bytes=_size(known, "file-open-cost", 0, scan_options.open_file_cost_bytes),
+        ),
+    )
+    if not window:
+        return scan
+    end = _whole(known, "end-snapshot-id") if "end-snapshot-id" in known else None
+    found = replace(scan, appends=Appends(_whole(known, "start-snapshot-id"), end))
+    # Refuses now what the window's snapshots do not allow.
+    found.plan()
+    return found
+
+
+def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> None:
+    if len(states) > 1:
+        raise InvalidRequestError(
+            f"Cannot read a table with the options {' and '.join(states)}: each names a state", hint="Give one."
+        )
+    if states and window:
+        raise InvalidRequestError(
+            f"Cannot read what was appended with the option {states[0]} too",
+            hint="Leave it out; end-snapshot-id says up to where.",
+        )
+    if window == ["end-snapshot-id"]:
+        raise InvalidRequestError(
+            "Cannot read what was appended up to end-snapshot-id: start-snapshot-id is not given",
+            hint="Give the snapshot after which to begin.",
+        )
+    changes = [name for name in _CHANGES_ONLY if name in known]
+    if changes:
+        raise InvalidRequestError(
+            f"Cannot read a table with the option {changes[0]}: it is for changes of rows only",
+            hint="Use start-snapshot-id and end-snapshot-id.",
+        )
+
+
+def _state_of(table: LoadedTable, name: str, text: str, time_zone: str) -> tuple[int | None, int | None, str | None]:
+    """Return the snapshot id, the milliseconds or the reference that an option names."""
+    if name == "snapshot-id":
+        return _whole({name: text}, name), None, None
+    if name == "as-of-timestamp":
+        return None, _whole({name: text}, name), None
+    if name == "timestampasof":
+        return None, _milliseconds(text, time_zone), None
+    if name == "versionasof" and text not in table.metadata.refs and text.strip().isdigit():
+        return int(text), None, None
+    ref = table.metadata.refs.get(text)
+    if ref is not None and name in ("branch", "tag") and ref.type != name:
+        raise InvalidRequestError(f"Cannot read {name} {text!r} of {table.name}: it is a {ref.type}")
+    return None, None, text
+
+
+def _milliseconds(text: str, time_zone: str) -> int:
+    parsed = parse_timestamp(text.strip().replace(" ", "T", 1))
+    if parsed is None:
+        parsed = parse_timestamp(f"{text.strip()}T00:00:00")
+    if parsed is None:
+        raise InvalidRequestError(
+            f"Cannot use {text[:60]!r} as timestampAsOf: it is not a time", hint="Write 2024-06-01 12:00:00."
+        )
+    nanos, offset = parsed
+    if offset is not None:
+        return (nanos - offset * 10**9) // 1_000_000
+    try:
+        zone = zoneinfo.ZoneInfo(time_zone)
+        local = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(microseconds=nanos // 1000)
+    except (zoneinfo.ZoneInfoNotFoundError, OverflowError, ValueError) as error:
+        raise InvalidRequestError(
+            f"Cannot use {text[:60]!r} as timestampAsOf in the zone {time_zone}: {error}",
+            hint="Write a time with a zone: 2024-06-01T12:00:00Z.",
+        ) from error
+    return int((local - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1))
+
+
+def _whole(known: Mapping[str, str], name: str) -> int:
+    text = known[name].strip()
+    if not text.lstrip("-").isdigit():
+        raise InvalidRequestError(f"Cannot use {text[:60]!r} as {name}: it is not a whole number")
+    return int(text)
+
+
+def _size(known: Mapping[str, str], name: str, least: int, otherwise: int | None) -> int | None:
+    if name not in known:
+        return otherwise
+    found = _whole(known, name)
+    if found < least:
+        raise InvalidRequestError(f"Cannot use {found} as {name}: it must be at least {least}")
+    return found

@@ -1,0 +1,153 @@
+"""Which fields a data file holds, and under which names: what groups files that one relation can read alike.
+
+Most tables need none of this: Spark finds columns by field id, a missing one is null or its default. Footers are read,
+on the driver and several at once, only where that is not enough:
+
+- the table has a name mapping, so that some files may carry no ids: such files are read by their own names, those of
+  one shape together;
+- a part of a struct has an initial default, which Spark fills at the top level only: files that lack the part are read
+  without it, and the struct is put together again.
+
+What a footer said is kept for the life of the process, by path: data files do not change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.datafile.file_schema import FileSchema, walk
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_parquet import ParquetReader
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField
+from frazil.storage.base import Storage
+
+_KEPT_FOOTERS = 200_000
+
+
+@dataclass(frozen=True)
+class FileShape:
+    """The fields of a file: by id, less those it lacks; or, without ids, under the names a mapping found."""
+
+    has_ids: bool = True
+    absent: frozenset[int] = frozenset()
+    names: tuple[tuple[int, str], ...] = ()
+
+    def holds(self, field_id: int) -> bool:
+        """Return whether a field is looked for in the file."""
+        return field_id not in self.absent if self.has_ids else any(one == field_id for one, _ in self.names)
+
+    def name_of(self, field_id: int) -> str:
+        """Return the name of a field in a file without ids."""
+        return next(name for one, name in self.names if one == field_id)
+
+    @property
+    def label(self) -> str:
+        """The shape in a relation's key."""
+        return f"lacks {sorted(self.absent)}" if self.has_ids else f"named {list(self.names)}"
+
+
+BY_ID = FileShape()
+"""Fields are found by id, and those that a file lacks need no care."""
+
+
+def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
+    """Return the ids of fields with a default that Spark's reader does not fill: parts of columns, nested columns."""
+    schema = Schema(tuple(fields))
+    top = {part.field_id for part in fields}
+    return frozenset(
+        field_id
+        for field_id, part in schema.fields_by_id.items()
+        if part.initial_default is not None and (field_id not in top or part.field_type.is_nested)
+    )
+
+
+class FileShapes:
+    """The shapes of a scan's Parquet files. `asked` are the ids whose absence matters."""
+
+    def __init__(self, storage: Storage, rules: ReadRules, asked: frozenset[int], *, has_mapping: bool) -> None:
+        self._storage = storage
+        self._rules = rules
+        self._asked = asked
+        self._has_mapping = has_mapping
+        self._known: dict[str, FileShape] = {}
+
+    @property
+    def are_needed(self) -> bool:
+        """Whether footers must be read to tell files apart."""
+        return self._has_mapping or bool(self._asked)
+
+    def of(self, files: ManifestColumns) -> list[FileShape]:
+        """Return the shape of each file of a batch, reading the footers that were not read before."""
+        if not self.are_needed:
+            return [BY_ID] * len(files)
+        paths = files.column("file_path").to_pylist()
+        sizes = files.column("file_size_in_bytes").to_pylist()
+        formats = files.column("file_format").to_pylist()
+        missing = [
+            (path, size)
+            for path, size, kind in zip(paths, sizes, formats, strict=True)
+            if path not in self._known and kind.lower() == "parquet"
+        ]
+        shapes = map_in_order(lambda one: self._shape(*one), missing, threads=default_threads())
+        for (path, _), shape in zip(missing, shapes, strict=True):
+            self._known[path] = shape
+        return [self._known.get(path, BY_ID) for path in paths]
+
+    def of_path(self, path: str, size: int) -> FileShape:
+        """Return the shape of one file."""
+        return self._shape(path, size) if self.are_needed else BY_ID
+
+    def _shape(self, path: str, size: int) -> FileShape:
+        found = _footers.schema_of(self._storage, path, size, self._rules)
+        if not found.is_mapped:
+            return FileShape(absent=self._asked - self._with_ancestors(found.field_ids))
+        names = {part.field_id: part.name for part in walk(found.fields) if part.field_id is not None}
+        return FileShape(has_ids=False, names=tuple(sorted(names.items())))
+
+    def _with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
+        """Return ids with those of the fields around them: some writers number leaves only."""
+        parents = self._rules.schema.parents_by_id
+        found = set(ids)
+        for field_id in ids:
+            parent = parents.get(field_id)
+            while parent is not None and parent not in found:
+                found.add(parent)
+                parent = parents.get(parent)
+        return frozenset(found)
+
+
+class _Footers:
+    """Schemas of files by path, the most recently used; equal ones are kept once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[tuple[str, int, int], FileSchema] = OrderedDict()
+        self._equal: dict[FileSchema, FileSchema] = {}
+
+    def schema_of(self, storage: Storage, path: str, size: int, rules: ReadRules) -> FileSchema:
+        key = (path, size, hash((rules.schema, repr(rules.name_mapping))))
+        with self._lock:
+            known = self._found.get(key)
+            if known is not None:
+                self._found.move_to_end(key)
+                return known
+        reader = ParquetReader(storage, path, rules, size=size)
+        try:
+            schema = reader.schema
+        finally:
+            reader.close()
+        with self._lock:
+            schema = self._equal.setdefault(schema, schema)
+            self._found[key] = schema
+            if len(self._found) > _KEPT_FOOTERS:
+                self._found.popitem(last=False)
+        return schema
+
+
+_footers = _Footers()

@@ -147,9 +147,6 @@ def _header(manifest: ManifestFile, files: ManifestColumns, spec: PartitionSpec)
     if text is not None and text != str(manifest.partition_spec_id):
         what = f"the manifest was written with partition spec {text}, and the list says {manifest.partition_spec_id}"
         yield "wrong-partition-spec", what, FOREIGN
-    label = files.metadata.get("content", ManifestContent.DATA.label)
-    if label != manifest.content.label:
-        yield "wrong-content", f"the manifest is of {label}, and the list says {manifest.content.label}", FOREIGN
     try:
         stored = files.partition_spec
     except FrazilError as error:

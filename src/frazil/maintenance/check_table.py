@@ -141,7 +141,7 @@ class _Check:
                         findings.add(Problem("missing-file", what, to_do, entry.metadata_file))
                 except FrazilError as error:
                     findings.add(unreadable(error, "metadata file", entry.metadata_file, None))
-        findings.add(*_row_id_ranges(metadata))
+        findings.add(*_row_id_ranges(metadata), *_repeated_sequence_numbers(metadata))
 
     def _read_lists(self) -> Iterator[tuple[Snapshot, list[ManifestFile]]]:
         def read(snapshot: Snapshot) -> tuple[Snapshot, list[ManifestFile] | FrazilError]:
@@ -278,6 +278,17 @@ def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
                 f"{metadata.next_row_id:,}"
             )
             yield Problem("wrong-row-ids", what, FOREIGN, None, snapshot_id)
+
+
+def _repeated_sequence_numbers(metadata: TableMetadata) -> Iterator[Problem]:
+    """Yield snapshots that share a sequence number; before version 2 all have none."""
+    seen: dict[int, int] = {}
+    for one in metadata.snapshots.heads:
+        if one.sequence_number in seen:
+            what = f"snapshots {seen[one.sequence_number]} and {one.snapshot_id} both have number {one.sequence_number}"
+            yield Problem("wrong-sequence-number", what, FOREIGN, None, one.snapshot_id)
+        elif one.sequence_number > 0:
+            seen[one.sequence_number] = one.snapshot_id
 
 
 def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: TableMetadata) -> Iterator[Problem]:

@@ -290,6 +290,31 @@ def test_partition_summaries_that_would_prune_a_file_are_found(damaged: Damaged)
     only(damaged.table.check(), "wrong-partition-summary", path, "go from 'b' to 'c'")
 
 
+def test_a_null_that_a_summary_does_not_know_is_found(damaged: Damaged) -> None:
+    damaged.change_file(partition=(None,))
+    lines = damaged.manifests()[0].partitions
+    assert lines is not None
+    path = damaged.change_line(partitions=(replace(lines[0], contains_null=False),))
+    only(damaged.table.check(only_current=True), "wrong-partition-summary", path, "1 files have null in 'kind'")
+
+
+def test_a_manifest_of_another_spec_than_its_line_says_is_found(damaged: Damaged) -> None:
+    with damaged.table.update_spec() as change:
+        change.add_field("bucket(4, id)")
+    path = damaged.change_line(partition_spec_id=1, partitions=None)
+    report = damaged.table.check(only_current=True)
+    assert set(kinds(report)) == {"wrong-partition-spec"}
+    assert {one.path for one in report} == {path}
+    assert any("written with partition spec 0, and the list says 1" in one.what for one in report)
+
+
+def test_snapshots_of_one_sequence_number_are_found(damaged: Damaged) -> None:
+    first, second, *others = damaged.table.metadata.snapshots
+    same = (first, replace(second, sequence_number=first.sequence_number), *others)
+    report = check_table(damaged.with_metadata(snapshots=same))
+    assert any("both have number 1" in one.what for one in report), str(report)
+
+
 def test_totals_that_do_not_add_up_are_found(damaged: Damaged) -> None:
     summary = {**(damaged.snapshot.summary or {}), "total-records": "21"}
     report = check_table(damaged.with_snapshot(summary=summary))

@@ -7,6 +7,8 @@ given), the one the lake is attached to, the active one, the lake's own, which i
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -40,3 +42,19 @@ def choose_session(given: Any = None, lake: Any = None) -> Any:
     if active is not None:
         return active
     return session.local_session() if lake is None else lake.spark
+
+
+def session_zone() -> str:
+    """Return the time zone of the active session, in which Spark reads times without one; UTC where there is none."""
+    if "pyspark" not in sys.modules:
+        return "UTC"
+    active = spark_room("session").active_session()
+    return "UTC" if active is None else str(active.conf.get("spark.sql.session.timeZone"))
+
+
+def engine_summary(session: Any) -> Mapping[str, str]:
+    """Return what snapshots say of the engine that made them."""
+    found = {"engine-name": "spark", "engine-version": str(session.version)}
+    if hasattr(session, "_jsparkSession"):
+        found["spark.app.id"] = str(session.sparkContext.applicationId)
+    return found

@@ -213,6 +213,9 @@ class Table(TableVerbs):
         """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""
         return TransactionContext(self, self._catalog, self._cache)
 
+    def _together(self) -> TransactionContext:
+        return self.transaction()
+
     def _show(self, loaded: LoadedTable) -> None:
         """Show a state that a transaction made."""
         self._loaded = loaded

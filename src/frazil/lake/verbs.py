@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from frazil.commit.action import Action
@@ -15,17 +16,22 @@ from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target, find_parent
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
+from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
+from frazil.lake.merge_builder import MergeBuilder, MergeClause
 from frazil.lake.metadata_verbs import MetadataVerbs
-from frazil.lake.write_rows import write_rows
+from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame, spark_room
+from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
+from frazil.lake.write_rows import frame_of_rows, is_here_only, schema_of_rows, write_rows
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.union_by_name import union_by_name
 
 NO_PROPERTIES: Mapping[str, str] = FrozenMap()
 
@@ -39,36 +45,64 @@ class TableVerbs(MetadataVerbs):
     """
 
     def append(
-        self, data: Any, *, branch: str = MAIN_BRANCH, snapshot_properties: Mapping[str, str] = NO_PROPERTIES
+        self,
+        data: Any,
+        *,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        merge_schema: bool = False,
     ) -> Snapshot | None:
-        """Add rows: a pyarrow table, record batch or reader, or a pandas frame.
+        """Add rows: a Spark DataFrame, a pyarrow table, record batch or reader, or a pandas frame.
 
-        A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows.
+        A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
+        `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
         """
+        if merge_schema:
+            return self._append_with_columns(data, branch, snapshot_properties)
         state = self._state
         return self._write(
             data,
             lambda files: Append(
                 files,
-                target_of(state.metadata, branch, snapshot_properties),
+                target_of(state.metadata, branch, _with_engine(data, snapshot_properties)),
                 written_schema=state.metadata.current_schema,
             ),
         )
 
+    def _append_with_columns(self, data: Any, branch: str, snapshot_properties: Mapping[str, str]) -> Snapshot | None:
+        wanted = schema_of_rows(data, self._state.metadata.format_version)
+        evolution = UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
+        with self._together() as together:
+            together._run(evolution)
+            made = together.append(data, branch=branch, snapshot_properties=snapshot_properties)
+        return None if made is None else self._shown.metadata.find_snapshot(made.snapshot_id)
+
     def overwrite(
         self,
         data: Any,
-        where: Predicate | str = TRUE,
+        where: Any = TRUE,
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> Snapshot | None:
-        """Replace the rows of a filter, all rows by default, by new ones.
+        """Replace the rows of a condition, all rows by default, by new ones.
 
-        The filter must take files whole. Rows that a parallel writer adds or changes under the filter stop it.
+        The condition is Spark SQL, or a predicate. Where files hold other rows too, those are written anew, which needs
+        Spark. Rows that a parallel writer adds or changes under the condition stop it.
         """
         state = self._state
-        predicate = parse_predicate(where) if isinstance(where, str) else where
+        predicate = plain_predicate(where, state.metadata.current_schema)
+        target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
+        if predicate is None or not (
+            is_here_only(state) or takes_files_whole(state, branch, predicate, self._manifests)
+        ):
+            room = spark_room("overwrite")
+            session = choose_session(data if is_spark_frame(data) else None)
+            return self._run_planned(
+                lambda: room.plan_overwrite(
+                    session, state, write_rows(state, data), where, target, cache=self._manifests
+                )
+            )
         bind(state.metadata.current_schema, predicate)
         return self._write(
             data,
@@ -76,7 +110,7 @@ class TableVerbs(MetadataVerbs):
                 files,
                 self._read_set(branch, predicate),
                 where=predicate,
-                target=target_of(state.metadata, branch, snapshot_properties),
+                target=target,
                 written_schema=state.metadata.current_schema,
             ),
             may_be_empty=True,
@@ -95,25 +129,123 @@ class TableVerbs(MetadataVerbs):
             lambda files: ReplacePartitions(
                 files,
                 self._read_set(branch, TRUE),
-                target_of(state.metadata, branch, snapshot_properties),
+                target_of(state.metadata, branch, _with_engine(data, snapshot_properties)),
                 state.metadata.current_schema,
             ),
         )
 
     def delete(
         self,
-        where: Predicate | str,
+        where: Any,
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> Snapshot | None:
-        """Delete the rows of a filter by removing files whole; refused where a file also holds other rows.
+        """Delete the rows of a condition: Spark SQL, or a predicate.
 
-        A parallel writer never stops it: the filter is applied to what is there at the commit.
+        Files that hold nothing else go by their metadata, without Spark, and no parallel writer stops that. Of others
+        the rows are deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable
+        isolation, adds under the condition stop it.
         """
-        predicate = parse_predicate(where) if isinstance(where, str) else where
-        target = target_of(self._state.metadata, branch, snapshot_properties)
-        return self._run(DeleteFiles(where=predicate, target=target))
+        state = self._state
+        predicate = plain_predicate(where, state.metadata.current_schema)
+        if predicate is not None and (
+            is_here_only(state) or takes_files_whole(state, branch, predicate, self._manifests)
+        ):
+            return self._run(
+                DeleteFiles(where=predicate, target=target_of(state.metadata, branch, snapshot_properties))
+            )
+        session = choose_session()
+        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+        return self._run_planned(
+            lambda: spark_room("delete").plan_delete(session, state, where, target, cache=self._manifests)
+        )
+
+    def update(
+        self,
+        values: Mapping[str, Any],
+        where: Any = "true",
+        *,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Snapshot | None:
+        """Set columns of the rows of a condition, all rows by default, to the values of Spark SQL expressions.
+
+        `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
+        """
+        state = self._state
+        session = choose_session()
+        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+        return self._run_planned(
+            lambda: spark_room("update").plan_update(session, state, values, where, target, cache=self._manifests)
+        )
+
+    def upsert(
+        self,
+        data: Any,
+        keys: Sequence[str],
+        *,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Snapshot | None:
+        """Replace rows by those of the same key, and add the others. Null is a key like any other.
+
+        A source that has a key twice is refused. What a parallel writer does to the same rows stops it.
+        """
+        state = self._state
+        session = choose_session(data if is_spark_frame(data) else None)
+        source = frame_of_rows(data, state, session)
+        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+        return self._run_planned(
+            lambda: spark_room("upsert").plan_upsert(session, state, source, keys, target, cache=self._manifests)
+        )
+
+    def merge(
+        self,
+        source: Any,
+        on: Any,
+        *,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> MergeBuilder:
+        """Begin a merge of a source into the table; clauses follow, and `execute` carries it out in one commit.
+
+        `on` is Spark SQL over `target` and `source`. The source runs once. Its rows tell which files can match, and
+        only those are read. What a parallel writer does to rows that were read stops it.
+        """
+
+        def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
+            state = self._state
+            session = choose_session(source if is_spark_frame(source) else None)
+            frame = frame_of_rows(source, state, session)
+            target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+            room = spark_room("merge")
+            given = [room.Clause(one.when, one.do, one.condition, one.values) for one in clauses]
+            return self._run_planned(
+                lambda: room.plan_merge(session, state, frame, on, given, target, cache=self._manifests)
+            )
+
+        return MergeBuilder(run)
+
+    @property
+    def _manifests(self) -> ManifestCache | None:
+        return getattr(self, "_cache", None)
+
+    def _together(self) -> Any:
+        """Return a context in which several changes are one commit; inside a transaction that is the transaction."""
+        return nullcontext(self)
+
+    def _run_planned(self, plan: Callable[[], Any]) -> Snapshot | None:
+        """Commit what a row-level verb has planned; delete its files where the commit is known to have failed."""
+        planned = plan()
+        if planned is None:
+            return None
+        try:
+            return self._run(planned.action)
+        except FrazilError as error:
+            if error.may_clean_up:
+                self._shown.storage.delete_many(planned.written)
+            raise
 
     def _read_set(self, branch: str, predicate: Predicate) -> ReadSet:
         parent = find_parent(self._state.metadata, branch)
@@ -133,6 +265,12 @@ class TableVerbs(MetadataVerbs):
             if error.may_clean_up:
                 state.storage.delete_many([one.file_path for one in files])
             raise
+
+
+def _with_engine(data: Any, snapshot_properties: Mapping[str, str]) -> Mapping[str, str]:
+    if not is_spark_frame(data):
+        return snapshot_properties
+    return {**engine_summary(data.sparkSession), **snapshot_properties}
 
 
 def target_of(metadata: TableMetadata, branch: str, snapshot_properties: Mapping[str, str]) -> Target:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
+from frazil.codec.arrow_schema import from_arrow_schema
+from frazil.datafile.input_rows import open_input
 from frazil.datafile.write import write_data_files
 from frazil.lake.on_spark import is_spark_frame, spark_room
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile
+from frazil.spec.schema import Schema
+from frazil.storage.locations import scheme_of
 
 
 def write_rows(loaded: LoadedTable, data: Any) -> tuple[DataFile, ...]:
@@ -18,3 +24,25 @@ def write_rows(loaded: LoadedTable, data: Any) -> tuple[DataFile, ...]:
     if is_spark_frame(data):
         return tuple(spark_room("write_files").write_frame(data, loaded))
     return tuple(write_data_files(data, loaded))
+
+
+def schema_of_rows(data: Any, format_version: int) -> Schema:
+    """Return the columns of data that is to be written, in the format's types."""
+    if is_spark_frame(data):
+        found: Schema = spark_room("types").from_spark_schema(data.schema)
+        return found
+    arrow = data.schema if isinstance(data, pa.Table | pa.RecordBatch) else open_input(data, Schema(())).schema
+    return from_arrow_schema(arrow, format_version=format_version, has_fresh_ids=True)
+
+
+def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:
+    """Return data as a Spark DataFrame; what is in this process goes to the session."""
+    if is_spark_frame(data):
+        return data
+    rows = open_input(data, loaded.metadata.current_schema)
+    return session.createDataFrame(pa.Table.from_batches(rows.batches, schema=rows.schema))
+
+
+def is_here_only(loaded: LoadedTable) -> bool:
+    """Return whether a table's files are in the memory of this process, where no Spark can reach them."""
+    return scheme_of(loaded.metadata.location) == "memory"

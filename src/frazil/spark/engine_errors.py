@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from frazil import errors
-from frazil.errors import EngineError, FrazilError, SchemaMismatchError
+from frazil.errors import EngineError, FrazilError, InvalidRequestError, SchemaMismatchError
 
 _MAX_REASON = 1000
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?\s*$", re.DOTALL)
@@ -46,6 +46,8 @@ def _translate(what: str, error: Exception) -> FrazilError:
     raised = _RAISED.search(head)
     if raised is not None and raised.group(1).startswith("Cannot "):
         return SchemaMismatchError(raised.group(1).strip())
+    if isinstance(error, AnalysisException | ParseException):
+        return InvalidRequestError(f"Cannot {what}: {head[:_MAX_REASON]}")
     causes = _CAUSE.findall(text)
     reason = head if not isinstance(error, Py4JError) or not causes else causes[-1]
     lines = [line for line in reason.strip().splitlines() if not line.lstrip().startswith("at ")]

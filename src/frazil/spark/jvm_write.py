@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.spark.jvm import is_classic
 
@@ -85,6 +86,68 @@ def can_reach(spark: SparkSession, location: str) -> bool:
         # Whatever keeps Hadoop from opening the location, our own storage writes there.
         return False
     return True
+
+
+def ask_for_files(frame: DataFrame) -> None:
+    """Plan a query and have its relations name their files, without running it."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    for at in range(leaves.size()):
+        leaf = leaves.apply(at)
+        if leaf.getClass().getSimpleName() == "FileSourceScanExec":
+            leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
+
+
+def referenced_names(filtered: DataFrame) -> set[str] | None:
+    """Return the columns that the condition of a filter names; None where it has a subquery."""
+    condition = filtered._jdf.queryExecution().analyzed().condition()
+    if "subquery" in condition.toString().lower():
+        return None
+    found = condition.references().toList()
+    return {found.apply(at).name() for at in range(found.size())}
+
+
+def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
+    """Return what the condition of a join says to be equal: a column of its left side, an expression of its right.
+
+    Only columns that are compared as they are count; the last item tells whether null equals null.
+    """
+    spark = joined.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    plan = joined._jdf.queryExecution().analyzed()
+    if plan.condition().isEmpty():
+        return []
+    sides = (plan.left().outputSet(), plan.right().outputSet())
+    found: list[tuple[str, Column, bool]] = []
+    waiting = [plan.condition().get()]
+    while waiting:
+        one = waiting.pop()
+        kind = one.getClass().getSimpleName()
+        if kind == "And":
+            waiting += [one.left(), one.right()]
+        if kind not in ("EqualTo", "EqualNullSafe"):
+            continue
+        for ours, theirs in ((one.left(), one.right()), (one.right(), one.left())):
+            is_ours = ours.references().subsetOf(sides[0]) and not ours.references().isEmpty()
+            if not is_ours or not theirs.references().subsetOf(sides[1]) or not theirs.deterministic():
+                continue
+            column = _without_widening(ours)
+            if column.getClass().getSimpleName() == "AttributeReference":
+                found.append((column.name(), _as_column(tools, theirs), kind == "EqualNullSafe"))
+            break
+    return found
+
+
+def _without_widening(expression: Any) -> Any:
+    """Return a column that Spark has widened to compare it with a long; other expressions as they are."""
+    if expression.getClass().getSimpleName() == "Cast" and expression.dataType().sql() == "BIGINT":
+        child = expression.child()
+        return child if child.dataType().sql() == "INT" else expression
+    return expression
+
+
+def _as_column(tools: Any, expression: Any) -> Column:
+    return type(F.lit(1))(tools.column(expression))
 
 
 def is_deterministic(frame: DataFrame) -> bool:

@@ -1,0 +1,332 @@
+"""A row-level change on its way to a commit: rows that were found, files that are written, an action to commit.
+
+DELETE, UPDATE, MERGE and OVERWRITE differ in how they find rows and what they put in their place. From there on they
+are one, in two modes:
+
+    copy-on-write    files with such rows are written again without them, the new rows among the others
+    merge-on-read    rows are deleted where they are, by position: deletion vectors in v3, delete files in v2; new rows
+                     go to files of their own
+
+Positions decide, not the condition a second time: the rows that were found are exactly those that go, whatever a
+condition or a source would say if it ran again. A file of which no row is left goes whole, in both modes. Files that no
+row was found in are not touched. What is kept is read and written in stored form, which loses nothing; in v3 rows keep
+their ids, and the sequence number of their last change unless this is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.action import Action
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.new_snapshot import Target, find_parent
+from frazil.commit.overwrite import Overwrite
+from frazil.commit.row_delta import Command, RowDelta
+from frazil.datafile.apply_deletes import load_positions, position_tasks
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
+from frazil.datafile.write_target import write_target
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.tasks import FileScanTask
+from frazil.spark.column_values import quote
+from frazil.spark.distribute import write_settings
+from frazil.spark.engine_errors import engine_errors
+from frazil.spark.jvm_write import in_own_session
+from frazil.spark.relation import ReadRequest
+from frazil.spark.target_rows import FileChoice, plan_tasks, read_chosen
+from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
+from frazil.spark.write_files import write_stored
+from frazil.spec import properties as known
+from frazil.spec.data_file import DataFile
+from frazil.spec.properties import DistributionMode, IsolationLevel, RowLevelMode, read_property
+from frazil.spec.property_kinds import Property
+from frazil.spec.reserved_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, UnknownType
+
+FILE_COLUMN = "__frazil_file"
+POS_COLUMN = "__frazil_pos"
+ROW_ID_COLUMN = "__frazil_row_id"
+_STORED = "__frazil_stored_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    mode: Property[RowLevelMode]
+    isolation: Property[IsolationLevel]
+    distribution: Property[DistributionMode | None]
+
+
+_RULES: Mapping[Command, _Rules] = {
+    "delete": _Rules(known.DELETE_MODE, known.DELETE_ISOLATION_LEVEL, known.DELETE_DISTRIBUTION_MODE),
+    "update": _Rules(known.UPDATE_MODE, known.UPDATE_ISOLATION_LEVEL, known.UPDATE_DISTRIBUTION_MODE),
+    "merge": _Rules(known.MERGE_MODE, known.MERGE_ISOLATION_LEVEL, known.MERGE_DISTRIBUTION_MODE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What is left to do for a change: an action to commit, and the files written for it, to delete if it fails."""
+
+    action: Action
+    written: tuple[str, ...] = ()
+
+
+class RowChange:
+    """One row-level change of one branch of a table, from the snapshot that it reads."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        loaded: LoadedTable,
+        command: Command,
+        target: Target,
+        cache: ManifestCache | None = None,
+    ) -> None:
+        self.spark = spark
+        self.loaded = loaded
+        self.command = command
+        self.target = target
+        self.schema: Schema = loaded.metadata.current_schema
+        self.choice = FileChoice()
+        self._parent = find_parent(loaded.metadata, target.branch)
+        self._cache = cache
+        self._rules = _RULES[command]
+        self._read: Predicate = TRUE
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether rows have ids."""
+        return self.loaded.metadata.format_version >= 3
+
+    @property
+    def _is_merge_on_read(self) -> bool:
+        metadata = self.loaded.metadata
+        return metadata.format_version >= 2 and read_property(metadata.properties, self._rules.mode) == "merge-on-read"
+
+    # Reading
+
+    def _request(self, more: Sequence[NestedField], predicate: Predicate = TRUE) -> ReadRequest:
+        return ReadRequest(
+            self.loaded,
+            self._parent,
+            self.schema,
+            Schema((*self.schema.fields, *more)),
+            predicate,
+            self._cache,
+            as_stored=True,
+        )
+
+    def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
+        """Return the table's rows as users see them, with their places, and stored columns where those differ.
+
+        `predicate` is tested exactly; `only` are files to read, with positions to leave out.
+        """
+        more = [FILE, POS, *([ROW_ID] if self.has_lineage else [])]
+        self._read = predicate
+        if only is not None:
+            self.choice.only = only
+        stored = None if self._parent is None else read_chosen(self.spark, self._request(more, predicate), self.choice)
+        if stored is None:
+            return self.spark.createDataFrame([], self._row_schema())
+        columns: list[Column] = []
+        for part in self.schema.fields:
+            column = F.col(quote(part.name))
+            if is_shown_as_stored(part.field_type):
+                columns.append(column)
+            else:
+                columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
+                columns.append(column.alias(f"{_STORED}{part.field_id}"))
+        columns += [F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN)]
+        if self.has_lineage:
+            columns.append(F.col(ROW_ID.name).alias(ROW_ID_COLUMN))
+        return stored.select(*columns)
+
+    def _row_schema(self) -> st.StructType:
+        fields = []
+        for shown, part in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
+            fields.append(st.StructField(shown.name, shown.dataType, True))
+            if not is_shown_as_stored(part.field_type):
+                fields.append(st.StructField(f"{_STORED}{part.field_id}", stored_type(part.field_type)))
+        fields += [st.StructField(FILE_COLUMN, st.IntegerType()), st.StructField(POS_COLUMN, st.LongType())]
+        if self.has_lineage:
+            fields.append(st.StructField(ROW_ID_COLUMN, st.LongType()))
+        return st.StructType(fields)
+
+    def stored_column(self, part: NestedField, qualifier: str | None = None) -> Column:
+        """Return a column of `rows` in its stored form."""
+        name = part.name if is_shown_as_stored(part.field_type) else f"{_STORED}{part.field_id}"
+        return F.col(quote(name) if qualifier is None else f"{quote(qualifier)}.{quote(name)}")
+
+    @property
+    def stored_fields(self) -> list[NestedField]:
+        """The columns that files store: all but those of type unknown."""
+        return [part for part in self.schema.fields if not isinstance(part.field_type, UnknownType)]
+
+    def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:
+        """Return the files that can hold rows of a filter, by path."""
+        return {} if self._parent is None else plan_tasks(self._request(()), predicate)
+
+    def collect_positions(self, found: DataFrame) -> dict[str, DeletionVector]:
+        """Run a query over `rows` and return the places of its rows, by file."""
+        with engine_errors(f"find rows of {self.loaded.name}"):
+            table = found.select(FILE_COLUMN, POS_COLUMN).toArrow()
+        files = table.column(0).to_numpy()
+        positions = table.column(1).to_numpy()
+        return self.positions_by_file(files, positions)
+
+    def positions_by_file(
+        self, files: np.ndarray[tuple[int], np.dtype[np.int32]], positions: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> dict[str, DeletionVector]:
+        """Return places, given as numbers of files and positions, by path."""
+        order = np.argsort(files, kind="stable")
+        files, positions = files[order], positions[order]
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(files)) + 1)) if len(files) else np.empty(0, np.int64)
+        found = {}
+        for start, part in zip(starts.tolist(), np.split(positions, starts[1:]) if len(files) else [], strict=True):
+            found[self.choice.path_of(int(files[start]))] = DeletionVector(part)
+        return found
+
+    # Committing
+
+    @property
+    def read_set(self) -> ReadSet:
+        """What this change has read, for the commit to compare with what others did."""
+        asked = self.choice.asked
+        isolation = read_property(self.loaded.metadata.properties, self._rules.isolation)
+        snapshot_id = None if self._parent is None else self._parent.snapshot_id
+        return ReadSet(snapshot_id, self._read if asked is None else asked, isolation)
+
+    def finish(
+        self,
+        positions: Mapping[str, DeletionVector],
+        new_rows: DataFrame | None = None,
+        *,
+        whole: Sequence[FileScanTask] = (),
+        added: Sequence[DataFile] = (),
+        is_rewrite: bool = False,
+    ) -> PlannedChange | None:
+        """Write what the change needs and return what is to be committed; None where nothing changes.
+
+        `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form, `added`
+        files that are written already. With `is_rewrite`, files are rewritten whatever the table's mode is.
+        """
+        read = self.read_set
+        tasks = self._tasks_of(positions)
+        cache = DeleteCache()
+        gone = [*whole]
+        kept: dict[str, DeletionVector] = {}
+        for path, vector in positions.items():
+            task = tasks[path]
+            before = load_positions(self.loaded.storage, task, cache)
+            all_deleted = vector if before is None else vector.union(before)
+            if all_deleted.cardinality == task.data_file.record_count:
+                gone.append(task)
+            else:
+                kept[path] = vector
+        if self._is_merge_on_read and not is_rewrite:
+            return self._finish_deltas(read, kept, gone, tasks, cache, new_rows, added)
+        return self._finish_rewrite(read, kept, gone, tasks, new_rows, added)
+
+    def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
+        if not positions:
+            return {}
+        asked = self.choice.asked
+        found = self.plan_files(TRUE if asked is None else asked)
+        return {path: found[path] for path in positions}
+
+    def _finish_rewrite(
+        self,
+        read: ReadSet,
+        kept: Mapping[str, DeletionVector],
+        gone: Sequence[FileScanTask],
+        tasks: Mapping[str, FileScanTask],
+        new_rows: DataFrame | None,
+        added: Sequence[DataFile],
+    ) -> PlannedChange | None:
+        frames = [] if new_rows is None else [new_rows]
+        if kept:
+            lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
+            rest = read_chosen(self.spark, self._request(lineage), FileChoice(kept))
+            if rest is not None:
+                frames.insert(0, rest.drop(*self._unknown_names()))
+        files = [*added, *self._write(frames)]
+        removed = tuple(one.data_file for one in (*gone, *(tasks[path] for path in kept)))
+        if not files and not removed:
+            return None
+        action = Overwrite(tuple(files), read, removed=removed, target=self.target, written_schema=self.schema)
+        return PlannedChange(action, tuple(one.file_path for one in files))
+
+    def _finish_deltas(
+        self,
+        read: ReadSet,
+        kept: Mapping[str, DeletionVector],
+        gone: Sequence[FileScanTask],
+        tasks: Mapping[str, FileScanTask],
+        cache: DeleteCache,
+        new_rows: DataFrame | None,
+        added: Sequence[DataFile],
+    ) -> PlannedChange | None:
+        files = [*added, *self._write([] if new_rows is None else [new_rows])]
+        removed_deletes: list[DataFile] = []
+        included: list[DataFile] = []
+        deletes: list[DataFile] = []
+        if kept and self.loaded.metadata.format_version >= 3:
+            rows = []
+            for path, vector in kept.items():
+                task = tasks[path]
+                before = load_positions(self.loaded.storage, task, cache)
+                rows.append(DeletedRows.of(task.data_file, vector if before is None else vector.union(before)))
+                for one in position_tasks(task):
+                    old = one.data_file
+                    is_own = old.is_deletion_vector or old.referenced_data_file == path
+                    (removed_deletes if is_own else included).append(old)
+            deletes = write_deletion_vectors(rows, self.loaded)
+        elif kept:
+            rows = [DeletedRows.of(tasks[path].data_file, vector) for path, vector in kept.items()]
+            deletes = write_position_deletes(rows, self.loaded)
+        if not files and not deletes and not gone:
+            return None
+        action = RowDelta(
+            (*files, *deletes),
+            read,
+            self.command,
+            referenced=tuple(tasks[path].data_file for path in kept),
+            removed=tuple(one.data_file for one in gone),
+            removed_deletes=tuple(dict.fromkeys(removed_deletes)),
+            target=self.target,
+            written_schema=self.schema,
+            included_deletes=tuple(dict.fromkeys(included)),
+        )
+        return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
+
+    def _write(self, frames: Sequence[DataFrame]) -> list[DataFile]:
+        if not frames:
+            return []
+        table = write_target(self.loaded)
+        whole = frames[0]
+        for one in frames[1:]:
+            whole = whole.unionByName(one)
+        own = in_own_session(whole, write_settings(table))
+        return write_stored(own, table, distribution=self._rules.distribution)
+
+    def _unknown_names(self) -> list[str]:
+        return [part.name for part in self.schema.fields if isinstance(part.field_type, UnknownType)]
+
+    def lineage_columns(self, row_id: Column) -> list[Column]:
+        """Return the row lineage of rows that this change makes: their ids, and no number, which the commit gives."""
+        if not self.has_lineage:
+            return []
+        return [
+            row_id.cast("bigint").alias(ROW_ID.name),
+            F.lit(None).cast("bigint").alias(LAST_UPDATED_SEQUENCE_NUMBER.name),
+        ]

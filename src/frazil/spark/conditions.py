@@ -1,0 +1,71 @@
+"""Conditions and values that users write as Spark SQL, and what the planner makes of a condition.
+
+A condition is read by Spark, which pushes down what it can: that part prunes files (`ask_for_files`). Asked for the
+opposite of the condition, the planner names the files that may hold a row which is *not* meant; a file that is among
+the first and not among the second goes whole, without being read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError
+from frazil.expr.predicates import TRUE, Predicate, any_of, is_null
+from frazil.spark.jvm_write import ask_for_files, referenced_names
+from frazil.spark.target_rows import FileChoice
+from frazil.spec.schema import Schema, walk_fields
+from frazil.spec.types import ListType, MapType, StructType
+
+Expression: TypeAlias = "str | Column"
+
+
+def to_column(expression: Any) -> Column:
+    """Return an expression, SQL text or a column of Spark's, as a column."""
+    if isinstance(expression, str):
+        return F.expr(expression)
+    if isinstance(expression, Column):
+        return expression
+    raise InvalidRequestError(
+        f"Cannot use {expression!r} as an expression", hint="Give SQL text, or a column of Spark's functions."
+    )
+
+
+def asked_predicate(found: DataFrame, choice: FileChoice) -> Predicate | None:
+    """Return what the planner is asked for when a query runs, None where nothing; the query does not run."""
+    ask_for_files(found)
+    return choice.asked
+
+
+def opposite_predicate(rows: DataFrame, where: Column, schema: Schema, choice: FileChoice) -> Predicate:
+    """Return a filter that keeps every file with a row for which a condition is not true.
+
+    Only for conditions for which the planner was asked for files: where it then is not asked for their opposite, Spark
+    has found that no row can have it.
+    """
+    names = referenced_names(rows.filter(where))
+    if names is None:
+        return TRUE
+    ask_for_files(rows.filter(~where))
+    asked = choice.asked
+    return any_of(*([] if asked is None else [asked]), *(is_null(name) for name in _leaf_names(schema, names)))
+
+
+def _leaf_names(schema: Schema, names: set[str]) -> list[str]:
+    """Return the columns, and fields in structs of columns, whose null makes a condition unknown."""
+    found = []
+    for part in schema.fields:
+        if part.name not in names:
+            continue
+        found.append(part.name)
+        if isinstance(part.field_type, StructType):
+            found += [
+                schema.name_of(one.field_id)
+                for one, _, _ in walk_fields(part.field_type)
+                if not any(
+                    isinstance(above.field_type, ListType | MapType) for above in schema.ancestors_of(one.field_id)
+                )
+            ]
+    return found

@@ -1,0 +1,73 @@
+"""DELETE: rows of a condition go. Files of which every row is meant go by their metadata alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.new_snapshot import Target
+from frazil.expr.predicates import Predicate, not_
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change_rows import PlannedChange, RowChange
+from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
+from frazil.spark.engine_errors import engine_errors
+
+
+def plan_delete(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    where: Any,
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Find and write what deleting the rows of a condition takes; the action is to be committed.
+
+    The condition is Spark SQL or a column, or a frazil predicate. Only files that may hold such rows are read.
+    """
+    change = RowChange(spark, loaded, "delete", target, cache)
+    found = find_rows(change, where)
+    return change.finish(found.positions, whole=found.whole)
+
+
+class FoundRows:
+    """Where the rows of a condition are: their positions in files, and files that hold nothing else."""
+
+    def __init__(self, positions: dict[str, DeletionVector], whole: list[Any]) -> None:
+        self.positions = positions
+        self.whole = whole
+
+
+def find_rows(change: RowChange, where: Any) -> FoundRows:
+    """Find the rows of a condition; of files that metadata settles, nothing is read."""
+    is_own = isinstance(where, Predicate)
+    with engine_errors(f"find rows of {change.loaded.name}"):
+        if is_own:
+            rows = change.rows(where)
+            found = rows
+            change.choice.note(where)
+            may, may_not = where, not_(where)
+        else:
+            rows = change.rows()
+            condition = to_column(where)
+            found = rows.filter(condition)
+            asked = asked_predicate(found, change.choice)
+            if asked is None:
+                # There are no files, or Spark has found that no row can match.
+                return FoundRows({}, [])
+            may = asked
+            other = RowChange(change.spark, change.loaded, change.command, change.target)
+            may_not = opposite_predicate(other.rows(), condition, change.schema, other.choice)
+    tasks = change.plan_files(may)
+    if not tasks:
+        return FoundRows({}, [])
+    others = change.plan_files(may_not)
+    whole = [task for path, task in tasks.items() if path not in others]
+    partial = [path for path in tasks if path in others]
+    if not partial:
+        return FoundRows({}, whole)
+    change.choice.only = {path: DeletionVector() for path in partial}
+    return FoundRows(change.collect_positions(found), whole)

@@ -1,0 +1,251 @@
+"""MERGE: rows of a source meet rows of the table, and clauses say what becomes of both.
+
+    source      runs once, and is kept where it was computed: it is asked for its keys and then joined
+    prune       its keys tell which rows of the table it can meet (`source_keys.py`)
+    join        one join; the first clause whose condition holds decides what becomes of a row
+    changed     the rows that something becomes of, with their places and new values, are kept: they are read twice
+    finish      `change_rows.py`
+
+A row of the table that meets several rows of the source is an error, unless all that can happen is that it goes: which
+of them would win is nobody's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.new_snapshot import Target
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.assignments import assigned_columns
+from frazil.spark.change_rows import FILE_COLUMN, POS_COLUMN, ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.column_values import literal, quote
+from frazil.spark.conditions import to_column
+from frazil.spark.engine_errors import engine_errors
+from frazil.spark.jvm_write import equal_columns
+from frazil.spark.source_keys import JoinKey, prune_by_source
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.types import NestedField
+
+When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+Do: TypeAlias = Literal["update", "delete", "insert"]
+
+TARGET, SOURCE = "target", "source"
+_FOUND = "__frazil_source"
+_ACTION = "__frazil_action"
+_MATCHED_ONLY = -1
+"""A row that met the source and that no clause is about: kept to see whether it meets it once more."""
+_PREFIX = "spark.merge-into.num-target-rows-"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause of a merge. `values` None is all columns, by name, from the source."""
+
+    when: When
+    do: Do
+    condition: Any = None
+    values: Mapping[str, Any] | None = None
+
+
+def plan_merge(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    on: Any,
+    clauses: Sequence[Clause],
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Join a source with the table and write what its clauses take; the action is to be committed."""
+    with engine_errors(f"read the source of a merge into {loaded.name}"):
+        kept = source.localCheckpoint(eager=True)
+    return merge_rows(spark, loaded, kept, to_column(on), clauses, target, cache=cache)
+
+
+def merge_rows(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    on: Column,
+    clauses: Sequence[Clause],
+    target: Target,
+    *,
+    keys: Sequence[JoinKey] | None = None,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Carry a merge out up to its commit. The source is used several times, so it must be one that is kept.
+
+    `keys` are what is joined by, where the caller knows; else they are found in the condition.
+    """
+    _check_clauses(clauses)
+    change = RowChange(spark, loaded, "merge", target, cache)
+    with engine_errors(f"merge into {loaded.name}"):
+        prune: Predicate = TRUE
+        if not any(one.when == "not_matched_by_source" for one in clauses):
+            found = _find_keys(change, source, on) if keys is None else list(keys)
+            prune = prune_by_source(source, found, change.schema, loaded.metadata.default_spec)
+        changed = _join(change, source, on, clauses, prune).localCheckpoint(eager=True)
+        counts = {row[_ACTION]: row["count"] for row in changed.groupBy(_ACTION).count().collect()}
+        places = changed.filter(F.col(FILE_COLUMN).isNotNull()).select(FILE_COLUMN, POS_COLUMN, _ACTION).toArrow()
+    files, rows = places.column(0).to_numpy(), places.column(1).to_numpy()
+    actions = places.column(2).to_numpy()
+    if _needs_single_match(clauses):
+        _check_single(change, files, rows)
+    is_changed = actions > 0
+    positions = change.positions_by_file(files[is_changed], rows[is_changed])
+    written = [at + 1 for at, one in enumerate(clauses) if one.do != "delete"]
+    if not positions and not any(counts.get(at, 0) for at in written):
+        return None
+    new_rows = None
+    if any(counts.get(at, 0) for at in written):
+        new_rows = changed.filter(F.col(_ACTION).isin(written)).drop(FILE_COLUMN, POS_COLUMN, _ACTION)
+    properties = FrozenMap({**_summary(clauses, counts), **target.properties})
+    change.target = replace(target, properties=properties)
+    return change.finish(positions, new_rows)
+
+
+def _check_clauses(clauses: Sequence[Clause]) -> None:
+    if not clauses:
+        raise InvalidRequestError("Cannot merge: there is no clause that says what to do")
+    for when in ("matched", "not_matched", "not_matched_by_source"):
+        own = [one for one in clauses if one.when == when]
+        if any(one.condition is None for one in own[:-1]):
+            raise InvalidRequestError(
+                f"Cannot merge: a clause for rows {when.replace('_', ' ')} comes after one without a condition",
+                hint="Only the last clause of a kind may do without a condition.",
+            )
+
+
+def _needs_single_match(clauses: Sequence[Clause]) -> bool:
+    matched = [one for one in clauses if one.when == "matched"]
+    return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
+
+
+def _check_single(change: RowChange, files: Any, rows: Any) -> None:
+    order = np.lexsort((rows, files))
+    is_again = (np.diff(files[order]) == 0) & (np.diff(rows[order]) == 0)
+    if is_again.any():
+        raise InvalidRequestError(
+            f"Cannot merge into {change.loaded.name}: a row of the table matches more than one row of the source",
+            hint="Remove duplicates from the source, or join by more columns.",
+        )
+
+
+def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
+    """Return the columns of the table that a condition says to equal an expression over the source."""
+    parts = {part.name: part for part in change.schema.fields}
+    joined = change.rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
+    return [
+        JoinKey(parts[name], value, is_null_safe)
+        for name, value, is_null_safe in equal_columns(joined)
+        if name in parts
+    ]
+
+
+def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Clause], prune: Predicate) -> DataFrame:
+    """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
+    rows = change.rows(prune).alias(TARGET)
+    given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
+    whens = {one.when for one in clauses}
+    if whens == {"not_matched"}:
+        # Rows that meet the table are not needed, only known to do so.
+        joined = given.join(rows, on, "left_anti")
+        has_target, has_source = F.lit(False), F.lit(True)
+    else:
+        kinds = {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}
+        joined = rows.join(given, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
+        has_target = F.col(f"{TARGET}.{FILE_COLUMN}").isNotNull()
+        has_source = F.col(f"{SOURCE}.{_FOUND}").isNotNull()
+    tests = {
+        "matched": has_target & has_source,
+        "not_matched": ~has_target,
+        "not_matched_by_source": ~has_source,
+    }
+    action: Any = F
+    for at, one in enumerate(clauses):
+        holds = tests[one.when]
+        if one.condition is not None:
+            holds = holds & to_column(one.condition)
+        action = action.when(holds, F.lit(at + 1))
+    if _needs_single_match(clauses):
+        action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
+    chosen = joined.select("*", action.otherwise(F.lit(0)).alias(_ACTION)).filter(F.col(_ACTION) != 0)
+    return chosen.select(*_new_row(change, source, chosen, clauses))
+
+
+def _new_row(change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[Clause]) -> list[Column]:
+    has_rows = FILE_COLUMN in chosen.columns
+    place = [
+        (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(kind)).alias(name)
+        for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
+    ]
+    writing = [(at + 1, one) for at, one in enumerate(clauses) if one.do != "delete"]
+    given = {at: _values(change, source, chosen, one) for at, one in writing}
+    columns = []
+    for part in change.stored_fields:
+        value: Any = F
+        for at, one in writing:
+            value = value.when(F.col(_ACTION) == at, _value(change, given[at], part, one))
+        made = value if writing else literal(None, part.field_type)
+        columns.append(made.alias(part.name))
+    kept_ids = [at for at, one in writing if one.do == "update"]
+    row_id = F.lit(None)
+    if change.has_lineage and has_rows and kept_ids:
+        row_id = F.when(F.col(_ACTION).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
+    return [*place, F.col(_ACTION), *columns, *change.lineage_columns(row_id)]
+
+
+def _values(change: RowChange, source: DataFrame, chosen: DataFrame, clause: Clause) -> dict[int, Column]:
+    values = clause.values
+    if values is None:
+        values = _all_columns(change, source)
+    return assigned_columns(chosen, change.schema, values, TARGET)
+
+
+def _all_columns(change: RowChange, source: DataFrame) -> dict[str, Column]:
+    exact = {name: name for name in source.columns if name != _FOUND}
+    lower = {name.lower(): name for name in exact}
+    found = {part.name: exact.get(part.name, lower.get(part.name.lower())) for part in change.stored_fields}
+    missing = [name for name, one in found.items() if one is None]
+    if missing:
+        raise SchemaMismatchError(
+            f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
+            hint="Name the columns to set, or add the missing ones to the source.",
+        )
+    return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
+
+
+def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, clause: Clause) -> Column:
+    found = given.get(part.field_id)
+    if found is not None:
+        return found
+    if clause.do == "update":
+        return change.stored_column(part, TARGET)
+    if part.required and part.write_default is None:
+        raise SchemaMismatchError(
+            f"Cannot insert into {change.loaded.name}: the required column {part.name!r} is not assigned"
+        )
+    return literal(part.write_default, part.field_type)
+
+
+def _summary(clauses: Sequence[Clause], counts: Mapping[int, int]) -> dict[str, str]:
+    """Return how many rows each kind of clause was about, under the reference's names."""
+    totals: dict[str, int] = {}
+    for at, one in enumerate(clauses):
+        count = counts.get(at + 1, 0)
+        done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[one.do]
+        totals[done] = totals.get(done, 0) + count
+        if one.when != "not_matched":
+            name = f"{one.when.replace('_', '-')}-{done}"
+            totals[name] = totals.get(name, 0) + count
+    return {f"{_PREFIX}{name}": str(count) for name, count in totals.items()}

@@ -1,0 +1,169 @@
+"""The rows of a table as a row-level change sees them: with the file and place of each, from files that were chosen.
+
+A change first looks for the rows it is about, wherever they may be, and notes which files Spark asked for: that is what
+it has read, and what other writers must not have changed meanwhile. Then, to rewrite files, it reads some files only,
+and of those all rows but the ones it has found. Both are the lazy relation (`relation.py`) over a chosen set of files.
+
+`_file` comes as a number here, the same for each file in one choice: paths would weigh on every row that is shuffled.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.datafile.apply_deletes import load_positions
+from frazil.expr.predicates import Predicate, all_of, any_of
+from frazil.scan.plan import FileBatch, Plan
+from frazil.scan.tasks import FileScanTask
+from frazil.spark.planned_files import Constant, DeleteKind, FileGroup, PlannedBatch, ScanFiles, vector_bytes
+from frazil.spark.relation import ReadRequest, _Reader
+from frazil.spec.data_file import FileFormat
+
+
+class FileChoice:
+    """Which files are read, and what Spark asked to be planned.
+
+    `only` are the files to read, by path, each with positions to leave out beside its deletes; None reads all.
+    """
+
+    def __init__(self, only: Mapping[str, DeletionVector] | None = None) -> None:
+        self.only = only
+        self._asked: list[Predicate] = []
+        self._numbers: dict[str, int] = {}
+        self._paths: list[str] = []
+        self._lock = threading.Lock()
+
+    def note(self, predicate: Predicate) -> None:
+        """Note a filter that Spark asked files for."""
+        with self._lock:
+            if predicate not in self._asked:
+                self._asked.append(predicate)
+
+    @property
+    def asked(self) -> Predicate | None:
+        """What was asked for so far; None where nothing was."""
+        with self._lock:
+            return any_of(*self._asked) if self._asked else None
+
+    def number_of(self, path: str) -> int:
+        """Return the number of a file."""
+        with self._lock:
+            found = self._numbers.get(path)
+            if found is None:
+                found = self._numbers[path] = len(self._paths)
+                self._paths.append(path)
+            return found
+
+    def path_of(self, number: int) -> str:
+        """Return the file of a number."""
+        with self._lock:
+            return self._paths[number]
+
+
+def read_chosen(spark: SparkSession, request: ReadRequest, choice: FileChoice) -> DataFrame | None:
+    """Return rows of chosen files as a lazy DataFrame, `_file` as a number; None where there are no files."""
+    reader = _ChosenReader(spark, request, choice)
+    legs = [reader.leg(group) for group in reader.scan.groups()]
+    return reduce(DataFrame.unionAll, legs) if legs else None
+
+
+def plan_tasks(request: ReadRequest, predicate: Predicate) -> dict[str, FileScanTask]:
+    """Return the tasks of files that can hold rows of a filter, by path."""
+    scan = ScanFiles(request.loaded, request.snapshot, request.schema, predicate, request.cache)
+    return {task.data_file.file_path: task for task in scan.plan().iter_tasks()}
+
+
+class _ChosenFiles(ScanFiles):
+    def __init__(self, whole: ScanFiles, cache: ReadRequest, choice: FileChoice) -> None:
+        super().__init__(whole.loaded, whole.snapshot, whole.schema, whole.predicate, cache.cache)
+        self.paths = whole.paths
+        self._choice = choice
+
+    def groups(self) -> list[FileGroup]:
+        found = super().groups()
+        only = self._choice.only
+        if only is None or all(one.is_empty for one in only.values()):
+            return found
+        more = [replace(one, deletes=DeleteKind.POSITIONS) for one in found if one.deletes is DeleteKind.NONE]
+        return [*found, *(one for one in more if one not in found)]
+
+    def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
+        self._choice.note(self.predicate if pushed is None else all_of(self.predicate, pushed))
+        return super().stream(group, constants, pushed)
+
+    def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
+        only = self._choice.only
+        if only is None:
+            return super().batches(group, pushed)
+        plan = self.plan(pushed)
+        found = []
+        for batch in plan.batches():
+            if frozenset(self.identity_of(batch.files.spec_id)) != group.identity_ids:
+                continue
+            keep = self._chosen(plan, batch, group, only)
+            if keep.any():
+                files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
+                deletes = None
+                if batch.deletes is not None:
+                    deletes = [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept]
+                found.append(PlannedBatch(self, plan, FileBatch(files, deletes)))
+        return found
+
+    def _chosen(
+        self, plan: Plan, batch: FileBatch, group: FileGroup, only: Mapping[str, DeletionVector]
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        paths = batch.files.column("file_path").to_pylist()
+        formats = batch.files.column("file_format").to_pylist()
+        kinds = self._delete_kinds(plan, batch)
+        chosen = []
+        for path, file_format, kind in zip(paths, formats, kinds, strict=True):
+            extra = only.get(path)
+            if extra is not None and not extra.is_empty and kind is DeleteKind.NONE:
+                kind = DeleteKind.POSITIONS
+            chosen.append(extra is not None and kind is group.deletes and FileFormat(file_format) is group.file_format)
+        return np.array(chosen, dtype=bool)
+
+    def vectors_of(self, planned: PlannedBatch) -> pa.Array:
+        only = self._choice.only
+        if only is None:
+            return super().vectors_of(planned)
+        found = []
+        for task in planned.plan.tasks_of(planned.batch):
+            vector = load_positions(self.loaded.storage, task, self._positions)
+            extra = only[task.data_file.file_path]
+            found.append(vector_bytes(extra if vector is None else vector.union(extra)))
+        return pa.array(found, pa.binary())
+
+
+class _ChosenReader(_Reader):
+    def __init__(self, spark: SparkSession, request: ReadRequest, choice: FileChoice) -> None:
+        super().__init__(spark, request)
+        self._choice = choice
+        self._id = uuid.uuid4().hex
+        self.scan = _ChosenFiles(self.scan, request, choice)
+
+    def _own_constants(self, group: FileGroup) -> list[Constant]:
+        file_name = self.names.own("file")
+        return [
+            self._number_constant(one.name) if one.name == file_name else one for one in super()._own_constants(group)
+        ]
+
+    def _number_constant(self, name: str) -> Constant:
+        number_of = self._choice.number_of
+
+        def values(batch: PlannedBatch) -> pa.Array:
+            return pa.array([number_of(path) for path in batch.files.column("file_path").to_pylist()], pa.int32())
+
+        return Constant(name, pa.int32(), values)
+
+    def _key(self, group: FileGroup, data: list[object], constants: list[Constant]) -> str:  # type: ignore[override]
+        return f"{super()._key(group, data, constants)} {self._id}"  # type: ignore[arg-type]

@@ -1,0 +1,48 @@
+"""UPDATE: rows of a condition get new values. The rows they were go, by position, and the new ones are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.new_snapshot import Target
+from frazil.expr.predicates import Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.assignments import assigned_columns
+from frazil.spark.change_rows import FILE_COLUMN, POS_COLUMN, ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.conditions import to_column
+from frazil.spark.engine_errors import engine_errors
+
+
+def plan_update(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    values: Mapping[str, Any],
+    where: Any,
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Find the rows of a condition, compute their new values once, and write what the change takes."""
+    change = RowChange(spark, loaded, "update", target, cache)
+    with engine_errors(f"update {loaded.name}"):
+        rows = change.rows(where) if isinstance(where, Predicate) else change.rows()
+        found = rows if isinstance(where, Predicate) else rows.filter(to_column(where))
+        # Kept where it was computed: its positions and its values must be those of one run.
+        changed = _changed(change, found, values).localCheckpoint(eager=True)
+    positions = change.collect_positions(changed)
+    if not positions:
+        return None
+    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN))
+
+
+def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:
+    """Return the places of rows, and their new values in stored form."""
+    new = assigned_columns(found, change.schema, values)
+    columns = [new.get(part.field_id, change.stored_column(part)).alias(part.name) for part in change.stored_fields]
+    row_id = F.col(ROW_ID_COLUMN) if change.has_lineage else F.lit(None)
+    return found.select(FILE_COLUMN, POS_COLUMN, *columns, *change.lineage_columns(row_id))

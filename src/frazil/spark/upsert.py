@@ -1,0 +1,67 @@
+"""UPSERT: rows of a source replace those of the same key, and the others are added. Null is a key like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.new_snapshot import Target
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change_rows import PlannedChange
+from frazil.spark.column_values import quote
+from frazil.spark.engine_errors import engine_errors
+from frazil.spark.merge import SOURCE, TARGET, Clause, merge_rows
+from frazil.spark.source_keys import JoinKey
+from frazil.spec.schema import Schema
+
+
+def plan_upsert(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    keys: Sequence[str],
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Merge a source by key: update what is there, insert what is not; refuse a source that has a key twice."""
+    schema = loaded.metadata.current_schema
+    names = _key_names(schema, source, keys, loaded.name)
+    with engine_errors(f"read the source of an upsert into {loaded.name}"):
+        kept = source.localCheckpoint(eager=True)
+        twice = kept.groupBy(*(F.col(quote(name)) for _, name in names)).count().filter("count > 1").limit(1).collect()
+    if twice:
+        shown = ", ".join(f"{name} = {twice[0][name]!r}" for _, name in names)
+        raise InvalidRequestError(
+            f"Cannot upsert into {loaded.name}: the source has more than one row with {shown}",
+            hint="Keep one row of each key in the source.",
+        )
+    on = reduce(Column.__and__, [_equal(ours, theirs) for ours, theirs in names])
+    joined = [JoinKey(schema.field(ours), F.col(quote(theirs)), is_null_safe=True) for ours, theirs in names]
+    clauses = [Clause("matched", "update"), Clause("not_matched", "insert")]
+    return merge_rows(spark, loaded, kept, on, clauses, target, keys=joined, cache=cache)
+
+
+def _equal(ours: str, theirs: str) -> Column:
+    return F.col(f"{TARGET}.{quote(ours)}").eqNullSafe(F.col(f"{SOURCE}.{quote(theirs)}"))
+
+
+def _key_names(schema: Schema, source: DataFrame, keys: Sequence[str], table: str) -> list[tuple[str, str]]:
+    """Return each key's name in the table and in the source."""
+    if isinstance(keys, str) or not keys:
+        raise InvalidRequestError(f"Cannot upsert into {table}: give the key columns as a list of names")
+    found = []
+    for key in keys:
+        ours = next((one.name for one in schema.fields if one.name == key), None)
+        ours = ours or next((one.name for one in schema.fields if one.name.lower() == key.lower()), None)
+        theirs = key if key in source.columns else next((n for n in source.columns if n.lower() == key.lower()), None)
+        if ours is None or theirs is None:
+            where = "the table" if ours is None else "the source"
+            raise FieldNotFoundError(f"Cannot upsert into {table}: {where} has no column {key!r}")
+        found.append((ours, theirs))
+    return found

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frazil.catalog.base import Catalog
-from frazil.commit.new_snapshot import find_parent
 from frazil.commit.rewrite_manifests import RewriteManifests
-from frazil.commit.transaction import commit_actions
 from frazil.loaded import LoadedTable
+from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest_list
-from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,10 @@ def rewrite_manifests(
     catalog: Catalog, loaded: LoadedTable, action: RewriteManifests, *, cache: ManifestCache | None = None
 ) -> tuple[LoadedTable, RewriteManifestsResult]:
     """Merge and cluster a branch's manifests; return the table's new state and how many changed."""
-    after = commit_actions(catalog, loaded, action, cache=cache)
-    head = find_parent(after.metadata, action.target.branch)
-    if head is None or loaded.metadata.find_snapshot(head.snapshot_id) is not None:
+    after, made = commit_snapshot(catalog, loaded, action, cache=cache)
+    if made is None:
         return after, RewriteManifestsResult()
-    if head.summary is None or Summary.ENTRIES_PROCESSED not in head.summary:
-        # Others came first, and after them there was nothing to do.
-        return after, RewriteManifestsResult()
-    old, new = _paths(after, _parent(after, head)), _paths(after, head)
+    old, new = _paths(after, _parent(after, made)), _paths(after, made)
     return after, RewriteManifestsResult(len(old - new), len(new - old))
 
 

@@ -143,7 +143,7 @@ class DeleteIndex:
             contents = files.column("content").to_pylist()
             keys = partition_keys(files)
             vectors = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
-            paths = _scoped_paths(files)
+            paths = scoped_paths(files)
             for at, content in enumerate(contents):
                 number = start + at
                 if content == FileContent.EQUALITY_DELETES:
@@ -285,7 +285,7 @@ def _cannot_be_equal(ours: StatsColumns, theirs: StatsColumns) -> Mask:
     return proven | (apart & ~both_may_have_null)
 
 
-def _scoped_paths(files: ManifestColumns) -> list[str | None]:
+def scoped_paths(files: ManifestColumns) -> list[str | None]:
     """Return for each delete file the one data file it is about, or None where it may be about several."""
     named: list[str | None] = files.column("referenced_data_file").to_pylist()
     if all(one is not None for one in named):

@@ -1,0 +1,232 @@
+"""Which data files to rewrite together: a decision over metadata alone. The reference's arithmetic.
+
+    choose     files below or above the limits of size, with many deletes, or with a large share of rows deleted
+    group      by partition, in the order of the plan, up to the largest size and number of a group; files of other
+               specs than the new files' come together, since their rows may go to any partition
+    keep       groups worth the work: enough files, more than a file's worth, too large a file, or one with deletes
+    order      as asked
+
+A filter chooses files whole, and takes nothing from the deletes that apply to them: all of those are applied to
+rows that are written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from frazil.commit.new_snapshot import MAIN, Target, find_parent
+from frazil.errors import InvalidRequestError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.maintenance.rewrite_options import DataOptions, JobOrder, SizeOptions
+from frazil.scan.delete_index import partition_key
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
+from frazil.spec.sorting import UNSORTED, SortOrder
+
+Strategy: TypeAlias = Literal["binpack", "sort", "zorder"]
+STRATEGIES: tuple[Strategy, ...] = ("binpack", "sort", "zorder")
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """What to rewrite and how. `order` is that of the strategy `sort`, `zorder_ids` are the columns of `zorder`."""
+
+    options: DataOptions
+    strategy: Strategy = "binpack"
+    order: SortOrder = UNSORTED
+    zorder_ids: tuple[int, ...] = ()
+    where: Predicate = TRUE
+    case_sensitive: bool = True
+    target: Target = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteGroup:
+    """Files that are rewritten together, and the size that the new ones are to have."""
+
+    number: int
+    tasks: tuple[FileScanTask, ...]
+    expected_files: int
+    output_bytes: int
+
+    @property
+    def input_bytes(self) -> int:
+        """The bytes of the files."""
+        return sum(one.data_file.file_size_in_bytes for one in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """The groups to rewrite, of one snapshot."""
+
+    loaded: LoadedTable
+    request: RewriteRequest
+    snapshot: Snapshot | None
+    spec: PartitionSpec
+    groups: tuple[RewriteGroup, ...] = field(default=())
+
+    @property
+    def data_sequence_number(self) -> int | None:
+        """The number that new files keep, so that later equality deletes reach their rows; None for a new one."""
+        if self.snapshot is None or self.loaded.metadata.format_version < 2:
+            return None
+        return self.snapshot.sequence_number if self.request.options.use_starting_sequence_number else None
+
+
+def plan_rewrite(
+    loaded: LoadedTable,
+    request: RewriteRequest,
+    *,
+    max_group_bytes: int | None = None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> RewritePlan:
+    """Return the groups of files to rewrite; `max_group_bytes` is the most that whoever rewrites can take at once."""
+    metadata, options = loaded.metadata, request.options
+    spec_id = options.output_spec_id
+    if spec_id is not None and spec_id not in metadata.specs_by_id:
+        raise InvalidRequestError(
+            f"Cannot write files of partition spec {spec_id}: the table has no such spec",
+            hint=f"Its specs are: {', '.join(map(str, sorted(metadata.specs_by_id)))}.",
+        )
+    spec = metadata.default_spec if spec_id is None else metadata.spec(spec_id)
+    snapshot = find_parent(metadata, request.target.branch)
+    plan = RewritePlan(loaded, request, snapshot, spec)
+    if snapshot is None:
+        return plan
+    sizes = options.sizes
+    if max_group_bytes is not None:
+        sizes = replace(sizes, max_group_bytes=min(sizes.max_group_bytes, max_group_bytes))
+    tasks = _tasks(loaded, request, cache, threads)
+    groups: list[RewriteGroup] = []
+    left = options.max_files
+    for members in _partitions(tasks, spec.spec_id):
+        for part in _grouped(members, options, sizes):
+            chosen = part if left is None else part[:left]
+            if left is not None:
+                left -= len(chosen)
+            if chosen:
+                groups.append(_group(len(groups) + 1, chosen, sizes))
+    return replace(plan, groups=tuple(_ordered(groups, sizes.job_order)))
+
+
+def _tasks(
+    loaded: LoadedTable, request: RewriteRequest, cache: ManifestCache | None, threads: int | None
+) -> Iterator[FileScanTask]:
+    """Yield the files that may hold rows of the filter, with all their deletes and nothing left of the filter."""
+    branch = request.target.branch
+    is_branch = loaded.metadata.find_ref(branch) is not None and branch != MAIN_BRANCH
+    choice = SnapshotChoice(ref=branch) if is_branch else SnapshotChoice()
+
+    def planned(predicate: Predicate) -> Iterator[FileScanTask]:
+        plan = plan_scan(
+            loaded, predicate, choice=choice, case_sensitive=request.case_sensitive, cache=cache, threads=threads
+        )
+        return plan.iter_tasks()
+
+    if request.where == TRUE:
+        yield from planned(TRUE)
+        return
+    # A filtered plan leaves out deletes of rows outside the filter, and those rows are rewritten too.
+    paths = {one.data_file.file_path for one in planned(request.where)}
+    if paths:
+        yield from (one for one in planned(TRUE) if one.data_file.file_path in paths)
+
+
+def _partitions(tasks: Iterable[FileScanTask], spec_id: int) -> Iterator[list[FileScanTask]]:
+    """Yield files by partition of the spec; those of other specs together."""
+    groups: dict[tuple[Any, ...] | None, list[FileScanTask]] = {}
+    for task in tasks:
+        key = partition_key(task.data_file) if task.data_file.spec_id == spec_id else None
+        groups.setdefault(key, []).append(task)
+    yield from groups.values()
+
+
+def _grouped(members: list[FileScanTask], options: DataOptions, sizes: SizeOptions) -> Iterator[list[FileScanTask]]:
+    """Yield the groups of one partition that are worth rewriting."""
+
+    def has_deletes(task: FileScanTask) -> bool:
+        return has_many_deletes(task, options)
+
+    chosen = members
+    if not sizes.rewrite_all:
+        chosen = [one for one in members if _is_wrong_size(one, sizes) or has_deletes(one)]
+    for group in pack(chosen, _bytes, sizes.max_group_bytes, sizes.max_group_files):
+        if sizes.rewrite_all or is_worth(group, _bytes, sizes) or any(map(has_deletes, group)):
+            yield group
+
+
+def _bytes(task: FileScanTask) -> int:
+    return task.data_file.file_size_in_bytes
+
+
+def _is_wrong_size(task: FileScanTask, sizes: SizeOptions) -> bool:
+    return not sizes.min_bytes <= _bytes(task) <= sizes.max_bytes
+
+
+def has_many_deletes(task: FileScanTask, options: DataOptions) -> bool:
+    """Return whether a file has so many deletes, or so many deleted rows, that rewriting it is worth it."""
+    if not task.delete_files:
+        return False
+    if len(task.delete_files) >= options.delete_file_threshold:
+        return True
+    # Only of a delete file that is about one data file is it known how many of its rows it deletes.
+    own = [one.data_file for one in task.delete_files if one.data_file.referenced_data_file is not None]
+    rows = task.data_file.record_count
+    return rows > 0 and min(sum(one.record_count for one in own), rows) / rows >= options.delete_ratio_threshold
+
+
+def is_worth(group: list[Any], size_of: Callable[[Any], int], sizes: SizeOptions) -> bool:
+    """Return whether files of a group are worth rewriting for their sizes."""
+    total = sum(map(size_of, group))
+    several = len(group) > 1
+    return (several and (len(group) >= sizes.min_input_files or total > sizes.target_bytes)) or total > sizes.max_bytes
+
+
+def pack(items: Iterable[Any], size_of: Callable[[Any], int], max_bytes: int, max_count: int) -> Iterator[list[Any]]:
+    """Yield items in their order, in groups of at most a size and a number."""
+    group: list[Any] = []
+    total = 0
+    for item in items:
+        size = size_of(item)
+        if group and (total + size > max_bytes or len(group) >= max_count):
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += size
+    if group:
+        yield group
+
+
+def _group(number: int, tasks: list[FileScanTask], sizes: SizeOptions) -> RewriteGroup:
+    total = sum(map(_bytes, tasks))
+    # Nothing of a filter is left: whole files are rewritten.
+    whole = tuple(replace(one, residual=TRUE) for one in tasks)
+    return RewriteGroup(number, whole, sizes.expected_files(total), sizes.output_bytes(total))
+
+
+def _ordered(groups: list[RewriteGroup], order: JobOrder) -> list[RewriteGroup]:
+    if order is JobOrder.NONE:
+        return groups
+    by_bytes = order in (JobOrder.BYTES_ASC, JobOrder.BYTES_DESC)
+    is_descending = order in (JobOrder.BYTES_DESC, JobOrder.FILES_DESC)
+    return sorted(groups, key=lambda one: one.input_bytes if by_bytes else len(one.tasks), reverse=is_descending)
+
+
+def own_position_deletes(tasks: Iterable[FileScanTask]) -> list[DataFile]:
+    """Return the position delete files that are about one of some data files and no other."""
+    found: dict[str, DataFile] = {}
+    for task in tasks:
+        for one in task.delete_files:
+            file = one.data_file
+            is_file = file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector
+            if is_file and file.referenced_data_file == task.data_file.file_path:
+                found[file.file_path] = file
+    return list(found.values())

@@ -1,0 +1,277 @@
+"""Rewrite data files into fewer, larger or better ordered ones: the procedure, beside running writers.
+
+    plan      groups of files (`maintenance/plan_rewrite.py`)
+    rewrite   each group to new files, several groups at a time: here (`maintenance/rewrite_group.py`), or by whoever is
+              given, such as Spark
+    commit    all groups together; with partial progress, a few at a time, so that what is done stays done
+    after     where asked, deletes that are left dangling go in a commit of their own
+
+Appends never conflict. A row that others delete from a file meanwhile does: the group's new files still hold it. Such a
+group is refused by `commit/rewrite_files.py`; its new files are deleted and it is reported, or raised where there
+is no partial progress. Equality deletes of others reach the new files, which keep the sequence number of the start.
+
+Delete files that are about rewritten files alone go in the same commit. Killed at any time, nothing is lost or doubled:
+files that were not committed are orphans, and another run does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from frazil.catalog.base import Catalog
+from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
+from frazil.commit.rewrite_files import RewriteFiles
+from frazil.errors import CommitError, FrazilError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
+from frazil.maintenance.plan_rewrite import (
+    RewriteGroup,
+    RewritePlan,
+    RewriteRequest,
+    own_position_deletes,
+    plan_rewrite,
+)
+from frazil.maintenance.rewrite_group import SORTED_AT_ONCE_BYTES, rewrite_group
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.read_manifests import default_threads
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.data_file import DataFile
+from frazil.spec.snapshot import Summary
+
+Rewriter: TypeAlias = Callable[[RewritePlan, RewriteGroup], Sequence[DataFile]]
+"""Writes the rows of a group to new files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteDataFilesResult:
+    """What a rewrite did, or would do; `failures` says why groups failed."""
+
+    rewritten_data_files_count: int = 0
+    added_data_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    failed_data_files_count: int = 0
+    removed_delete_files_count: int = 0
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a rewrite is: groups whose new files are written, of all; and the bytes read for them."""
+
+    done_groups: int
+    all_groups: int
+    done_bytes: int
+    all_bytes: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    rewritten: int = 0
+    added: int = 0
+    rewritten_bytes: int = 0
+    failed: int = 0
+    removed_deletes: int = 0
+    failed_commits: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def result(self) -> RewriteDataFilesResult:
+        return RewriteDataFilesResult(
+            self.rewritten, self.added, self.rewritten_bytes, self.failed, self.removed_deletes, tuple(self.failures)
+        )
+
+
+Written: TypeAlias = tuple[RewriteGroup, Sequence[DataFile]]
+
+
+def rewrite_data_files(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    request: RewriteRequest,
+    *,
+    dry_run: bool = False,
+    rewriter: Rewriter | None = None,
+    threads: int | None = None,
+    cache: ManifestCache | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> tuple[LoadedTable, RewriteDataFilesResult]:
+    """Rewrite the data files of a branch that are worth it; return the table's new state and what was done.
+
+    Without a `rewriter` rows are read and written in this process. With `dry_run` nothing is written, and the result
+    tells what the plan expects.
+    """
+    workers = default_threads() if threads is None else threads
+    is_sorted_here = rewriter is None and request.strategy != "binpack"
+    limit = SORTED_AT_ONCE_BYTES if is_sorted_here else None
+    plan = plan_rewrite(loaded, request, max_group_bytes=limit, cache=cache, threads=workers)
+    if dry_run:
+        return loaded, _expected(plan)
+    run = _Run(catalog, plan, rewriter, workers, cache, on_progress)
+    state = run.run() if plan.groups else loaded
+    if request.options.remove_dangling_deletes:
+        state, made = commit_snapshot(catalog, state, RemoveDanglingDeletes(request.target), cache=cache)
+        run.tally.removed_deletes += summary_count(made, Summary.REMOVED_DELETE_FILES)
+    return state, run.tally.result()
+
+
+def _expected(plan: RewritePlan) -> RewriteDataFilesResult:
+    files = [task for group in plan.groups for task in group.tasks]
+    return RewriteDataFilesResult(
+        len(files),
+        sum(group.expected_files for group in plan.groups),
+        sum(group.input_bytes for group in plan.groups),
+        removed_delete_files_count=len(_removed_deletes(files)),
+    )
+
+
+class _Run:
+    """One rewrite under way."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        plan: RewritePlan,
+        rewriter: Rewriter | None,
+        threads: int,
+        cache: ManifestCache | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._catalog = catalog
+        self._plan = plan
+        self._sizes = plan.request.options.sizes
+        self._rewriter = rewriter
+        self._threads = threads
+        self._cache = cache
+        self._on_progress = on_progress
+        self._state = plan.loaded
+        self._done_bytes = 0
+        self._done = 0
+        self.tally = _Tally()
+
+    def run(self) -> LoadedTable:
+        """Rewrite all groups and commit them; return the table's state after it."""
+        if not self._sizes.partial_progress:
+            self._commit_all()
+            return self._state
+        per_commit = -(-len(self._plan.groups) // self._sizes.max_commits)
+        waiting: list[Written] = []
+        with closing(self._rewritten()) as outcomes:
+            for group, outcome in outcomes:
+                if isinstance(outcome, FrazilError):
+                    self._fail([group], outcome)
+                    continue
+                waiting.append((group, outcome))
+                if len(waiting) >= per_commit:
+                    chosen, waiting = waiting, []
+                    self._try_commit(chosen)
+        if waiting:
+            self._try_commit(waiting)
+        return self._state
+
+    def _commit_all(self) -> None:
+        written: list[Written] = []
+        try:
+            with closing(self._rewritten()) as outcomes:
+                for group, outcome in outcomes:
+                    if isinstance(outcome, FrazilError):
+                        raise outcome
+                    written.append((group, outcome))
+            self._commit(written)
+        except BaseException as error:
+            self._discard(written, error)
+            raise
+
+    def _rewritten(self) -> Generator[tuple[RewriteGroup, Sequence[DataFile] | FrazilError]]:
+        """Yield each group with its new files, or with what went wrong, as they are done; a few run at a time."""
+        groups = list(self._plan.groups)
+        # Here each group uses several threads of its own.
+        most = self._sizes.concurrent_groups if self._rewriter is not None else min(self._threads, 2)
+        workers = max(min(self._sizes.concurrent_groups, most, len(groups)), 1)
+        with ThreadPoolExecutor(workers, thread_name_prefix="frazil-rewrite") as pool:
+            under_way = {pool.submit(self._rewrite, one): one for one in groups}
+            try:
+                for future in as_completed(under_way):
+                    group = under_way.pop(future)
+                    error = future.exception()
+                    if error is not None and not isinstance(error, FrazilError):
+                        raise error
+                    self._tell(group)
+                    yield group, future.result() if error is None else error
+            finally:
+                for future in under_way:
+                    future.cancel()
+                # Files of groups that end after all are not committed, and nothing may refer to them.
+                for future, group in under_way.items():
+                    if not future.cancelled() and future.exception() is None:
+                        self._discard([(group, future.result())], None)
+
+    def _rewrite(self, group: RewriteGroup) -> Sequence[DataFile]:
+        if self._rewriter is not None:
+            return self._rewriter(self._plan, group)
+        try:
+            return rewrite_group(self._plan, group, threads=self._threads)
+        except FrazilError as error:
+            written = error.context.get("written_files")
+            if error.may_clean_up and isinstance(written, tuple):
+                self._plan.loaded.storage.delete_many(written)
+            raise
+
+    def _tell(self, group: RewriteGroup) -> None:
+        self._done += 1
+        self._done_bytes += group.input_bytes
+        if self._on_progress is not None:
+            everything = sum(one.input_bytes for one in self._plan.groups)
+            self._on_progress(Progress(self._done, len(self._plan.groups), self._done_bytes, everything))
+
+    # Committing
+
+    def _try_commit(self, written: list[Written]) -> None:
+        """Commit some groups; where they conflict, report them and go on, up to the limit of failed commits."""
+        try:
+            self._commit(written)
+        except FrazilError as error:
+            self._discard(written, error)
+            self.tally.failed_commits += 1
+            self._fail([group for group, _ in written], error)
+            is_known = isinstance(error, CommitError) and error.may_clean_up
+            if not is_known or self.tally.failed_commits > self._sizes.max_failed_commits:
+                raise
+
+    def _commit(self, written: Sequence[Written]) -> None:
+        tasks = [task for group, _ in written for task in group.tasks]
+        added = tuple(file for _, files in written for file in files)
+        snapshot = self._plan.snapshot
+        action = RewriteFiles(
+            tuple(one.data_file for one in tasks),
+            added,
+            None if snapshot is None else snapshot.snapshot_id,
+            removed_deletes=tuple(own_position_deletes(tasks)),
+            data_sequence_number=self._plan.data_sequence_number,
+            target=self._plan.request.target,
+        )
+        self._state, made = commit_snapshot(self._catalog, self._state, action, cache=self._cache)
+        self.tally.rewritten += len(tasks)
+        self.tally.added += len(added)
+        self.tally.rewritten_bytes += sum(group.input_bytes for group, _ in written)
+        self.tally.removed_deletes += summary_count(made, Summary.REMOVED_DELETE_FILES)
+
+    def _fail(self, groups: Sequence[RewriteGroup], error: FrazilError) -> None:
+        self.tally.failed += sum(len(one.tasks) for one in groups)
+        self.tally.failures.append(error.message)
+
+    def _discard(self, written: Sequence[Written], error: BaseException | None) -> None:
+        """Delete new files that no commit uses, unless it is not known whether one does."""
+        if isinstance(error, FrazilError) and not error.may_clean_up:
+            return
+        paths = [file.file_path for _, files in written for file in files]
+        if paths:
+            self._plan.loaded.storage.delete_many(paths)
+
+
+def _removed_deletes(tasks: Iterable[FileScanTask]) -> set[tuple[str, int | None]]:
+    """Return the delete files and vectors that go with some data files."""
+    deletes = [one.data_file for task in tasks for one in task.delete_files]
+    return {(one.file_path, one.content_offset) for one in deletes if one.referenced_data_file is not None}

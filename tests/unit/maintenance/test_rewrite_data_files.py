@@ -1,0 +1,453 @@
+"""Rewriting data files in this process: rows, ids and deletes stay what they are, whoever else is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import frazil
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.new_snapshot import Target
+from frazil.commit.row_delta import RowDelta
+from frazil.commit.transaction import commit_actions
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_equality_deletes
+from frazil.errors import CommitStateUnknownError, ConcurrentChangeError, FrazilError, InvalidRequestError
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE
+from frazil.loaded import LoadedTable
+from frazil.maintenance.plan_rewrite import (
+    STRATEGIES,
+    RewriteGroup,
+    RewritePlan,
+    RewriteRequest,
+    Strategy,
+    plan_rewrite,
+)
+from frazil.maintenance.rewrite_data_files import Progress, RewriteDataFilesResult, rewrite_data_files
+from frazil.maintenance.rewrite_group import rewrite_group
+from frazil.maintenance.rewrite_options import read_data_options
+from frazil.spec.data_file import DataFile
+from frazil.spec.sorting import UNSORTED, build_sort_order
+from tests.damage import DDL, Damaged, rows
+
+VERSIONS = (1, 2, 3)
+
+
+def new_table(version: int = 3, *, partition_by: Sequence[str] = (), **properties: str) -> frazil.Table:
+    lake = frazil.connect("memory:")
+    return lake.create_table(
+        "db.t", DDL, partition_by=list(partition_by), format_version=version, properties=properties
+    )
+
+
+def with_appends(version: int = 3, count: int = 6, **options: Any) -> frazil.Table:
+    table = new_table(version, **options)
+    for at in range(count):
+        table.append(rows(at * 10, at * 10 + 10, "ab"[at % 2]))
+    return table
+
+
+def request_for(
+    table: frazil.Table,
+    strategy: Strategy = "binpack",
+    *,
+    where: str | None = None,
+    sort_by: Sequence[str] = (),
+    zorder: Sequence[str] = (),
+    **options: Any,
+) -> RewriteRequest:
+    return RewriteRequest(
+        read_data_options({name.replace("_", "-"): one for name, one in options.items()}, 1 << 20, strategy=strategy),
+        strategy,
+        build_sort_order(table.schema, tuple(sort_by)) if sort_by else UNSORTED,
+        tuple(table.schema.field(one).field_id for one in zorder),
+        TRUE if where is None else parse_predicate(where),
+    )
+
+
+def rewrite(table: frazil.Table, strategy: Strategy = "binpack", **options: Any) -> RewriteDataFilesResult:
+    state, result = rewrite_data_files(
+        table._catalog, table.refresh()._loaded, request_for(table, strategy, **options), threads=2
+    )
+    table._show(state)
+    return result
+
+
+def content(table: frazil.Table, **choice: Any) -> list[str]:
+    """Return all rows as sorted text; in v3 with their ids and the numbers of their last changes."""
+    columns = [one.name for one in table.schema.fields]
+    if table.format_version >= 3:
+        columns += ["_row_id", "_last_updated_sequence_number"]
+    return sorted(map(repr, table.scan(columns=columns, **choice).to_arrow().to_pylist()))
+
+
+def files_of(table: frazil.Table) -> list[DataFile]:
+    return [one.data_file for one in table.scan().plan().tasks]
+
+
+def stored(table: frazil.Table) -> set[str]:
+    return {one.path for one in table._loaded.storage.list(table.location) if "/data/" in one.path}
+
+
+def delete(table: frazil.Table, file: DataFile, positions: list[int], *, command: str = "delete") -> None:
+    """Delete rows of a file by a vector, as another writer."""
+    loaded = table._catalog.refresh(table._loaded)
+    vectors = write_deletion_vectors([DeletedRows.of(file, positions)], loaded)
+    assert loaded.metadata.current_snapshot is not None
+    read = ReadSet(loaded.metadata.current_snapshot.snapshot_id)
+    commit_actions(table._catalog, loaded, RowDelta(tuple(vectors), read, command))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_small_files_become_one_with_the_same_rows(version: int) -> None:
+    table = with_appends(version)
+    before = content(table)
+    result = rewrite(table)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 1)
+    assert result.rewritten_bytes_count > 0 and result.failed_data_files_count == 0
+    assert content(table) == before
+    assert table.check(bounds=True).ok
+    assert rewrite(table) == RewriteDataFilesResult()
+    assert table.current_snapshot is not None and table.current_snapshot.operation == "replace"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_partition_is_rewritten_for_itself(version: int) -> None:
+    table = with_appends(version, 12, partition_by=["kind"])
+    before = content(table)
+    assert rewrite(table).added_data_files_count == 2
+    assert {one.partition for one in files_of(table)} == {("a",), ("b",)}
+    assert content(table) == before
+    assert table.check(bounds=True).ok
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_are_applied_and_those_left_dangling_go(version: int) -> None:
+    table = Damaged(version).table
+    before = content(table)
+    result = rewrite(table, rewrite_all=True, remove_dangling_deletes=True)
+    assert content(table) == before
+    assert result.removed_delete_files_count >= 3
+    assert table.inspect.delete_files().num_rows == 0
+    assert table.check(bounds=True).ok
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_rewritten_files_alone_go_in_the_same_commit(version: int) -> None:
+    table = Damaged(version).table
+    before = content(table)
+    result = rewrite(table, rewrite_all=True)
+    assert result.removed_delete_files_count == 2
+    assert content(table) == before
+    kinds = set(table.inspect.delete_files().column("content").to_pylist())
+    assert kinds <= {2}, "equality deletes may be about others"
+
+
+def test_rows_keep_their_ids_through_several_rewrites() -> None:
+    table = with_appends(3)
+    before = content(table)
+    for strategy in STRATEGIES:
+        rewrite(table, strategy, rewrite_all=True, sort_by=["id desc"] if strategy == "sort" else (), zorder=["id"])
+        assert content(table) == before
+    table.append(rows(900, 901))
+    assert len({one.split("'_row_id': ")[1].split(",")[0] for one in content(table)}) == 61
+
+
+def test_rows_of_a_table_that_was_upgraded_get_ids_once() -> None:
+    table = with_appends(2)
+    table.upgrade(3)
+    plain = sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    rewrite(table)
+    assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == plain
+    ids = table.scan(columns=["_row_id"]).to_arrow().column(0)
+    assert ids.null_count == 0 and len(set(ids.to_pylist())) == 60
+    before = content(table)
+    rewrite(table, rewrite_all=True)
+    assert content(table) == before
+
+
+def test_a_filter_leaves_other_files_and_keeps_rows_outside_it() -> None:
+    table = with_appends(2, 12, partition_by=["kind"])
+    before = content(table)
+    loaded = table._loaded
+    # A row outside the filter is deleted by value: it must not come back.
+    deletes = write_equality_deletes(pa.table({"id": [0]}), loaded, ["id"], spec_id=0, partition=("a",))
+    table._run(RowDelta(tuple(deletes), None))
+    after = content(table)
+    assert len(after) == len(before) - 1
+    result = rewrite(table, where="kind = 'a' and id >= 5", min_input_files=2)
+    assert 0 < result.rewritten_data_files_count <= 6
+    assert content(table) == after
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sorted_files_hold_ranges(version: int) -> None:
+    table = with_appends(version, 8, **{"write.parquet.compression-codec": "uncompressed"})
+    before = content(table)
+    table.set_sort_order(["score desc nulls last", "id"])
+    total = sum(one.file_size_in_bytes for one in files_of(table))
+    rewrite(
+        table,
+        "sort",
+        sort_by=["score desc nulls last", "id"],
+        rewrite_all=True,
+        target_file_size_bytes=total // 4,
+        min_file_size_bytes=1,
+    )
+    assert content(table) == before
+    files = files_of(table)
+    assert {one.sort_order_id for one in files} == {table.sort_order.order_id}
+    scores = [one for one in table.scan(columns=["score"]).to_arrow().column(0).to_pylist() if one == one]
+    known = [one for one in scores if one is not None]
+    assert known == sorted(known, reverse=True)
+    assert table.check(bounds=True).ok
+
+
+def test_an_order_that_is_not_the_tables_is_not_recorded() -> None:
+    table = with_appends(3)
+    rewrite(table, "sort", sort_by=["id desc"])
+    ids = table.scan(columns=["id"]).to_arrow().column(0).to_pylist()
+    assert ids == sorted(ids, reverse=True)
+    assert {one.sort_order_id for one in files_of(table)} == {0}
+
+
+def test_after_z_order_a_filter_on_either_column_leaves_most_files_out(tmp_path: Path) -> None:
+    lake = frazil.connect(str(tmp_path))
+    table = lake.create_table(
+        "db.t", "x bigint, y bigint, z string", properties={"write.parquet.row-group-size-bytes": "2048"}
+    )
+    count = 1 << 12
+    for at in range(6):
+        values = pc.random(count, initializer=at)
+        other = pc.random(count, initializer=100 + at)
+        table.append(
+            pa.table(
+                {
+                    "x": pc.cast(pc.multiply(values, 1e6), pa.int64(), safe=False),
+                    # Skewed, and of a much smaller range than x.
+                    "y": pc.cast(pc.multiply(pc.power(other, 4), 1000), pa.int64(), safe=False),
+                    "z": [f"row {one}" for one in range(count)],
+                }
+            )
+        )
+    before = sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    total = sum(one.file_size_in_bytes for one in files_of(table))
+    rewrite(table, "zorder", zorder=["x", "y"], target_file_size_bytes=total // 64, min_file_size_bytes=1)
+    assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == before
+    every = len(files_of(table))
+    assert every > 30
+    for where in ("x = 500000", "y = 300"):
+        assert len(table.scan(where).plan().tasks) < every / 2, where
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    table = with_appends()
+    before, files = table.metadata, stored(table)
+    request = request_for(table)
+    state, result = rewrite_data_files(table._catalog, table._loaded, request, dry_run=True)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 1)
+    assert state.metadata == before and stored(table) == files
+
+
+def test_progress_is_told() -> None:
+    table = with_appends(3, 12, partition_by=["kind"])
+    told: list[Progress] = []
+    rewrite_data_files(table._catalog, table._loaded, request_for(table), on_progress=told.append, threads=1)
+    assert [(one.done_groups, one.all_groups) for one in told] == [(1, 2), (2, 2)]
+    assert told[-1].done_bytes == told[-1].all_bytes > 0
+
+
+def test_files_follow_the_present_schema_and_spec() -> None:
+    table = with_appends(2, 6, partition_by=["kind"])
+    with table.update_schema() as update:
+        update.add_column("more", "int")
+        update.rename_column("score", "points")
+        update.drop_column("place")
+    with table.update_spec() as spec:
+        spec.remove_field("kind")
+        spec.add_field("bucket(2, id)")
+    table.append(pa.table({"id": [1000], "kind": ["z"], "more": pa.array([5], pa.int32())}))
+    before = content(table)
+    result = rewrite(table, rewrite_all=True)
+    assert result.rewritten_data_files_count == 7
+    assert {one.spec_id for one in files_of(table)} == {table.spec.spec_id}
+    assert content(table) == before
+    assert table.check(bounds=True).ok
+
+
+def test_another_spec_can_be_asked_for() -> None:
+    table = with_appends(2, 6, partition_by=["kind"])
+    with table.update_spec() as spec:
+        spec.remove_field("kind")
+    before = content(table)
+    rewrite(table, rewrite_all=True, output_spec_id=0)
+    assert {one.spec_id for one in files_of(table)} == {0}
+    assert content(table) == before
+
+
+def test_a_branch_is_rewritten_without_touching_the_others() -> None:
+    table = with_appends(3)
+    table.create_branch("audit")
+    table.append(rows(500, 510), branch="audit")
+    main, audit = content(table), content(table, ref="audit")
+    request = request_for(table)
+    request = RewriteRequest(request.options, target=Target("audit"))
+    state, result = rewrite_data_files(table._catalog, table._loaded, request)
+    table._show(state)
+    assert result.rewritten_data_files_count == 7
+    assert (content(table), content(table, ref="audit")) == (main, audit)
+    assert len(files_of(table)) == 6
+
+
+# Beside other writers
+
+
+class Beside:
+    """Rewrites groups as usual, and lets another writer act once the first group is written."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+        self.calls = 0
+
+    def __call__(self, plan: RewritePlan, group: RewriteGroup) -> Sequence[DataFile]:
+        files = rewrite_group(plan, group)
+        self.calls += 1
+        if self.calls == 1:
+            self.act()
+        return files
+
+
+def beside(table: frazil.Table, act: Callable[[], object], **options: Any) -> RewriteDataFilesResult:
+    request = request_for(table, max_concurrent_file_group_rewrites=1, **options)
+    state, result = rewrite_data_files(table._catalog, table._loaded, request, rewriter=Beside(act))
+    table._show(state)
+    return result
+
+
+def other_handle(table: frazil.Table) -> frazil.Table:
+    return frazil.Table(table._catalog, table._loaded)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_append_meanwhile_is_no_conflict(version: int) -> None:
+    table = with_appends(version)
+    beside(table, lambda: other_handle(table).append(rows(700, 710)))
+    assert len(content(table)) == 70
+    assert len(files_of(table)) == 2
+
+
+def test_a_row_deleted_meanwhile_stays_deleted() -> None:
+    table = with_appends(3)
+    victim = files_of(table)[0]
+    files = stored(table)
+    with pytest.raises(ConcurrentChangeError, match="deletes were added to a data file"):
+        beside(table, lambda: delete(table, victim, [0]))
+    table.refresh()
+    assert len(content(table)) == 59
+    assert {one for one in stored(table) if one.endswith(".parquet")} == files, "new files are cleaned up"
+
+
+def delete_by_value(table: frazil.Table) -> None:
+    """Delete one row by its id, as another writer."""
+    other = other_handle(table)
+    deletes = write_equality_deletes(pa.table({"id": [3]}), other._loaded, ["id"])
+    other._run(RowDelta(tuple(deletes), None))
+
+
+def test_an_equality_delete_meanwhile_reaches_the_new_files() -> None:
+    table = with_appends(2)
+    result = beside(table, lambda: delete_by_value(table))
+    assert result.rewritten_data_files_count == 6
+    assert len(content(table)) == 59
+
+
+def test_an_equality_delete_meanwhile_is_a_conflict_where_new_files_get_a_new_number() -> None:
+    table = with_appends(2)
+    with pytest.raises(ConcurrentChangeError):
+        beside(table, lambda: delete_by_value(table), use_starting_sequence_number=False)
+    assert len(content(table.refresh())) == 59
+
+
+def test_with_partial_progress_the_groups_without_conflict_land() -> None:
+    table = with_appends(3, 12, partition_by=["kind"])
+    before = len(content(table))
+    victim = next(one for one in files_of(table) if one.partition == ("a",))
+    result = beside(table, lambda: delete(table, victim, [0]), partial_progress_enabled=True)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
+    assert len(result.failures) == 1 and "deletes were added" in result.failures[0]
+    assert len(content(table)) == before - 1
+    assert table.check(bounds=True).ok
+    assert rewrite(table).rewritten_data_files_count == 6, "a second run does the rest"
+    assert len(content(table)) == before - 1
+
+
+def test_too_many_failed_commits_end_it() -> None:
+    table = with_appends(3, 12, partition_by=["kind"])
+    victim = next(one for one in files_of(table) if one.partition == ("a",))
+    with pytest.raises(ConcurrentChangeError):
+        beside(
+            table,
+            lambda: delete(table, victim, [0]),
+            partial_progress_enabled=True,
+            partial_progress_max_failed_commits=0,
+        )
+
+
+def test_a_group_that_fails_is_reported_and_its_files_are_deleted() -> None:
+    table = with_appends(3, 12, partition_by=["kind"])
+    before, files = content(table), stored(table)
+
+    def fail() -> None:
+        raise InvalidRequestError("Cannot go on: the test says so")
+
+    with pytest.raises(InvalidRequestError, match="the test says so"):
+        beside(table, fail)
+    assert content(table.refresh()) == before
+    left = stored(table) - files
+    assert len(left) <= 1, "the failing group's own files are its rewriter's to delete"
+    result = beside(table, fail, partial_progress_enabled=True)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
+    assert content(table) == before
+
+
+def test_new_files_stay_where_it_is_not_known_whether_they_were_committed() -> None:
+    table = with_appends(3)
+    files = stored(table)
+
+    catalog = table._catalog
+    real = catalog.swap
+
+    def swap(*arguments: Any) -> Any:
+        real(*arguments)
+        raise CommitStateUnknownError("Cannot tell")
+
+    catalog.swap = swap  # type: ignore[method-assign, assignment]
+    with pytest.raises(FrazilError):
+        rewrite(table)
+    catalog.swap = real  # type: ignore[method-assign]
+    table.refresh()
+    assert len(files_of(table)) == 1
+    assert stored(table) > files
+    assert len(content(table)) == 60
+
+
+def test_nothing_is_written_for_a_group_whose_rows_are_all_deleted() -> None:
+    table = with_appends(3, 1)
+    delete(table, files_of(table)[0], list(range(10)))
+    table.refresh()
+    result = rewrite(table)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (1, 0)
+    assert content(table) == [] and files_of(table) == []
+
+
+def test_plans_say_which_number_new_files_keep() -> None:
+    table = with_appends(2)
+    loaded: LoadedTable = table._loaded
+    assert plan_rewrite(loaded, request_for(table)).data_sequence_number == 6
+    assert plan_rewrite(loaded, request_for(table, use_starting_sequence_number=False)).data_sequence_number is None
+    assert plan_rewrite(with_appends(1)._loaded, request_for(table)).data_sequence_number is None

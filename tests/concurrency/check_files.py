@@ -12,6 +12,7 @@ from frazil.codec.deletion_vector import read_deletion_vector
 from frazil.codec.manifest_avro import decode_manifest, iter_entries
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.loaded import LoadedTable
+from frazil.maintenance.check_table import check_table as examine_table
 from frazil.scan.plan import partition_types
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
@@ -59,9 +60,18 @@ def positions_of(storage: Storage, vector: DataFile) -> list[int]:
     )
 
 
+_examined: set[bytes] = set()
+"""States that `Table.check` found nothing wrong with. It takes its time, and says the same of the same bytes."""
+
+
 def check_table(loaded: LoadedTable) -> None:
-    """Check every snapshot of a table, and the files beside its snapshots."""
+    """Check every snapshot of a table, and the files beside its snapshots, as `Table.check` does and once more here."""
     metadata, storage = loaded.metadata, loaded.storage
+    state = b"" if loaded.metadata_location is None else storage.read(loaded.metadata_location)
+    if state not in _examined:
+        report = examine_table(loaded, threads=1)
+        assert report.ok, str(report)
+        _examined.add(state)
     sizes: dict[str, int] = {}
     for snapshot in metadata.snapshots:
         check_snapshot(loaded, snapshot, sizes)

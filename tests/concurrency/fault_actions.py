@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from frazil.catalog.base import Catalog
+from frazil.codec.puffin import PuffinWriter
 from frazil.commit.action import Action
 from frazil.commit.append import Append
 from frazil.commit.cherry_pick import CherryPick, PublishChanges
@@ -131,8 +132,10 @@ def data_file(world: World, rows: int) -> DataFile:
 def statistics(world: World, name: str) -> StatisticsFile:
     """Write a file of statistics for the current snapshot."""
     path = f"{world.lab.load().metadata.location}/metadata/{name}"
-    world.storage.create(path, b"statistics")
-    return StatisticsFile(world.lab.snapshot.snapshot_id, path, 10, 4)
+    writer = PuffinWriter()
+    data = writer.finish()
+    world.storage.create(path, data)
+    return StatisticsFile(world.lab.snapshot.snapshot_id, path, len(data), writer.footer.footer_size)
 
 
 def read(world: World, where: str = "k = 'a'") -> ReadSet:
@@ -254,7 +257,7 @@ def upgrade_format(world: World) -> Run:
 
 def set_statistics(world: World) -> Run:
     new = statistics(world, "second.puffin")
-    partition = PartitionStatisticsFile(new.snapshot_id, new.statistics_path, 10)
+    partition = PartitionStatisticsFile(new.snapshot_id, new.statistics_path, new.file_size_in_bytes)
     return commit(UpdateStatistics((new,), (partition,)))
 
 

@@ -59,7 +59,7 @@ _MIN_TASK_BYTES = 1 << 20
 _FEW_BYTES = 16 << 10
 _STAMPED_ROWS = 64
 """With fewer rows, looking for what they share takes longer than reading them."""
-_STAMPED_BYTES = 1 << 30
+_STAMPED_BYTES = 64 << 20
 """Chunks larger than this, which have one vast block, are read item by item."""
 _ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
 

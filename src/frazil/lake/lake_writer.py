@@ -7,10 +7,11 @@ from typing import Any, Self
 
 from frazil.errors import InvalidRequestError, TableAlreadyExistsError, TableNotFoundError
 from frazil.lake.run_ddl import create_with_schema, optional_columns
-from frazil.lake.run_dml import evolve_schema, own_qualifiers, write_options
+from frazil.lake.run_dml import SOURCE, TARGET, evolve_schema, own_qualifiers, write_options
 from frazil.lake.spark_engine import SparkEngine
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
+from frazil.lake.verbs import TableVerbs
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.sql import statements as s
@@ -94,9 +95,9 @@ class LakeWriter:
     # Writing
 
     def append(self) -> None:
-        """Add the rows."""
+        """Add the rows; with the option `mergeSchema`, columns that the table lacks as well, in the same commit."""
         table, options = self._target()
-        table.append(self._frame, **options)
+        table.append(self._frame, merge_schema=self._merges_schema(table), **options)
 
     def overwrite(self, condition: Any) -> None:
         """Replace the rows of a condition by others."""
@@ -115,16 +116,17 @@ class LakeWriter:
 
     def _target(self) -> tuple[Table, dict[str, Any]]:
         _, table, branch = self._engine.session.write_target(self._name)
+        return table, write_options(self._engine, table, branch, self._options)
+
+    def _merges_schema(self, table: Table) -> bool:
         known = {key.lower(): value for key, value in self._options.items()}
         merges = known.get("mergeschema", known.get("merge-schema", "false")) == "true"
-        if merges:
-            if not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
-                raise InvalidRequestError(
-                    f"Cannot change the schema of {self._place()} with a write: the table does not allow it",
-                    hint="Set write.spark.accept-any-schema=true.",
-                )
-            evolve_schema(self._engine, table, self._frame)
-        return table, write_options(self._engine, table, branch, self._options)
+        if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+            raise InvalidRequestError(
+                f"Cannot change the schema of {self._place()} with a write: the table does not allow it",
+                hint="Set write.spark.accept-any-schema=true.",
+            )
+        return merges
 
     def _place(self) -> Place:
         return self._engine.session.place(self._name)
@@ -169,19 +171,24 @@ class LakeMerge:
 
     def merge(self) -> None:
         """Carry the merge out."""
-        if self._evolves:
-            evolve_schema(self._engine, self._table, self._frame)
-        qualifiers = own_qualifiers(self._place, None, "target")
+        qualifiers = own_qualifiers(self._place, None, TARGET)
         alias = self._engine.alias_of(self._frame)
         if alias is not None:
-            qualifiers[alias,] = "source"
+            qualifiers[alias,] = SOURCE
 
         def spell(column: Any) -> str:
             return requalify(self._engine.column_text(column), qualifiers)
 
-        target: Any = self._table
         options = write_options(self._engine, self._table, self._branch)
-        builder = target.merge(self._frame, on=spell(self._condition), **options)
+        if not self._evolves:
+            self._run(self._table, spell, options)
+            return
+        with self._table.transaction() as changes:
+            evolve_schema(self._engine, changes, self._frame)
+            self._run(changes, spell, options)
+
+    def _run(self, table: TableVerbs, spell: Callable[[Any], str], options: dict[str, Any]) -> None:
+        builder: Any = table.merge(self._frame, on=spell(self._condition), **options)
         for when, condition, action, values in self._clauses:
             start = getattr(builder, when)
             clause = start() if condition is None else start(spell(condition))

@@ -7,17 +7,20 @@ verbs do the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.lake.answer import NOTHING, Answer
 from frazil.lake.sql_context import Engine, SqlContext
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
+from frazil.lake.verbs import TableVerbs
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, NestedType
+from frazil.spec.union_by_name import union_by_name
 from frazil.sql import statements as s
 from frazil.sql.parse_types import quote, quote_path
 from frazil.sql.rewrite import fill_defaults, has_default, is_default, requalify
@@ -26,6 +29,8 @@ from frazil.sql.type_names import spark_type_name
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 SNAPSHOT_PROPERTY = "snapshot-property."
+TARGET, SOURCE = "target", "source"
+"""What the verbs call the table that changes and, in a merge, the rows that come."""
 WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
 
 
@@ -82,14 +87,14 @@ def insert(context: SqlContext, statement: s.Insert) -> Answer:
         kind = spark_type_name(schema.field(name).field_type)
         frame = frame.selectExpr("*", f"cast({value} as {kind}) as {quote(name)}")
     options = write_options(engine, table, branch, statement.options)
+    if not statement.is_overwrite:
+        table.append(frame, merge_schema=statement.evolves_schema, **options)
+        return NOTHING
     if statement.evolves_schema:
         evolve_schema(engine, table, frame)
-    if not statement.is_overwrite:
-        table.append(frame, **options)
-        return NOTHING
     mode = statement.options.get("overwrite-mode") or engine.setting(OVERWRITE_MODE) or "static"
     if statement.replace_where is not None:
-        where = engine.spelled(statement.replace_where.text, statement.ctes)
+        where = engine.spelled(statement.replace_where.text, statement.ctes).text
         table.overwrite(frame, where=where, **options)
     elif mode.lower() == "dynamic" and table.spec.is_partitioned:
         table.overwrite_partitions(frame, **options)
@@ -104,26 +109,10 @@ def insert(context: SqlContext, statement: s.Insert) -> Answer:
     return NOTHING
 
 
-def evolve_schema(engine: Engine, table: Table, frame: Any) -> None:
+def evolve_schema(engine: Engine, table: TableVerbs, frame: Any) -> None:
     """Add the columns of a DataFrame that the table lacks, and widen types where the frame's are wider."""
     wanted = engine.schema_of(frame)
-    with table.update_schema(case_sensitive=False) as update:
-        _add_missing(update, table.schema.fields, wanted.fields, ())
-
-
-def _add_missing(
-    update: Any, have: tuple[NestedField, ...], want: tuple[NestedField, ...], prefix: tuple[str, ...]
-) -> None:
-    known = {part.name.lower(): part for part in have}
-    for part in want:
-        present = known.get(part.name.lower())
-        if present is None:
-            update.add_column((*prefix, part.name), part.field_type, doc=part.doc)
-        elif isinstance(present.field_type, NestedType):
-            inner = getattr(present.field_type, "fields", None)
-            other = getattr(part.field_type, "fields", None)
-            if inner is not None and other is not None and type(present.field_type) is type(part.field_type):
-                _add_missing(update, inner, other, (*prefix, present.name))
+    table._begin(UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False))
 
 
 def _column(schema: Schema, name: str, place: Place) -> NestedField:
@@ -214,8 +203,8 @@ def own_qualifiers(place: Place, alias: str | None, other: str) -> dict[tuple[st
 
 
 def _condition(engine: Engine, span: s.Span, statement: s.Delete | s.Update, place: Place) -> str:
-    text = engine.spelled(span.text, statement.ctes)
-    return requalify(text, own_qualifiers(place, statement.alias, ""))
+    spelled = engine.spelled(span.text, statement.ctes)
+    return requalify(spelled.text, own_qualifiers(place, statement.alias, TARGET), spelled.inner)
 
 
 def update(context: SqlContext, statement: s.Update) -> Answer:
@@ -236,8 +225,7 @@ def update(context: SqlContext, statement: s.Update) -> Answer:
     options = write_options(engine, table, branch)
     if statement.where is not None:
         options["where"] = _condition(engine, statement.where, statement, place)
-    changed: Any = table
-    changed.update(values, **options)
+    table.update(values, **options)
     return NOTHING
 
 
@@ -245,7 +233,7 @@ def _own_path(path: s.Name, place: Place, alias: str | None, schema: Schema) -> 
     """Return a column's path without the table's alias or name before it."""
     lower = tuple(part.lower() for part in path)
     columns = {part.name.lower() for part in schema.fields}
-    for qualifier in sorted(own_qualifiers(place, alias, ""), key=len, reverse=True):
+    for qualifier in sorted(own_qualifiers(place, alias, TARGET), key=len, reverse=True):
         size = len(qualifier)
         if size < len(path) and lower[:size] == tuple(part.lower() for part in qualifier) and lower[size] in columns:
             return path[size:]
@@ -268,29 +256,38 @@ def merge(context: SqlContext, statement: s.Merge) -> Answer:
                 f"has {len(frame.columns)}"
             )
         frame = frame.toDF(*statement.source_columns)
-    qualifiers = own_qualifiers(place, statement.alias, "target")
+    qualifiers = own_qualifiers(place, statement.alias, TARGET)
     if statement.source_alias is not None:
-        qualifiers[statement.source_alias,] = "source"
+        qualifiers[statement.source_alias,] = SOURCE
     elif not statement.source_is_query:
         parts = tuple(part.strip("`") for part in statement.source.text.split("."))
-        qualifiers |= {parts[at:]: "source" for at in range(len(parts))}
+        qualifiers |= {parts[at:]: SOURCE for at in range(len(parts))}
 
     def spell(span: s.Span) -> str:
-        return requalify(engine.spelled(span.text, statement.ctes), qualifiers)
+        spelled = engine.spelled(span.text, statement.ctes)
+        return requalify(spelled.text, qualifiers, spelled.inner)
 
-    if statement.evolves_schema:
-        evolve_schema(engine, table, frame)
-        table.refresh()
-    run_merge(engine, place, table, branch, frame, statement, spell)
+    options = write_options(engine, table, branch)
+    if not statement.evolves_schema:
+        run_merge(place, table, table.schema, frame, statement, spell, options)
+        return NOTHING
+    with table.transaction() as changes:
+        evolve_schema(engine, changes, frame)
+        run_merge(place, changes, changes._shown.metadata.current_schema, frame, statement, spell, options)
     return NOTHING
 
 
 def run_merge(
-    engine: Engine, place: Place, table: Table, branch: str | None, frame: Any, statement: s.Merge, spell: Any
+    place: Place,
+    table: TableVerbs,
+    schema: Schema,
+    frame: Any,
+    statement: s.Merge,
+    spell: Callable[[s.Span], str],
+    options: Mapping[str, Any],
 ) -> None:
     """Make a merge of a statement's clauses, and carry it out."""
-    target: Any = table
-    builder: Any = target.merge(frame, on=spell(statement.on), **write_options(engine, table, branch))
+    builder = table.merge(frame, on=spell(statement.on), **options)
     verbs = {
         "matched": "when_matched",
         "not_matched": "when_not_matched",
@@ -308,13 +305,13 @@ def run_merge(
             continue
         values: dict[str, str] = {}
         for one in clause.assignments:
-            path = _own_path(one.path, place, statement.alias, table.schema)
+            path = _own_path(one.path, place, statement.alias, schema)
             name = quote_path(path)
             if name in values:
                 raise InvalidRequestError(f"Cannot merge into {place}: the column {name} is set twice")
-            is_plain = is_default(one.value.text)
-            values[name] = (
-                default_text(table.schema.field(".".join(path), case_sensitive=False)) if is_plain else spell(one.value)
-            )
+            if is_default(one.value.text):
+                values[name] = default_text(schema.field(".".join(path), case_sensitive=False))
+            else:
+                values[name] = spell(one.value)
         builder = when.update(values) if clause.action == "update" else when.insert(values)
     builder.execute()

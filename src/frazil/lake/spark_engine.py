@@ -16,6 +16,7 @@ from typing import Any
 from frazil.catalog.names import shown
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.lake.on_spark import spark_room
+from frazil.lake.sql_context import Spelled
 from frazil.lake.sql_session import (
     CHANGES,
     SPARK_CATALOG,
@@ -249,13 +250,16 @@ class SparkEngine:
 
     # Expressions
 
-    def spelled(self, text: str, ctes: Span | None) -> str:
+    def spelled(self, text: str, ctes: Span | None = None) -> Spelled:
         """Return an expression whose subqueries name temporary views in place of lakes' tables."""
         if "select" not in text.lower() and "table" not in text.lower():
-            return text
+            return Spelled(text)
         defined = [] if ctes is None else [one.lower() for one in cte_names(ctes.text)]
         spans: list[tuple[int, int, str]] = []
+        inner: set[str] = set()
         for one in self._names.find_in_expression(self.spark, text):
+            if one.kind == "alias" or (one.kind == "relation" and not one.is_aliased):
+                inner.add(one.parts[-1].lower())
             if one.kind != "relation" or one.start is None or one.stop is None:
                 continue
             if len(one.parts) == 1 and one.parts[0].lower() in defined:
@@ -269,11 +273,7 @@ class SparkEngine:
             start, stop = self._names.place_in_text(text, one)
             alias = "" if one.is_aliased else f" as {quote(one.parts[-1])}"
             spans.append((start, stop + 1, f"{name}{alias}"))
-        return replace_spans(text, spans)
-
-    def columns_of(self, frame: Any, names: Sequence[str]) -> Any:
-        """Return a DataFrame whose columns have other names."""
-        return frame.toDF(*names)
+        return Spelled(replace_spans(text, spans), frozenset(inner))
 
     def _register(self, frame: Any) -> str:
         name = f"frazil_{uuid.uuid4().hex}"

@@ -13,11 +13,19 @@ from typing import Any, Protocol
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.lake.sql_session import SqlSession
 from frazil.spec.schema import Schema
-from frazil.spec.types import Type
+from frazil.spec.types import DateType, TimestampNsType, TimestampType, TimestamptzNsType, TimestamptzType, Type
 from frazil.spec.values import to_internal
 from frazil.sql.literals import NOT_A_LITERAL, read_literal
 from frazil.sql.statements import Name, Span
 from frazil.sql.type_names import spark_type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """An expression that Spark can read, and the names that subqueries in it define, in lower case."""
+
+    text: str
+    inner: frozenset[str] = frozenset()
 
 
 class Engine(Protocol):
@@ -41,11 +49,8 @@ class Engine(Protocol):
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""
 
-    def spelled(self, text: str, ctes: Span | None) -> str:
+    def spelled(self, text: str, ctes: Span | None = None) -> Spelled:
         """Return an expression in which names of lakes' tables are such as Spark finds."""
-
-    def columns_of(self, frame: Any, names: Sequence[str]) -> Any:
-        """Return a DataFrame whose columns have other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,18 @@ class SqlContext:
     def value(self, span: Span, kind: Type, what: str) -> Any:
         """Return a constant expression's value as the format keeps it; `what` says what it is for."""
         literal = read_literal(span.text)
-        if literal is NOT_A_LITERAL:
+        is_instant = isinstance(kind, TimestamptzType | TimestamptzNsType)
+        if literal is NOT_A_LITERAL or (is_instant and isinstance(literal, str) and self.engine is not None):
             engine = self.spark(f"evaluate {span.text!r}")
-            # As text, so that no zone or precision is lost on the way.
-            (literal,) = engine.evaluate([f"cast(cast({span.text} as {spark_type_name(kind)}) as string)"])
+            name = spark_type_name(kind)
+            text = f"cast({span.text} as {name})"
+            if is_instant:
+                # Whole numbers lose no zone on the way.
+                (micros,) = engine.evaluate([f"unix_micros({text})"])
+                return micros if micros is None or isinstance(kind, TimestamptzType) else micros * 1000
+            if isinstance(kind, DateType | TimestampType | TimestampNsType):
+                text = f"replace(cast({text} as string), ' ', 'T')"
+            (literal,) = engine.evaluate([text])
         if literal is None:
             return None
         try:

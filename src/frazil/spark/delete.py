@@ -51,7 +51,8 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
             change.choice.note(where)
             may, may_not = where, not_(where)
         else:
-            rows = change.rows()
+            # What conditions may call the table, where a subquery has columns of the same names.
+            rows = change.rows().alias("target")
             condition = to_column(where)
             found = rows.filter(condition)
             asked = asked_predicate(found, change.choice)
@@ -60,7 +61,7 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
                 return FoundRows({}, [])
             may = asked
             other = RowChange(change.spark, change.loaded, change.command, change.target)
-            may_not = opposite_predicate(other.rows(), condition, change.schema, other.choice)
+            may_not = opposite_predicate(other.rows().alias("target"), condition, change.schema, other.choice)
     tasks = change.plan_files(may)
     if not tasks:
         return FoundRows({}, [])

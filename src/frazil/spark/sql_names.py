@@ -96,6 +96,7 @@ public class UnresolvedNames implements java.util.function.Function {
       while (parts.hasNext()) walk(parts.next(), defined, false);
     } else if (o instanceof TreeNode || isContainer(o)) {
       if (o instanceof UnresolvedFunction) function((UnresolvedFunction) o);
+      if (o instanceof SubqueryAlias) alias((SubqueryAlias) o);
       scala.collection.Iterator parts = ((scala.Product) o).productIterator();
       while (parts.hasNext()) walk(parts.next(), defined, o instanceof SubqueryAlias);
     }
@@ -134,6 +135,13 @@ public class UnresolvedNames implements java.util.function.Function {
     Seq parts = node.nameParts();
     if (parts.size() < 2) return;
     open(node, "function", parts);
+    described.append('}');
+  }
+
+  private void alias(SubqueryAlias node) {
+    List name = new ArrayList();
+    name.add(node.alias());
+    open(node, "alias", CollectionConverters.asScala(name).toList());
     described.append('}');
   }
 
@@ -204,7 +212,7 @@ _compiled: dict[int, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class FoundName:
-    """A table's or function's name in a text, with what the text says about it."""
+    """A table's name (`relation`), a function's or an alias in a text, with what the text says about it."""
 
     kind: str
     parts: tuple[str, ...]

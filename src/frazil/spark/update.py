@@ -30,7 +30,8 @@ def plan_update(
     """Find the rows of a condition, compute their new values once, and write what the change takes."""
     change = RowChange(spark, loaded, "update", target, cache)
     with engine_errors(f"update {loaded.name}"):
-        rows = change.rows(where) if isinstance(where, Predicate) else change.rows()
+        # `target` is what expressions may call the table, where a subquery has columns of the same names.
+        rows = (change.rows(where) if isinstance(where, Predicate) else change.rows()).alias("target")
         found = rows if isinstance(where, Predicate) else rows.filter(to_column(where))
         # Kept where it was computed: its positions and its values must be those of one run.
         changed = _changed(change, found, values).localCheckpoint(eager=True)

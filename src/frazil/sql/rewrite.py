@@ -6,11 +6,12 @@ Text stays as it is but for the tokens that change, so places in it and what Spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from frazil.sql.tokens import MARK, QUOTED, WORD, Token, cut_tokens
 
 _DEFAULT = re.compile(r"\bdefault\b", re.IGNORECASE)
+_QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _AFTER_ITEMS = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "UNION", "EXCEPT",
      "INTERSECT", "MINUS", "LATERAL", "WINDOW", "OFFSET"}
@@ -27,30 +28,36 @@ def replace_spans(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def requalify(text: str, qualifiers: Mapping[tuple[str, ...], str]) -> str:
-    """Return an expression in which columns' qualifiers are others; an empty one goes, with its dot.
+def requalify(text: str, qualifiers: Mapping[tuple[str, ...], str], inner: Collection[str] = ()) -> str:
+    """Return an expression in which columns' qualifiers are others.
 
-    A qualifier counts where it starts a dotted name: `t.id` for ("t",), `db.t.id` for ("db", "t").
+    A qualifier counts where it starts a dotted name: `t.id` for ("t",), `db.t.id` for ("db", "t"). Names in `inner`, in
+    lower case, are defined by subqueries, and mean something else inside them.
     """
     if not qualifiers:
         return text
     tokens = list(cut_tokens(text))
     wanted = sorted(qualifiers.items(), key=lambda one: -len(one[0]))
     spans: list[tuple[int, int, str]] = []
+    open_marks: list[bool] = []
     at = 0
     while at < len(tokens):
+        token = tokens[at]
+        if token.kind == MARK and token.text in "([{":
+            open_marks.append(at + 1 < len(tokens) and tokens[at + 1].upper in _QUERY_STARTS)
+        elif token.kind == MARK and token.text in ")]}" and open_marks:
+            open_marks.pop()
         chain = _chain(tokens, at)
-        if len(chain) < 2 or (at > 0 and tokens[at - 1].is_mark(".")):
-            at += max(1, 2 * len(chain) - 1)
-            continue
-        names = [one.text.lower() for one in chain]
-        for parts, other in wanted:
-            size = len(parts)
-            if size < len(names) and names[:size] == [one.lower() for one in parts]:
-                end = chain[size].start if other == "" else chain[size - 1].end
-                spans.append((chain[0].start, end, other))
+        if len(chain) > 1 and not (at > 0 and tokens[at - 1].is_mark(".")):
+            names = [one.text.lower() for one in chain]
+            for parts, other in wanted:
+                size = len(parts)
+                if size >= len(names) or names[:size] != [one.lower() for one in parts]:
+                    continue
+                if not (size == 1 and names[0] in inner and any(open_marks)):
+                    spans.append((chain[0].start, chain[size - 1].end, other))
                 break
-        at += 2 * len(chain) - 1
+        at += max(1, 2 * len(chain) - 1)
     return replace_spans(text, spans)
 
 

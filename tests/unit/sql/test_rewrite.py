@@ -2,9 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.sql.rewrite import cte_names, fill_defaults, has_default, is_default, replace_spans, requalify
+from frazil.sql.rewrite import (
+    cte_names,
+    fill_defaults,
+    fill_parameters,
+    has_default,
+    has_star,
+    is_default,
+    replace_spans,
+    requalify,
+)
 
-QUALIFIERS = {("t",): "target", ("db", "t"): "target", ("lake", "db", "t"): "target", ("s",): "source", ("x",): ""}
+QUALIFIERS = {("t",): "target", ("db", "t"): "target", ("lake", "db", "t"): "target", ("s",): "source"}
 
 
 @pytest.mark.parametrize(
@@ -16,14 +25,22 @@ QUALIFIERS = {("t",): "target", ("db", "t"): "target", ("lake", "db", "t"): "tar
         ("a.t.id", "a.t.id"),
         ("t", "t"),
         ("f(t.a.b, 't.a')", "f(target.a.b, 't.a')"),
-        ("x.id + x . y", "id + y"),
-        ("x.x.id", "x.id"),
+        ("t.id + t . y", "target.id + target . y"),
+        ("t.t.id", "target.t.id"),
         ("case when t.a then s.b end", "case when target.a then source.b end"),
         ("t.`odd name`", "target.`odd name`"),
     ],
 )
 def test_qualifiers_are_replaced_where_they_start_a_name(text: str, expected: str) -> None:
     assert requalify(text, QUALIFIERS) == expected
+
+
+def test_names_that_a_subquery_defines_stay_inside_it() -> None:
+    text = "t.a in (select t.b from u t where db.t.c = (t.d)) and f(t.e)"
+    assert requalify(text, QUALIFIERS, {"t"}) == (
+        "target.a in (select t.b from u t where target.c = (t.d)) and f(target.e)"
+    )
+    assert requalify(text, QUALIFIERS).count("target.") == 5
 
 
 @pytest.mark.parametrize(
@@ -57,3 +74,38 @@ def test_spans_are_replaced_in_any_order() -> None:
 def test_names_of_common_tables_are_found() -> None:
     assert cte_names("a as (select 1, 2), `b c` (x, y) as (select * from a)") == ["a", "b c"]
     assert cte_names("recursive r as (select 1)") == ["r"]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("a = :x and b = :y", "a = 1 and b = 'b'"),
+        ("a = :nope", "a = :nope"),
+        ("v:x", "v:x"),
+        ("f(v):x", "f(v):x"),
+        ("f(:x,:y)", "f(1,'b')"),
+        ("a::int = :x", "a::int = 1"),
+        ("':x'", "':x'"),
+    ],
+)
+def test_named_parameters_become_values(text: str, expected: str) -> None:
+    assert fill_parameters(text, {"x": "1", "y": "'b'"}) == expected
+
+
+def test_parameters_by_place_become_values() -> None:
+    assert fill_parameters("values (?, '?', ?)", ["1", "2"]) == "values (1, '?', 2)"
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("select * from t", True),
+        ("select a, t.* from t", True),
+        ("select distinct * from t", True),
+        ("select count(*) from t", False),
+        ("select a * b from t", False),
+        ("select '*' from t", False),
+    ],
+)
+def test_a_star_is_told_from_a_product(text: str, expected: bool) -> None:
+    assert has_star(text) is expected

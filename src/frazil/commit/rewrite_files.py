@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import check_data_only
 from frazil.commit.change_files import FileChanges, change_files, delete_key
-from frazil.commit.conflicts import ReadSet, check_new_deletes_for_files, open_window
+from frazil.commit.conflicts import ReadSet, check_data_files_exist, check_new_deletes_for_files, open_window
 from frazil.commit.included_deletes import check_deletes_included
 from frazil.commit.merge_vectors import find_live_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
@@ -73,7 +73,11 @@ class RewriteFiles:
         window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
         writer = ManifestWriter(loaded, context)
-        self._check_vectors(writer, parent)
+        vectors = [one.file for one in self.added_deletes if one.file.is_deletion_vector]
+        if vectors:
+            # A vector of a file that is gone would be left dangling, and its rows would be elsewhere.
+            check_data_files_exist(window, {one.referenced_data_file or "" for one in vectors}, counts_deletes=True)
+            self._check_vectors(writer, parent, vectors)
         changes = FileChanges(
             (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
             removed_paths=frozenset(one.file_path for one in self.removed),
@@ -93,11 +97,8 @@ class RewriteFiles:
             counts=changed.counts,
         )
 
-    def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None) -> None:
+    def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None, vectors: list[DataFile]) -> None:
         """Refuse vectors of data files that others gave one meanwhile, and those that leave deletes out."""
-        vectors = [one.file for one in self.added_deletes if one.file.is_deletion_vector]
-        if not vectors:
-            return
         removed = {delete_key(one) for one in self.removed_deletes}
         base = writer.read_base(parent)
         live = find_live_vectors(writer, base, {one.referenced_data_file or "" for one in vectors})

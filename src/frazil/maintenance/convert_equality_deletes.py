@@ -1,0 +1,142 @@
+"""Turn equality deletes into position deletes, in version 3 into deletion vectors. Specification: "Row-level Deletes".
+
+Equality deletes are cheap to write and dear to read: every scan compares every row with them. Here they are compared
+for the last time. Each data file that some apply to is read, and the positions of the rows that equal one are written
+down; then the equality delete files are removed. Rows do not change.
+
+The commit is a `delete`, not a `replace`, though it changes no rows: a compaction that began before it holds rows in
+its new files that only the removed equality deletes would have deleted, and must be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from frazil.catalog.base import Catalog
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.new_snapshot import MAIN, Target, find_parent
+from frazil.commit.row_delta import RowDelta
+from frazil.datafile.apply_deletes import load_positions
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.read_task import read_task, view_table
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
+from frazil.errors import FrazilError
+from frazil.expr.predicates import TRUE
+from frazil.loaded import LoadedTable
+from frazil.maintenance.commit_snapshot import commit_snapshot
+from frazil.maintenance.rewrite_position_deletes import is_position_file, plan_tasks
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.reserved_columns import DELETED, POS
+from frazil.spec.schema import Schema
+
+_PROJECTION = Schema((POS, DELETED))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertEqualityDeletesResult:
+    """How many equality delete files went, and how many position delete files or vectors came."""
+
+    converted_delete_files_count: int = 0
+    added_delete_files_count: int = 0
+    deleted_rows_count: int = 0
+
+
+def convert_equality_deletes(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    *,
+    target: Target = MAIN,
+    dry_run: bool = False,
+    cache: ManifestCache | None = None,
+) -> tuple[LoadedTable, ConvertEqualityDeletesResult]:
+    """Replace a branch's equality deletes by position deletes; return the table's new state and what was done.
+
+    A file that another writer deletes rows of, or rewrites, meanwhile is a conflict.
+    """
+    parent = find_parent(loaded.metadata, target.branch)
+    if parent is None:
+        return loaded, ConvertEqualityDeletesResult()
+    tasks = [one for one in plan_tasks(loaded, TRUE, target, cache)[0] if one.has_equality_deletes]
+    equality = {
+        one.data_file.file_path: one.data_file
+        for task in tasks
+        for one in task.delete_files
+        if one.data_file.content is FileContent.EQUALITY_DELETES
+    }
+    if dry_run or not tasks:
+        return loaded, ConvertEqualityDeletesResult(len(equality), len(tasks))
+    rows: dict[str, DeletedRows] = {}
+    hit: list[FileScanTask] = []
+    for task, found in _compared(loaded, tasks):
+        rows[task.data_file.file_path] = found
+        hit.append(task)
+    count = sum(one.positions.cardinality for one in rows.values())
+    state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, tuple(equality.values()), target, cache)
+    return state, ConvertEqualityDeletesResult(len(equality), added, count)
+
+
+def _compared(loaded: LoadedTable, tasks: list[FileScanTask]) -> Iterator[tuple[FileScanTask, DeletedRows]]:
+    """Yield the data files of which equality deletes delete rows, with those rows."""
+    view = view_table(loaded.metadata)
+    cache = DeleteCache()
+    for task in tasks:
+        deletes = tuple(one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES)
+        alone = replace(task, delete_files=deletes, residual=TRUE)
+        found = [
+            batch.column(0).to_numpy()[batch.column(1).to_numpy(zero_copy_only=False)]
+            for batch in read_task(alone, view, _PROJECTION, loaded.storage, cache=cache)
+        ]
+        positions = np.concatenate(found) if found else np.empty(0, np.int64)
+        if len(positions):
+            yield task, DeletedRows.of(task.data_file, positions)
+
+
+def _commit(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    snapshot_id: int,
+    tasks: list[FileScanTask],
+    rows: dict[str, DeletedRows],
+    equality: tuple[DataFile, ...],
+    target: Target,
+    cache: ManifestCache | None,
+) -> tuple[LoadedTable, int]:
+    removed: list[DataFile] = list(equality)
+    included: list[DataFile] = []
+    if loaded.metadata.format_version >= 3:
+        # A vector holds all deleted rows of its file: those of the vector or the position delete files so far too.
+        positions = DeleteCache()
+        for task in tasks:
+            path = task.data_file.file_path
+            before = load_positions(loaded.storage, task, positions)
+            if before is not None:
+                rows[path] = DeletedRows.of(task.data_file, DeletionVector().union(before, rows[path].positions))
+            removed += [one.data_file for one in task.delete_files if one.data_file.is_deletion_vector]
+            own = [one.data_file for one in task.delete_files if is_position_file(one)]
+            removed += [one for one in own if one.referenced_data_file == path]
+            included += [one for one in own if one.referenced_data_file != path]
+        files = write_deletion_vectors(rows.values(), loaded)
+    else:
+        files = write_position_deletes(rows.values(), loaded)
+    action = RowDelta(
+        tuple(files),
+        ReadSet(snapshot_id, isolation="snapshot"),
+        "delete",
+        referenced=tuple(one.data_file for one in tasks),
+        removed_deletes=tuple(removed),
+        included_deletes=tuple(included),
+        target=target,
+    )
+    try:
+        state, _ = commit_snapshot(catalog, loaded, action, cache=cache)
+    except FrazilError as error:
+        if error.may_clean_up:
+            loaded.storage.delete_many({one.file_path for one in files})
+        raise
+    return state, len(files)

@@ -1,0 +1,195 @@
+"""Rewrite position deletes: the procedure. Specification: "Position Delete Files", "Deletion Vectors".
+
+    version 2    small position delete files of a partition become fewer, larger ones
+    version 3    position delete files from before the upgrade become deletion vectors, all of them: scans open one
+                 small blob where they opened many files, and new deletes need not merge old files any more
+
+Positions are taken from the deletes that apply to each live data file, so that those of files that are gone are left
+out. New files keep the newest sequence number of those they replace. Rows do not change. A delete file that another
+writer replaces meanwhile, or rows that one deletes from a file that gets a vector here, are a conflict: run it again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.catalog.base import Catalog
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.new_snapshot import MAIN, Target, find_parent
+from frazil.commit.rewrite_files import RewriteFiles
+from frazil.commit.write_manifests import AddedFile
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.position_deletes import read_positions
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
+from frazil.errors import FrazilError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.maintenance.commit_snapshot import commit_snapshot
+from frazil.maintenance.plan_rewrite import is_worth, pack
+from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, SizeOptions, read_sizes
+from frazil.scan.delete_index import PartitionKey, partition_key
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.tasks import DeleteTask, FileScanTask
+from frazil.spec import properties
+from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.property_kinds import read_property
+from frazil.spec.snapshot import MAIN_BRANCH
+
+PROCEDURE = "rewrite_position_delete_files"
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePositionDeletesResult:
+    """How many delete files were replaced, and by how many; a deletion vector counts as a file, with its own bytes."""
+
+    rewritten_delete_files_count: int = 0
+    added_delete_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    added_bytes_count: int = 0
+
+
+@dataclass(slots=True)
+class _Partition:
+    """The data files of a partition that have position delete files, and those files."""
+
+    tasks: list[FileScanTask] = field(default_factory=list)
+    deletes: dict[str, DeleteTask] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Delete files that are rewritten together, and the data files they are about."""
+
+    deletes: tuple[DeleteTask, ...]
+    tasks: tuple[FileScanTask, ...]
+
+    @property
+    def sequence_number(self) -> int:
+        return max(one.data_sequence_number for one in self.deletes)
+
+
+def rewrite_position_delete_files(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    options: Mapping[str, Any] | None = None,
+    *,
+    where: Predicate = TRUE,
+    target: Target = MAIN,
+    dry_run: bool = False,
+    cache: ManifestCache | None = None,
+) -> tuple[LoadedTable, RewritePositionDeletesResult]:
+    """Rewrite the position delete files of a branch that are worth it; return the table's new state and what was done.
+
+    `where` chooses data files, by partitions and metrics; the delete files of their partitions are rewritten.
+    """
+    metadata = loaded.metadata
+    table_target = read_property(metadata.properties, properties.DELETE_TARGET_FILE_SIZE_BYTES)
+    sizes = read_sizes(OptionReader(PROCEDURE, options or {}, SIZE_OPTIONS), PROCEDURE, table_target)
+    makes_vectors = metadata.format_version >= 3
+    parent = find_parent(metadata, target.branch)
+    if parent is None:
+        return loaded, RewritePositionDeletesResult()
+    groups = list(_groups(_partitions(loaded, where, target, cache), sizes, makes_vectors=makes_vectors))
+    replaced = {one.data_file.file_path: one.data_file for group in groups for one in group.deletes}
+    before = sum(one.file_size_in_bytes for one in replaced.values())
+    if dry_run or not groups:
+        added = sum(len(one.tasks) for one in groups) if makes_vectors else len(groups)
+        return loaded, RewritePositionDeletesResult(len(replaced), added, before, before)
+    made = _write(loaded, groups, makes_vectors=makes_vectors)
+    action = RewriteFiles((), (), parent.snapshot_id, tuple(replaced.values()), tuple(made), target=target)
+    try:
+        state, _ = commit_snapshot(catalog, loaded, action, cache=cache)
+    except FrazilError as error:
+        if error.may_clean_up:
+            loaded.storage.delete_many({one.file.file_path for one in made})
+        raise
+    after = sum(one.file.content_size_in_bytes or one.file.file_size_in_bytes for one in made)
+    return state, RewritePositionDeletesResult(len(replaced), len(made), before, after)
+
+
+def is_position_file(one: DeleteTask) -> bool:
+    """Return whether a delete is a position delete file, and not a vector."""
+    return one.data_file.content is FileContent.POSITION_DELETES and not one.data_file.is_deletion_vector
+
+
+def plan_tasks(
+    loaded: LoadedTable, where: Predicate, target: Target, cache: ManifestCache | None
+) -> tuple[list[FileScanTask], set[str] | None]:
+    """Return all files of a branch with all their deletes, and the paths that a filter chooses, None for all."""
+    is_branch = target.branch != MAIN_BRANCH and loaded.metadata.find_ref(target.branch) is not None
+    choice = SnapshotChoice(ref=target.branch) if is_branch else SnapshotChoice()
+    tasks = list(plan_scan(loaded, TRUE, choice=choice, cache=cache).iter_tasks())
+    if where == TRUE:
+        return tasks, None
+    chosen = plan_scan(loaded, where, choice=choice, cache=cache).iter_tasks()
+    return tasks, {one.data_file.file_path for one in chosen}
+
+
+def _partitions(
+    loaded: LoadedTable, where: Predicate, target: Target, cache: ManifestCache | None
+) -> Iterable[_Partition]:
+    tasks, chosen = plan_tasks(loaded, where, target, cache)
+    found: dict[PartitionKey, _Partition] = defaultdict(_Partition)
+    wanted: set[PartitionKey] = set()
+    for task in tasks:
+        key = partition_key(task.data_file)
+        if chosen is None or task.data_file.file_path in chosen:
+            wanted.add(key)
+        files = [one for one in task.delete_files if is_position_file(one)]
+        if files:
+            found[key].tasks.append(task)
+            found[key].deletes.update((one.data_file.file_path, one) for one in files)
+    return [one for key, one in found.items() if key in wanted]
+
+
+def _groups(partitions: Iterable[_Partition], sizes: SizeOptions, *, makes_vectors: bool) -> Iterator[_Group]:
+    for one in partitions:
+        if makes_vectors:
+            # A vector includes all position deletes of its data file, so a partition is converted whole.
+            yield _Group(tuple(one.deletes.values()), tuple(one.tasks))
+            continue
+        chosen = [
+            each
+            for each in one.deletes.values()
+            if sizes.rewrite_all or not sizes.min_bytes <= _bytes(each) <= sizes.max_bytes
+        ]
+        for group in pack(chosen, _bytes, sizes.max_group_bytes, sizes.max_group_files):
+            if sizes.rewrite_all or is_worth(group, _bytes, sizes):
+                paths = {each.data_file.file_path for each in group}
+                tasks = [
+                    task for task in one.tasks if any(each.data_file.file_path in paths for each in task.delete_files)
+                ]
+                yield _Group(tuple(group), tuple(tasks))
+
+
+def _bytes(task: DeleteTask) -> int:
+    return task.data_file.file_size_in_bytes
+
+
+def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool) -> list[AddedFile]:
+    made: list[AddedFile] = []
+    cache = DeleteCache()
+    try:
+        for group in groups:
+            rows = list(_deleted(loaded, group, cache))
+            write = write_deletion_vectors if makes_vectors else write_position_deletes
+            files: list[DataFile] = write(rows, loaded)
+            made += [AddedFile(one, group.sequence_number) for one in files]
+    except FrazilError as error:
+        if error.may_clean_up:
+            loaded.storage.delete_many({one.file.file_path for one in made})
+        raise
+    return made
+
+
+def _deleted(loaded: LoadedTable, group: _Group, cache: DeleteCache) -> Iterator[DeletedRows]:
+    """Yield the positions that the group's files delete in each data file."""
+    paths = {one.data_file.file_path for one in group.deletes}
+    for task in group.tasks:
+        own = [one for one in task.delete_files if one.data_file.file_path in paths]
+        found = [read_positions(loaded.storage, one, task.data_file.file_path, cache) for one in own]
+        yield DeletedRows.of(task.data_file, DeletionVector().union(*found))

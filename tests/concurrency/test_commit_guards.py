@@ -1,0 +1,474 @@
+"""Guards that only matter when two unlikely things happen at once. `tools/mutate_commits.py` switches each off.
+
+Every test here fails if one guard of the commit path is taken away.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frazil.catalog.memory import MemoryCatalog, MemoryPointers
+from frazil.catalog.names import Identifier
+from frazil.catalog.pointer_catalog import PointerCatalog
+from frazil.catalog.pointers import Kind, PointerChange
+from frazil.catalog.sql import SqlCatalog, SqlPointers
+from frazil.catalog.sqlite import SqliteDatabase
+from frazil.changes.requirements import AssertRefSnapshotId
+from frazil.changes.updates import AddSnapshot, SetProperties
+from frazil.commit.action import Changes, CommitContext
+from frazil.commit.append import Append
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.expired_files import delete_expired_files
+from frazil.commit.new_snapshot import MAIN, find_parent, snapshot_changes
+from frazil.commit.rewrite_files import RewriteFiles
+from frazil.commit.row_delta import RowDelta
+from frazil.commit.summary import SummaryCounts
+from frazil.commit.transaction import Transaction
+from frazil.commit.update_properties import UpdateProperties
+from frazil.commit.update_statistics import UpdateStatistics
+from frazil.commit.write_manifests import AddedFile, ManifestWriter
+from frazil.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    FileAlreadyExistsError,
+    FrazilError,
+    InvalidManifestError,
+    InvalidRequestError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+from frazil.loaded import LoadedTable
+from frazil.scan.read_manifests import read_manifest_list
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.manifest import ManifestContent, ManifestFile
+from frazil.spec.statistics import StatisticsFile
+from frazil.storage.failing import FailingStorage, Fault, FaultKind
+from frazil.storage.local import LocalStorage
+from frazil.storage.memory import MemoryStorage
+from tests.commit_lab import SCHEMA, TABLE, Lab
+
+# What an action says must hold, and when
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Wants a branch to be where it is not."""
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        return Changes((SetProperties(FrozenMap({"a": "1"})),), (AssertRefSnapshotId("main", 12345),))
+
+
+def test_what_an_action_requires_of_the_table_is_asked() -> None:
+    lab = Lab()
+    with pytest.raises(CommitConflictError):
+        lab.commit(Demand())
+    assert "a" not in lab.load().metadata.properties
+
+
+def test_a_clock_that_runs_backwards_makes_no_snapshot_older_than_the_last() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    first = lab.snapshot.timestamp_ms
+    lab.now_ms -= 3_600_000
+    lab.commit(Append((lab.file([2]),)))
+    assert lab.snapshot.timestamp_ms >= first
+
+
+def test_one_commit_brings_one_vector_for_a_data_file() -> None:
+    lab = Lab(format_version=3)
+    file = lab.file([1, 2, 3])
+    lab.commit(Append((file,)))
+    lab.commit(RowDelta(lab.vectors({file: [0]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
+    old = next(one for one in lab.live() if one.data_file.is_deletion_vector)
+    twice = tuple(AddedFile(lab.vectors({file: [0]})[0], old.sequence_number) for _ in range(2))
+    with pytest.raises(InvalidRequestError, match="two deletion vectors"):
+        lab.commit(RewriteFiles((), (), lab.snapshot.snapshot_id, (old.data_file,), twice))
+
+
+@dataclass(frozen=True)
+class AddEntries:
+    """Adds files as they are, without a question, as a careless writer would."""
+
+    files: tuple[AddedFile, ...]
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        parent = find_parent(loaded.metadata, "main")
+        writer = ManifestWriter(loaded, context)
+        new = writer.write_new(self.files, ManifestContent.DELETES)
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=MAIN,
+            parent=parent,
+            manifests=[*writer.read_base(parent), *new],
+            replaced_manifests=0,
+            operation="delete",
+            counts=SummaryCounts(),
+        )
+
+
+def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:
+    lab = Lab(format_version=3)
+    file = lab.file([1, 2, 3])
+    lab.commit(Append((file,)))
+    for position in (0, 1):
+        lab.commit(AddEntries((AddedFile(lab.vectors({file: [position]})[0]),)))
+    with pytest.raises(InvalidManifestError, match="two are live"):
+        lab.commit(RowDelta(lab.vectors({file: [2]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
+
+
+# Clean-up
+
+
+@dataclass(frozen=True)
+class WriteThenFail:
+    """Writes a file, then fails."""
+
+    error: FrazilError
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        context.written.write(loaded.storage, f"{loaded.metadata.location}/metadata/written.avro", b"x")
+        raise self.error
+
+
+def test_an_error_that_forbids_cleaning_up_leaves_every_file() -> None:
+    lab = Lab()
+    with pytest.raises(CommitStateUnknownError):
+        lab.commit(WriteThenFail(CommitStateUnknownError("Cannot tell")))
+    assert any(path.endswith("written.avro") for path in lab.stored())
+
+
+def test_an_error_that_allows_cleaning_up_leaves_none() -> None:
+    lab = Lab()
+    with pytest.raises(StorageError):
+        lab.commit(WriteThenFail(StorageError("Cannot")))
+    assert not any(path.endswith("written.avro") for path in lab.stored())
+
+
+def test_a_name_that_is_taken_is_anothers_file_and_stays() -> None:
+    lab = Lab()
+    mine = lab.file([1])
+    before = lab.stored()
+    ids = lab.clock.ids
+    transaction = lab.transaction()
+    transaction.table(lab.load()).add(Append((mine,)))
+    taken = next(path for path in lab.stored() - before if path.endswith("-m0.avro"))
+    lab.clock.ids = ids
+    with pytest.raises(FileAlreadyExistsError):
+        lab.commit(Append((mine,)))
+    assert taken in lab.stored()
+
+
+@dataclass(frozen=True)
+class Adopt:
+    """Makes a snapshot of manifests that another writer has written."""
+
+    manifests: tuple[ManifestFile, ...]
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        parent = find_parent(loaded.metadata, "main")
+        writer = ManifestWriter(loaded, context)
+        return snapshot_changes(
+            loaded,
+            context,
+            writer,
+            target=MAIN,
+            parent=parent,
+            manifests=self.manifests,
+            replaced_manifests=0,
+            operation="append",
+            counts=SummaryCounts(),
+        )
+
+
+def test_clean_up_keeps_manifests_that_another_snapshot_has_come_to_use() -> None:
+    lab = Lab(properties={"commit.retry.num-retries": "0"})
+    transaction = lab.transaction()
+    staged = transaction.table(lab.load()).add(Append((lab.file([1]),)))
+    assert staged is not None
+    lab.commit(Adopt(tuple(replace(one, sequence_number=1) for one in read_manifest_list(lab.storage, staged))))
+    with pytest.raises(CommitConflictError):
+        transaction.commit()
+    lab.check_readable()
+    assert staged.manifest_list not in lab.stored()
+
+
+def test_a_commit_that_landed_keeps_its_files_whatever_fails_after_a_refusal() -> None:
+    for call in range(1, 20):
+        lab = Lab(properties={"commit.retry.num-retries": "0"})
+        mine = lab.file([1])
+        memory = lab.storage
+        failing = FailingStorage(memory, Fault(call, FaultKind.IO_ERROR))
+        lab.catalog.storage = failing
+        lab.catalog.false_refusals = [True]
+        try:
+            lab.commit(Append((mine,)))
+        except FrazilError:
+            pass
+        lab.catalog.storage = memory
+        lab.check_readable()
+        if not any(one.fault for one in failing.calls):
+            break
+    assert call > 4
+
+
+def test_a_creation_that_landed_and_was_refused_keeps_its_files() -> None:
+    lab = Lab()
+    staged = lab.catalog.stage_table(("db", "new"), SCHEMA)
+    transaction = lab.transaction()
+    transaction.table(staged).add(Append((replace(lab.file([1]), partition=(), spec_id=0),)))
+    lab.catalog.false_refusals = [True]
+    with pytest.raises(FrazilError):
+        transaction.commit()
+    loaded = lab.load(("db", "new"))
+    assert loaded.metadata.current_snapshot is not None
+    for one in read_manifest_list(lab.storage, loaded.metadata.current_snapshot):
+        assert lab.storage.exists(one.manifest_path)
+
+
+# Expiry
+
+
+@dataclass(frozen=True)
+class ShareList:
+    """Adds a snapshot that has the manifest list of the current one, as a careless writer would."""
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        current = loaded.metadata.current_snapshot
+        assert current is not None
+        number = loaded.metadata.next_sequence_number
+        return Changes((AddSnapshot(replace(current, snapshot_id=context.snapshot_id, sequence_number=number)),))
+
+
+def test_a_manifest_list_that_two_snapshots_share_stays_while_one_is_left() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    lab.commit(ShareList())
+    before = lab.load()
+    after = lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000, retain_last=1))
+    assert len(after.metadata.snapshots) == 1
+    delete_expired_files(before, after, threads=1)
+    lab.check_readable()
+
+
+def test_a_statistics_file_that_two_snapshots_share_stays_while_one_is_left() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    first = lab.snapshot.snapshot_id
+    lab.commit(Append((lab.file([2]),)))
+    path = f"{lab.load().metadata.location}/metadata/shared.puffin"
+    lab.storage.create(path, b"x")
+    shared = tuple(StatisticsFile(one, path, 1, 1) for one in (first, lab.snapshot.snapshot_id))
+    lab.commit(UpdateStatistics(shared))
+    before = lab.load()
+    after = lab.commit(ExpireSnapshots(snapshot_ids=(first,)))
+    delete_expired_files(before, after, threads=1)
+    assert lab.storage.exists(path)
+
+
+# Purging
+
+
+class LatePointers(MemoryPointers):
+    """Pointers in memory; a writer commits when they are first asked what is below a location."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_find_below: Callable[[], object] | None = None
+
+    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
+        act, self.on_find_below = self.on_find_below, None
+        if act is not None:
+            act()
+        return super().find_below(location, excluding)
+
+
+def test_a_purge_drops_only_the_state_whose_files_it_deletes() -> None:
+    lab = Lab()
+    pointers = LatePointers()
+    catalog = PointerCatalog("lake", "memory://purged", lab.storage, pointers, now_ms=lab.clock.now)
+    catalog.create_namespace(("db",))
+    loaded = catalog.create_table(TABLE, SCHEMA)
+
+    def commit() -> None:
+        transaction = Transaction(catalog, threads=1)
+        transaction.table(loaded).add(Append((replace(lab.file([1]), partition=()),)))
+        transaction.commit()
+
+    pointers.on_find_below = commit
+    catalog.drop_table(TABLE, purge=True)
+    # Nothing is left: what the late writer wrote was found and deleted too.
+    assert [one.path for one in lab.storage.list("memory://purged")] == []
+
+
+# SQL
+
+
+class Recorder:
+    """Opens SQLite connections and keeps the statements that are run."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.connections: list[sqlite3.Connection] = []
+
+    def __call__(self, *arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(*arguments, **options)
+        connection.set_trace_callback(self.statements.append)
+        self.connections.append(connection)
+        return connection
+
+
+def test_sqlite_syncs_what_it_commits(tmp_path: Path) -> None:
+    recorder = Recorder()
+    database = SqliteDatabase(tmp_path / "catalog.db", connect=recorder)
+    assert recorder.connections[0].execute("PRAGMA synchronous").fetchone() == (2,)
+    assert recorder.connections[0].execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database.close()
+
+
+def test_sqlite_holds_the_write_lock_from_the_first_statement_on(tmp_path: Path) -> None:
+    first = SqliteDatabase(tmp_path / "catalog.db")
+    second = SqliteDatabase(tmp_path / "catalog.db", busy_timeout_ms=50)
+    with first.transaction() as run:
+        run("CREATE TABLE t (a INT)")
+    with first.transaction() as run:
+        run("SELECT * FROM t")
+        with pytest.raises(CommitConflictError), second.transaction() as other:
+            other("INSERT INTO t VALUES (1)")
+        run("INSERT INTO t VALUES (2)")
+    assert first.read("SELECT a FROM t") == [(2,)]
+    first.close()
+    second.close()
+
+
+def test_pointers_of_several_tables_are_moved_in_the_order_of_their_names(tmp_path: Path) -> None:
+    recorder = Recorder()
+    pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db", connect=recorder), "lake")
+    pointers.create_namespace(("db",), {})
+    for name in ("b", "a", "c"):
+        assert pointers.swap([PointerChange(Kind.TABLE, ("db", name), None, f"{name}1")]) is None
+    recorder.statements.clear()
+    assert pointers.swap([PointerChange(Kind.TABLE, ("db", one), f"{one}1", f"{one}2") for one in "cab"]) is None
+    moved = [one.partition("metadata_location = '")[2][:2] for one in recorder.statements if one.startswith("UPDATE")]
+    assert moved == ["a2", "b2", "c2"]
+    pointers.close()
+
+
+def test_a_pointer_that_became_a_views_is_not_moved_as_a_tables(tmp_path: Path) -> None:
+    pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db"), "lake")
+    pointers.create_namespace(("db",), {})
+    assert pointers.swap([PointerChange(Kind.VIEW, ("db", "v"), None, "v1")]) is None
+    assert pointers.swap([PointerChange(Kind.TABLE, ("db", "v"), "v1", "v2")]) is not None
+    found = pointers.find(("db", "v"))
+    assert found is not None and found.metadata_location == "v1"
+    pointers.close()
+
+
+def test_a_kept_connection_to_a_database_that_was_replaced_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    catalog = SqlCatalog("lake", "memory://lake", SqliteDatabase(path), MemoryStorage())
+    catalog.create_namespace(("old",))
+    path.rename(tmp_path / "moved.db")
+    for one in tmp_path.glob("catalog.db-*"):
+        one.unlink()
+    SqlCatalog("lake", "memory://lake", SqliteDatabase(path), MemoryStorage()).close()
+    assert not catalog.namespace_exists(("old",))
+    catalog.close()
+
+
+# Local files
+
+
+def _synced(patch: pytest.MonkeyPatch) -> list[str]:
+    """Return what is synced from now on, by path."""
+    found: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        found.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        real(descriptor)
+
+    patch.setattr(os, "fsync", fsync)
+    return found
+
+
+def test_a_file_written_over_another_is_synced_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage(new_id=lambda: "id")
+    storage.create(f"{tmp_path}/f", b"1")
+    synced = _synced(monkeypatch)
+    storage.replace(f"{tmp_path}/f", b"2")
+    assert synced == [f"{tmp_path}/.f.id.tmp", str(tmp_path)]
+
+
+def test_a_folder_is_synced_into_the_one_above_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage()
+    storage.create(f"{tmp_path}/f", b"1")
+    synced = _synced(monkeypatch)
+    storage.create_folder(f"{tmp_path}/folder")
+    assert synced == [str(tmp_path)]
+
+
+def test_a_file_written_in_pieces_is_synced_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(new_id=lambda: "id")
+    storage.create(f"{tmp_path}/f", b"1")
+    with storage.open_new(f"{tmp_path}/g") as file:
+        file.write(b"2")
+        synced = _synced(monkeypatch)
+        file.publish()
+    assert synced == [f"{tmp_path}/.g.id.tmp", str(tmp_path)]
+
+
+@pytest.mark.parametrize("is_in_pieces", [False, True])
+def test_a_temporary_name_that_is_taken_is_not_written_to(tmp_path: Path, is_in_pieces: bool) -> None:
+    storage = LocalStorage(new_id=lambda: "id")
+    other = tmp_path / ".f.id.tmp"
+    other.write_bytes(b"bytes of another writer")
+    opened = os.open(other, os.O_RDONLY)
+    try:
+        with pytest.raises(StorageError):
+            if is_in_pieces:
+                storage.open_new(f"{tmp_path}/f")
+            else:
+                storage.create(f"{tmp_path}/f", b"mine")
+        assert os.read(opened, 100) == b"bytes of another writer"
+    finally:
+        os.close(opened)
+    assert not (tmp_path / "f").exists()
+
+
+def test_properties_set_by_two_writers_are_both_there() -> None:
+    catalog = MemoryCatalog()
+    catalog.create_namespace(("db",))
+    loaded = catalog.create_table(TABLE, SCHEMA)
+    for name in ("a", "b"):
+        transaction = Transaction(catalog, threads=1)
+        transaction.table(loaded).add(UpdateProperties(FrozenMap({name: "1"})))
+        transaction.commit()
+    properties = catalog.load_table(TABLE).metadata.properties
+    assert properties["a"] == properties["b"] == "1"
+
+
+def test_of_two_who_create_a_table_the_second_leaves_the_firsts_files() -> None:
+    lab = Lab()
+    transactions = [lab.transaction() for _ in range(2)]
+    for one in transactions:
+        staged = lab.catalog.stage_table(("db", "new"), SCHEMA)
+        one.table(staged).add(Append((replace(lab.file([1]), partition=(), spec_id=0),)))
+    transactions[0].commit()
+    with pytest.raises(TableAlreadyExistsError):
+        transactions[1].commit()
+    snapshot = lab.load(("db", "new")).metadata.current_snapshot
+    assert snapshot is not None
+    for manifest in read_manifest_list(lab.storage, snapshot):
+        assert lab.storage.exists(manifest.manifest_path)

@@ -10,8 +10,8 @@ The read path, walked with suspicion. Nothing that is found raises; it becomes a
     files          each once: `maintenance/check_files.py`, and with rows `maintenance/check_rows.py`
     statistics     each file exists, with the sizes and blobs that the metadata says
 
-Manifests and files are read in parallel, a few at a time. Memory holds about fifty bytes for each entry of a
-manifest, and no more than a bounded number of problems.
+Manifests and files are read in parallel, a few at a time. Memory holds about sixty bytes for each entry of
+a manifest, and no more than a bounded number of problems.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from frazil.maintenance.check_manifest import (
 )
 from frazil.maintenance.check_snapshot import SnapshotFacts, check_snapshot
 from frazil.maintenance.report import MAX_PROBLEMS, Findings, Problem, Report
+from frazil.maintenance.seen_hashes import SeenHashes
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
@@ -81,7 +82,7 @@ class _Check:
         self._threads = threads
         self._findings = findings
         self._facts: dict[_Key, ManifestFacts] = {}
-        self._seen: set[int] = set()
+        self._seen = SeenHashes()
         self._last_positions: dict[int, tuple[int, str]] = {}
         """Of each data file that has a vector, the highest position in one."""
 
@@ -181,10 +182,7 @@ class _Check:
 
     def _unseen(self, facts: ManifestFacts) -> npt.NDArray[np.bool_]:
         """Return which live files of a manifest have not been looked at; vectors are told apart by their data file."""
-        keys = np.where(facts.vectors, facts.paths ^ facts.references, facts.paths).tolist()
-        chosen = np.fromiter((one not in self._seen for one in keys), np.bool_, len(keys))
-        self._seen.update(keys)
-        return chosen
+        return self._seen.add(np.where(facts.vectors, facts.paths ^ facts.references, facts.paths))
 
     def _check_files(self, groups: Iterator[FileGroup]) -> None:
         threads = self._threads or (default_threads() if self._with_rows else _FILE_THREADS)

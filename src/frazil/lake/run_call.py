@@ -8,12 +8,19 @@ from difflib import get_close_matches
 from typing import Any
 
 from frazil.commit.rewrite_manifests import RewriteManifests
-from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE
 from frazil.lake.answer import Answer, answer
 from frazil.lake.lake import Lake
+from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.parse_name import parse_name
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.table import Table
+from frazil.maintenance.expire_snapshots import expire_snapshots
+from frazil.maintenance.orphan_files import OrphanRequest, PrefixMismatch, remove_orphan_files
+from frazil.maintenance.rewrite_manifests import rewrite_manifests
+from frazil.maintenance.rewrite_position_deletes import rewrite_position_delete_files
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
@@ -158,29 +165,55 @@ def _fast_forward(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...
 
 def _expire(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     table = target.table(values)
-    before = table.inspect.all_delete_files() if table.snapshots else None
-    kinds: dict[str, int] = {}
-    if before is not None:
-        kinds = dict(zip(before.column("file_path").to_pylist(), before.column("content").to_pylist(), strict=True))
-    expired = table.expire_snapshots(
-        older_than=values["older_than"],
-        retain_last=values["retain_last"],
-        snapshot_ids=values["snapshot_ids"],
+    action = expiry_of(
+        values["older_than"],
+        values["retain_last"],
+        values["snapshot_ids"],
         cleans_metadata=values["clean_expired_metadata"] is True,
     )
-    gone = [path for path in expired.data_files if path not in expired.kept]
-    positions = sum(kinds.get(path) == 1 for path in gone)
-    equalities = sum(kinds.get(path) == 2 for path in gone)
-    return [
-        (
-            len(gone) - positions - equalities,
-            positions,
-            equalities,
-            len(expired.manifests),
-            len(expired.manifest_lists),
-            len(expired.statistics_files),
-        )
-    ]
+    _, result = expire_snapshots(
+        target.lake.catalog, table._loaded, action, threads=values["max_concurrent_deletes"], cache=table._cache
+    )
+    return [_fields(result, PROCEDURES["expire_snapshots"])]
+
+
+def _fields(result: Any, procedure: Procedure) -> tuple[Any, ...]:
+    """Return what a result says under a procedure's columns."""
+    return tuple(getattr(result, one.split(" ")[0]) for one in procedure.columns)
+
+
+def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    if values["file_list_view"] is not None:
+        raise UnsupportedError("Cannot take the files to look at from a view", hint="Give a location, or none.")
+    mode = values["prefix_mismatch_mode"]
+    known = [one.value for one in PrefixMismatch]
+    if mode is not None and mode.lower() not in known:
+        raise InvalidRequestError(f"Cannot use the prefix_mismatch_mode {mode!r}", hint=f"Write {', '.join(known)}.")
+    request = OrphanRequest(
+        values["older_than"],
+        values["location"],
+        equal_schemes=values["equal_schemes"] or {},
+        equal_authorities=values["equal_authorities"] or {},
+        prefix_mismatch_mode=PrefixMismatch.ERROR if mode is None else PrefixMismatch(mode.lower()),
+    )
+    table = target.table(values)
+    result = remove_orphan_files(
+        target.lake.catalog,
+        table._loaded,
+        request,
+        dry_run=values["dry_run"] is True,
+        threads=values["max_concurrent_deletes"],
+    )
+    return [(one,) for one in result.orphan_file_locations]
+
+
+def _rewrite_position_deletes(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = target.table(values)
+    where = TRUE if values["where"] is None else parse_predicate(values["where"])
+    _, result = rewrite_position_delete_files(
+        target.lake.catalog, table._loaded, values["options"], where=where, cache=table._cache
+    )
+    return [_fields(result, PROCEDURES["rewrite_position_delete_files"])]
 
 
 def _ancestors(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -209,14 +242,9 @@ def _rewrite_manifests(target: Target, values: dict[str, Any]) -> list[tuple[Any
     if values["sort_by"] is not None:
         raise InvalidRequestError("Cannot rewrite manifests sorted by given fields: they are sorted by the partition")
     table = target.table(values)
-    before = _manifest_paths(table)
-    table._begin(RewriteManifests(spec_id=values["spec_id"]))
-    after = _manifest_paths(table)
-    return [(len(before - after), len(after - before))]
-
-
-def _manifest_paths(table: Table) -> set[str]:
-    return set(table.inspect.manifests().column("path").to_pylist())
+    action = RewriteManifests(spec_id=values["spec_id"])
+    _, result = rewrite_manifests(target.lake.catalog, table._loaded, action, cache=table._cache)
+    return [_fields(result, PROCEDURES["rewrite_manifests"])]
 
 
 _TABLE = Parameter("table", "string", is_required=True)
@@ -273,6 +301,33 @@ PROCEDURES: dict[str, Procedure] = {
         (_TABLE, Parameter("metadata_file", "string", is_required=True)),
         ("current_snapshot_id bigint", "total_records_count bigint", "total_data_files_count bigint"),
         _register,
+    ),
+    "remove_orphan_files": Procedure(
+        (
+            _TABLE,
+            Parameter("older_than", "timestamp"),
+            Parameter("location", "string"),
+            Parameter("dry_run", "boolean"),
+            Parameter("max_concurrent_deletes", "int"),
+            Parameter("file_list_view", "string"),
+            Parameter("equal_schemes", "map<string,string>"),
+            Parameter("equal_authorities", "map<string,string>"),
+            Parameter("prefix_mismatch_mode", "string"),
+            Parameter("prefix_listing", "boolean"),
+            Parameter("stream_results", "boolean"),
+        ),
+        ("orphan_file_location string",),
+        _remove_orphans,
+    ),
+    "rewrite_position_delete_files": Procedure(
+        (_TABLE, Parameter("options", "map<string,string>"), Parameter("where", "string")),
+        (
+            "rewritten_delete_files_count int",
+            "added_delete_files_count int",
+            "rewritten_bytes_count bigint",
+            "added_bytes_count bigint",
+        ),
+        _rewrite_position_deletes,
     ),
     "rewrite_manifests": Procedure(
         (

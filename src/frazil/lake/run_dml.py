@@ -19,12 +19,13 @@ from frazil.lake.table import Table
 from frazil.lake.verbs import TableVerbs
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.schema import Schema
-from frazil.spec.types import NestedField, NestedType
+from frazil.spec.types import IntType, LongType, NestedField, NestedType, StringType
 from frazil.spec.union_by_name import union_by_name
 from frazil.sql import statements as s
+from frazil.sql.literals import read_literal
 from frazil.sql.parse_types import quote, quote_path
 from frazil.sql.rewrite import fill_defaults, has_default, is_default, requalify
-from frazil.sql.sql_literals import sql_literal
+from frazil.sql.sql_literals import sql_literal, sql_text
 from frazil.sql.type_names import spark_type_name
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -99,14 +100,24 @@ def insert(context: SqlContext, statement: s.Insert) -> Answer:
     elif mode.lower() == "dynamic" and table.spec.is_partitioned:
         table.overwrite_partitions(frame, **options)
     elif static:
-        conditions = []
-        for name, value in static.items():
-            kind = spark_type_name(schema.field(name).field_type)
-            conditions.append(f"{quote(name)} <=> cast({value} as {kind})")
+        conditions = [_equals(schema.field(name), value) for name, value in static.items()]
         table.overwrite(frame, where=" and ".join(conditions), **options)
     else:
         table.overwrite(frame, **options)
     return NOTHING
+
+
+def _equals(part: NestedField, value: str) -> str:
+    """Return the condition for a partition of the PARTITION clause; plain where it can be, so that metadata decides."""
+    literal = read_literal(value)
+    name = quote(part.name)
+    if literal is None:
+        return f"{name} is null"
+    is_text = isinstance(part.field_type, StringType) and isinstance(literal, str)
+    is_whole = isinstance(part.field_type, IntType | LongType) and type(literal) is int
+    if is_text or is_whole:
+        return f"{name} = {sql_text(literal) if is_text else literal}"
+    return f"{name} <=> cast({value} as {spark_type_name(part.field_type)})"
 
 
 def evolve_schema(engine: Engine, table: TableVerbs, frame: Any) -> None:

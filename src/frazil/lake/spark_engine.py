@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from frazil.catalog.names import shown
+from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.lake.on_spark import spark_room
+from frazil.lake.scan import ScanOptions
+from frazil.lake.scan_options import scan_with_options
 from frazil.lake.sql_context import Spelled
 from frazil.lake.sql_session import (
     CHANGES,
     SPARK_CATALOG,
+    STATE_OPTIONS,
     Place,
     Relation,
     SqlSession,
     State,
+    option_of_state,
     state_of_options,
     version_state,
 )
@@ -97,7 +102,20 @@ class SparkEngine:
             found[at] = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
             if shows_metadata and has_star(text):
                 found[at] = self._names.hide_columns(self.spark, found[at], _METADATA_NAMES)
+        calls = {at: name for at, one in enumerate(parsed.names) if (name := self._find_function(one)) is not None}
+        if calls:
+            room = spark_room("sql_functions")
+            found |= room.function_expressions(self.spark, parsed, calls, found, f"frazil {frazil_version()}")
         return found
+
+    def _find_function(self, name: Any) -> str | None:
+        """Return the function of a lake that a name means."""
+        if name.kind != "function" or name.parts[-2].lower() != "system":
+            return None
+        if len(name.parts) == 3 and name.parts[0] in self.session.lakes:
+            return str(name.parts[2].lower())
+        is_ours = len(name.parts) == 2 and self.session.catalog is not None
+        return str(name.parts[1].lower()) if is_ours else None
 
     def names_lakes(self, text: str) -> bool:
         """Return whether a query names something of a lake."""
@@ -134,8 +152,8 @@ class SparkEngine:
                 raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from problem
             return self._view_frame(place, view)
         state = self._state(relation, name)
-        return self.frame_of(Relation(relation.place, relation.table, state, relation.metadata_table),
-                             shows_metadata=shows_metadata)  # fmt: skip
+        found = Relation(relation.place, relation.table, state, relation.metadata_table)
+        return self.frame_of(found, shows_metadata=shows_metadata, options=name.options or {})
 
     def _state(self, relation: Relation, name: Any) -> State:
         states = [relation.state, state_of_options(name.options or {})]
@@ -153,7 +171,9 @@ class SparkEngine:
                 return State(branch=branch)
         return given[0] if given else relation.state
 
-    def frame_of(self, relation: Relation, *, shows_metadata: bool = False) -> Any:
+    def frame_of(
+        self, relation: Relation, *, shows_metadata: bool = False, options: Mapping[str, str] | None = None
+    ) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
         table, state = relation.table, relation.state
         if state.branch is not None or state.tag is not None:
@@ -170,10 +190,15 @@ class SparkEngine:
                 snapshot_id=state.snapshot_id, as_of_ms=state.as_of_ms, ref=state.reference
             )
             return self.spark.createDataFrame(rows)
-        chosen: dict[str, Any] = {"snapshot_id": state.snapshot_id, "as_of": state.as_of_ms, "ref": state.reference}
-        if shows_metadata:
-            chosen["columns"] = ["*", *_hidden_columns(table)]
-        return table.scan(**chosen).to_spark(self.spark)
+        asked = {key: value for key, value in (options or {}).items() if key.lower() not in STATE_OPTIONS}
+        scan = scan_with_options(
+            table._loaded,
+            {**asked, **option_of_state(state)},
+            columns=["*", *_hidden_columns(table)] if shows_metadata else None,
+            time_zone=self.setting("spark.sql.session.timeZone") or "UTC",
+            scan_options=ScanOptions(manifest_cache=table._cache),
+        )
+        return scan.to_spark(self.spark)
 
     # Views
 

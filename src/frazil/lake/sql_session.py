@@ -234,10 +234,24 @@ def _state_of(selector: re.Match[str]) -> State:
     return State(branch=name) if kind.lower() == "branch" else State(tag=name)
 
 
+STATE_OPTIONS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
+"""Read options that name a state of a table, in lower case."""
+
+
+def option_of_state(state: State) -> dict[str, str]:
+    """Return the read option that names a state; none for the current one."""
+    if state.snapshot_id is not None:
+        return {"snapshot-id": str(state.snapshot_id)}
+    if state.as_of_ms is not None:
+        return {"as-of-timestamp": str(state.as_of_ms)}
+    named = {"branch": state.branch, "tag": state.tag, "versionAsOf": state.ref}
+    return {key: value for key, value in named.items() if value is not None}
+
+
 def state_of_options(options: Mapping[str, str]) -> State:
     """Return the state that read options name: `snapshot-id`, `as-of-timestamp`, `branch`, `tag`, `versionAsOf`."""
     known: dict[str, Any] = {key.lower(): value for key, value in options.items()}
-    found = [key for key in ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof") if key in known]
+    found = [key for key in STATE_OPTIONS if key in known]
     if len(found) > 1:
         raise InvalidRequestError(f"Cannot read with both {found[0]} and {found[1]}: give one")
     if "snapshot-id" in known:

@@ -36,6 +36,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
@@ -59,12 +60,38 @@ public class UnresolvedNames implements java.util.function.Function {
       return names;
     }
     if (verb.equals("describe")) return described.toString();
+    if (verb.equals("types")) {
+      StringBuilder out = new StringBuilder("{");
+      types(parts.get(1), (String) parts.get(2), out);
+      return out.append('}').toString();
+    }
     if (verb.equals("node")) return found.get(((Number) parts.get(1)).intValue());
     Map places = new IdentityHashMap();
     List replacements = (List) parts.get(1);
     for (int i = 0; i < found.size(); i++)
       if (replacements.get(i) != null) places.put(found.get(i), replacements.get(i));
     return rewrite(root, places);
+  }
+
+  // The types of arguments that were marked: structs whose first field has the mark in its name.
+  private static void types(Object o, String mark, StringBuilder out) {
+    if (o instanceof CreateNamedStruct) {
+      CreateNamedStruct node = (CreateNamedStruct) o;
+      String name = String.valueOf(((Expression) node.children().apply(0)).toString());
+      Expression argument = (Expression) node.children().apply(1);
+      if (name.startsWith(mark) && argument.resolved()) {
+        if (out.length() > 1) out.append(',');
+        out.append('"').append(name.substring(mark.length())).append("\":").append(argument.dataType().json());
+      }
+    }
+    if (o instanceof scala.collection.immutable.Map) return;
+    if (o instanceof scala.collection.Iterable) {
+      scala.collection.Iterator parts = ((scala.collection.Iterable) o).iterator();
+      while (parts.hasNext()) types(parts.next(), mark, out);
+    } else if (o instanceof TreeNode || isContainer(o)) {
+      scala.collection.Iterator parts = ((scala.Product) o).productIterator();
+      while (parts.hasNext()) types(parts.next(), mark, out);
+    }
   }
 
   private static boolean isRelation(Object o) {
@@ -240,6 +267,14 @@ class ParsedQuery:
         """Return the plan's node of a name."""
         return _call(self._spark, self._finder, "node", at)
 
+    def argument_types(self, replacements: Mapping[int, Any], mark: str) -> dict[str, str]:
+        """Return the types, as JSON, of expressions that replacements mark; nothing is checked and nothing runs."""
+        plans = _java_list(self._spark, [replacements.get(at) for at in range(len(self.names))])
+        plan = _call(self._spark, self._finder, "replace", plans)
+        analysed = self._spark._jsparkSession.sessionState().analyzer().execute(plan)
+        found: dict[str, Any] = json.loads(_call(self._spark, self._finder, "types", analysed, mark))
+        return {at: json.dumps(kind) for at, kind in found.items()}
+
     def to_frame(self, replacements: Mapping[int, Any], args: Any = None) -> DataFrame:
         """Return the DataFrame of the query with plans or expressions in the places of some names."""
         plan = self._plan
@@ -294,7 +329,7 @@ def aliased_plan(spark: SparkSession, frame: DataFrame, name: tuple[str, ...]) -
     """Return a DataFrame's plan under a table's full name, as Spark's own resolution would give it."""
     jvm = _jvm(spark)
     plan = frame._jdf.queryExecution().analyzed()
-    qualifier = _scala_list(spark, list(name[:-1]))
+    qualifier = scala_list(spark, list(name[:-1]))
     alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name[-1], qualifier)
     return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
@@ -305,9 +340,9 @@ def hide_columns(spark: SparkSession, plan: Any, hidden: list[str]) -> Any:
     output = plan.output()
     columns = [output.apply(at) for at in range(output.size())]
     logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    made = logical.Project(_scala_list(spark, [one for one in columns if one.name() not in hidden]), plan)
+    made = logical.Project(scala_list(spark, [one for one in columns if one.name() not in hidden]), plan)
     tag = getattr(getattr(logical, "Project$"), "MODULE$").hiddenOutputTag()
-    made.setTagValue(tag, _scala_list(spark, [one for one in columns if one.name() in hidden]))
+    made.setTagValue(tag, scala_list(spark, [one for one in columns if one.name() in hidden]))
     return made
 
 
@@ -321,30 +356,30 @@ def with_parameters(spark: SparkSession, plan: Any, args: Any) -> Any:
     """Return a plan with values for its `:name` or `?` parameters, as `spark.sql(text, args)` takes them."""
     if not args:
         return plan
-    from_python = _expression_of
+    from_python = expression_of
     analysis = _jvm(spark).org.apache.spark.sql.catalyst.analysis
     if isinstance(args, dict):
-        names = _scala_list(spark, list(args))
-        values = _scala_list(spark, [from_python(spark, one) for one in args.values()])
+        names = scala_list(spark, list(args))
+        values = scala_list(spark, [from_python(spark, one) for one in args.values()])
         return analysis.NameParameterizedQuery(plan, names, values)
-    return analysis.PosParameterizedQuery(plan, _scala_list(spark, [from_python(spark, one) for one in args]))
+    return analysis.PosParameterizedQuery(plan, scala_list(spark, [from_python(spark, one) for one in args]))
 
 
 def literal_texts(spark: SparkSession, args: Any) -> Any:
     """Return parameters as expressions in text, as `spark.sql(text, args)` would put them in."""
     if isinstance(args, dict):
-        return {name: str(_expression_of(spark, value).sql()) for name, value in args.items()}
-    return [str(_expression_of(spark, value).sql()) for value in args]
+        return {name: str(expression_of(spark, value).sql()) for name, value in args.items()}
+    return [str(expression_of(spark, value).sql()) for value in args]
 
 
 def column_text(spark: SparkSession, column: Any) -> str:
     """Return a column expression as text in Spark's words."""
-    return str(_expression_of(spark, functions.expr(column) if isinstance(column, str) else column).sql())
+    return str(expression_of(spark, functions.expr(column) if isinstance(column, str) else column).sql())
 
 
 def term_text(spark: SparkSession, column: Any) -> str:
     """Return what a table is partitioned by, a column or a transform of one, as text: `days(ts)`."""
-    return column if isinstance(column, str) else str(_expression_of(spark, column).sql())
+    return column if isinstance(column, str) else str(expression_of(spark, column).sql())
 
 
 def alias_of(frame: DataFrame) -> str | None:
@@ -387,10 +422,11 @@ def own_catalogs(spark: SparkSession, pattern: str | None) -> list[CatalogMetada
 
 def is_temporary_view(spark: SparkSession, name: tuple[str, ...]) -> bool:
     """Return whether a name is a temporary view's."""
-    return bool(spark._jsparkSession.sessionState().catalog().isTempView(_scala_list(spark, list(name))))
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(scala_list(spark, list(name))))
 
 
-def _expression_of(spark: SparkSession, value: Any) -> Any:
+def expression_of(spark: SparkSession, value: Any) -> Any:
+    """Return a column, or a value as a literal, as Catalyst's expression."""
     column = value if type(value).__name__ == "Column" else functions.lit(value)
     return spark._jsparkSession.expression(column._jc)
 
@@ -448,5 +484,6 @@ def _array(spark: SparkSession, items: list[Any]) -> Any:
     return made
 
 
-def _scala_list(spark: SparkSession, items: list[Any]) -> Any:
+def scala_list(spark: SparkSession, items: list[Any]) -> Any:
+    """Return a Scala list."""
     return _jvm(spark).scala.jdk.javaapi.CollectionConverters.asScala(_java_list(spark, items)).toList()

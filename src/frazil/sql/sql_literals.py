@@ -10,6 +10,11 @@ from frazil.spec.types import BinaryType, BooleanType, FixedType, NestedType, Ty
 from frazil.sql.type_names import escape, spark_type_name
 
 
+def sql_text(text: str) -> str:
+    """Return text in quotes: doubled where it has such itself, which every SQL reads, unless it has a backslash."""
+    return f"'{escape(text)}'" if "\\" in text else "'" + text.replace("'", "''") + "'"
+
+
 def sql_literal(value: Any, kind: Type) -> str:
     """Return a value, as the format keeps it, as an expression."""
     name = spark_type_name(kind)

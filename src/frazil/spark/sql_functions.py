@@ -1,0 +1,94 @@
+"""A lake's functions in queries: `lake.system.bucket(16, id)`, `truncate`, `years`, `months`, `days`, `hours`.
+
+What a transform does depends on its argument's type, which an unresolved plan does not have. So the query is analysed
+once with each call marked, to learn the types, and then again with the transform's own expression in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.spark.partition_columns import transform_value
+from frazil.spark.sql_names import ParsedQuery, expression_of, scala_list
+from frazil.spark.types import from_spark_type, store_column
+from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
+
+ICEBERG_VERSION = "iceberg_version"
+_UNARY: dict[str, Transform] = {
+    "years": YEAR,
+    "year": YEAR,
+    "months": MONTH,
+    "month": MONTH,
+    "days": DAY,
+    "day": DAY,
+    "hours": HOUR,
+    "hour": HOUR,
+}
+_WITH_NUMBER: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "truncate": Truncate}
+_MARK = "__frazil_argument_"
+
+
+def known_functions() -> list[str]:
+    """Return the names of a lake's functions."""
+    return sorted([*_UNARY, *_WITH_NUMBER, ICEBERG_VERSION])
+
+
+def function_expressions(
+    spark: SparkSession, parsed: ParsedQuery, calls: Mapping[int, str], tables: Mapping[int, Any], version: str
+) -> dict[int, Any]:
+    """Return Spark's expression for each call of a lake's function, by its place among the names of a query."""
+    found: dict[int, Any] = {}
+    arguments: dict[int, tuple[Transform, Any]] = {}
+    for at, name in calls.items():
+        given = parsed.node(at).arguments()
+        parts = [given.apply(place) for place in range(given.size())]
+        if name == ICEBERG_VERSION:
+            found[at] = expression_of(spark, F.lit(version))
+            continue
+        arguments[at] = _transform(name, parts)
+    if not arguments:
+        return found
+    kinds = _argument_types(spark, parsed, {at: one for at, (_, one) in arguments.items()}, {**tables, **found})
+    for at, (transform, argument) in arguments.items():
+        if at not in kinds:
+            raise InvalidRequestError(f"Cannot use {calls[at]}: the type of its argument is not known")
+        kind = from_spark_type(kinds[at], calls[at], count(1))
+        column = Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(argument))  # type: ignore[union-attr]
+        value = transform_value(transform, store_column(column, kind), kind, spark)
+        if transform == DAY:
+            value = F.date_from_unix_date(value.cast("int"))
+        found[at] = expression_of(spark, value)
+    return found
+
+
+def _transform(name: str, parts: list[Any]) -> tuple[Transform, Any]:
+    """Return the transform that a call names, and the expression it is of."""
+    if name in _UNARY and len(parts) == 1:
+        return _UNARY[name], parts[0]
+    if name in _WITH_NUMBER and len(parts) == 2 and parts[0].foldable():
+        return _WITH_NUMBER[name](int(parts[0].eval(None))), parts[1]
+    if name in _UNARY or name in _WITH_NUMBER:
+        usage = f"{name}(column)" if name in _UNARY else f"{name}(number, column)"
+        raise InvalidRequestError(f"Cannot use {name} with {len(parts)} arguments", hint=f"Write {usage}.")
+    raise NotFoundError(
+        f"Cannot find the function {name!r} in a lake", hint=f"There are: {', '.join(known_functions())}."
+    )
+
+
+def _argument_types(
+    spark: SparkSession, parsed: ParsedQuery, arguments: Mapping[int, Any], others: Mapping[int, Any]
+) -> dict[int, st.DataType]:
+    expressions = spark._jvm.org.apache.spark.sql.catalyst.expressions  # type: ignore[union-attr]
+    marked = {
+        at: expressions.CreateNamedStruct(scala_list(spark, [expression_of(spark, F.lit(f"{_MARK}{at}")), one]))
+        for at, one in arguments.items()
+    }
+    types = parsed.argument_types({**others, **marked}, _MARK)
+    return {int(at): st._parse_datatype_json_string(text) for at, text in types.items()}

@@ -1,0 +1,287 @@
+"""Take Parquet files that others wrote into a table, where they are. Specification: "Column Projection".
+
+    find        the files below a folder, or those named; names that start with a dot or an underscore are left out
+    describe    each by its footer: rows, sizes, bounds; columns are matched by name
+    place       in a partition: by `name=value` folders for identity fields, else by bounds that leave one value only
+    commit      with a name mapping, which the table gets where it has none; a file that is in the table already, or
+                that another writer adds meanwhile, is refused
+
+Columns that are only in the names of folders are read from there, by the partition's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from frazil.catalog.base import Catalog
+from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
+from frazil.codec.single_value import decode_bound
+from frazil.columns.manifest_columns import live_mask
+from frazil.commit.action import Action, Changes, CommitContext
+from frazil.commit.append import Append
+from frazil.commit.new_snapshot import MAIN, Target, find_parent
+from frazil.commit.partition_keys import partition_key_of
+from frazil.commit.transaction import Transaction
+from frazil.commit.update_properties import UpdateProperties
+from frazil.datafile.describe_parquet import DescribeRules, describe_parquet
+from frazil.datafile.project import Projection, needed_leaves
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_file import open_reader, resolve
+from frazil.errors import InvalidDataFileError, InvalidRequestError, SchemaMismatchError, UnsupportedError
+from frazil.expr.literals import place_literal
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.spec import properties
+from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.manifest import ManifestContent
+from frazil.spec.metrics_config import metrics_modes
+from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.partitioning import PartitionField
+from frazil.spec.types import BOOLEAN, StructType
+from frazil.storage.locations import location_key, scheme_of, strip_slashes
+
+_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_OTHER_FORMATS: Final = (".orc", ".avro")
+
+
+@dataclass(frozen=True, slots=True)
+class AddFilesResult:
+    """How many files were added, and to how many partitions."""
+
+    added_files_count: int = 0
+    changed_partition_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddFiles:
+    """Append files that no file of the branch is at each attempt."""
+
+    files: tuple[DataFile, ...]
+    checks_duplicates: bool = True
+    target: Target = MAIN
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        """Return the snapshot with the files; refuse one that the branch has already."""
+        if self.checks_duplicates:
+            check_duplicates(loaded, self.files, self.target, cache=context.cache)
+        return Append(self.files, self.target).prepare(loaded, context)
+
+
+def add_files(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    source: str | Sequence[str],
+    *,
+    partition_filter: Mapping[str, Any] | None = None,
+    checks_duplicates: bool = True,
+    target: Target = MAIN,
+    dry_run: bool = False,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> tuple[LoadedTable, AddFilesResult]:
+    """Add the Parquet files below a folder, or those named, to a table; return its new state and what was added."""
+    workers = default_threads() if threads is None else threads
+    wanted = {name: None if value is None else str(value) for name, value in (partition_filter or {}).items()}
+    found = [one for one in _find(loaded, source) if _matches(one, wanted)]
+    if not found:
+        return loaded, AddFilesResult()
+    files = tuple(map_in_order(_Describer(loaded).describe, found, threads=workers))
+    result = AddFilesResult(len(files), len({partition_key_of(one) for one in files}))
+    if checks_duplicates:
+        check_duplicates(loaded, files, target, cache=cache)
+    if dry_run:
+        return loaded, result
+    transaction = Transaction(catalog, cache=cache)
+    table = transaction.table(loaded)
+    actions: list[Action] = [AddFiles(files, checks_duplicates, target)]
+    name = properties.DEFAULT_NAME_MAPPING.name
+    if name not in loaded.metadata.properties:
+        mapping = encode_name_mapping(create_name_mapping(loaded.metadata.current_schema))
+        actions.insert(0, UpdateProperties(FrozenMap({name: mapping})))
+    for action in actions:
+        table.add(action)
+    return transaction.commit()[0], result
+
+
+# Which files
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file, and what the `name=value` folders it is in say."""
+
+    path: str
+    size: int
+    folders: Mapping[str, str | None]
+
+
+def _find(loaded: LoadedTable, source: str | Sequence[str]) -> Iterator[_Found]:
+    storage = loaded.storage
+    if not isinstance(source, str):
+        for one in source:
+            path = _as_uri(one)
+            yield _Found(path, storage.size(path), partition_folders(path))
+        return
+    folder = strip_slashes(_as_uri(source))
+    if folder.endswith(".parquet") and storage.exists(folder):
+        yield _Found(folder, storage.size(folder), partition_folders(folder))
+        return
+    count = 0
+    for file in sorted(storage.list(folder), key=lambda one: one.path):
+        below = file.path[len(folder) :]
+        if any(step.startswith(("_", ".")) for step in below.split("/")) or file.size == 0:
+            continue
+        if file.path.endswith(_OTHER_FORMATS):
+            raise UnsupportedError(
+                f"Cannot add {file.path}: only Parquet files can be added", hint="Write its rows to the table instead."
+            )
+        count += 1
+        yield _Found(file.path, file.size, partition_folders(below))
+    if count == 0:
+        raise InvalidRequestError(f"Cannot add files of {folder!r}: there are none")
+
+
+def _as_uri(location: str) -> str:
+    """Return a location as metadata stores it: a path of this machine as a URI."""
+    return location if scheme_of(location) is not None else f"file://{Path(location).absolute()}"
+
+
+def partition_folders(path: str) -> dict[str, str | None]:
+    """Return what the `name=value` folders of a path say, escapes decoded; None for null."""
+    found: dict[str, str | None] = {}
+    for step in path.split("/")[:-1]:
+        name, mark, value = step.partition("=")
+        if mark and name:
+            text = unquote(value)
+            found[unquote(name)] = None if text == _HIVE_NULL else text
+    return found
+
+
+def _matches(file: _Found, wanted: Mapping[str, str | None]) -> bool:
+    missing = [name for name in wanted if name not in file.folders]
+    if missing:
+        raise InvalidRequestError(
+            f"Cannot choose files by the partition {missing[0]!r}: {file.path} is in no folder of that name"
+        )
+    return all(file.folders[name] == value for name, value in wanted.items())
+
+
+def check_duplicates(
+    loaded: LoadedTable, files: Iterable[DataFile], target: Target, *, cache: ManifestCache | None = None
+) -> None:
+    """Refuse files that are in a branch already, however they are spelt, and files that are given twice."""
+    keys: dict[str, str] = {}
+    for one in files:
+        key = location_key(one.file_path)
+        if key in keys:
+            raise InvalidRequestError(f"Cannot add {one.file_path}: it is given twice")
+        keys[key] = one.file_path
+    snapshot = find_parent(loaded.metadata, target.branch)
+    manifests = [] if snapshot is None else read_manifest_list(loaded.storage, snapshot)
+    for manifest in manifests:
+        if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
+            continue
+        # No partition values are asked for, so the spec does not matter.
+        columns = read_manifest(loaded.storage, manifest, StructType(), ("status", "file_path"), cache=cache)
+        for path, is_live in zip(columns.column("file_path").to_pylist(), live_mask(columns).tolist(), strict=True):
+            if is_live and location_key(path) in keys:
+                raise InvalidRequestError(
+                    f"Cannot add {path}: the table has it already",
+                    hint="Leave it out, or set check_duplicate_files to false to have its rows twice.",
+                )
+
+
+# What they are
+
+
+class _Describer:
+    """Describes files for one table."""
+
+    def __init__(self, loaded: LoadedTable) -> None:
+        metadata = loaded.metadata
+        self._loaded = loaded
+        self._schema = metadata.current_schema
+        self._spec = metadata.default_spec
+        text = metadata.properties.get(properties.DEFAULT_NAME_MAPPING.name)
+        mapping = create_name_mapping(self._schema) if text is None else decode_name_mapping(text)
+        modes = metrics_modes(self._schema, metadata.properties)
+        self._describe_rules = DescribeRules(self._schema, modes, mapping, needs_ids=False)
+        self._read_rules = ReadRules(self._schema, mapping)
+
+    def describe(self, found: _Found) -> DataFile:
+        """Return the description of a file; refuse one that the table could not read."""
+        described = describe_parquet(
+            self._loaded.storage,
+            found.path,
+            self._describe_rules,
+            size_bytes=found.size,
+            spec_id=self._spec.spec_id,
+        ).file
+        partition = tuple(self._partition_value(one, described, found.folders) for one in self._spec.fields)
+        file = replace(described, partition=partition)
+        self._check_readable(file)
+        return file
+
+    def _check_readable(self, file: DataFile) -> None:
+        values = {
+            one.source_id: value
+            for one, value in zip(self._spec.fields, file.partition, strict=True)
+            if one.transform.is_identity
+        }
+        with closing(open_reader(self._loaded.storage, file, self._read_rules)) as reader:
+            columns = resolve(self._schema, reader.schema, file.file_path, partition_values=values)
+            leaves = needed_leaves(columns, reader.schema.fields)
+            Projection(columns, reader.pruned(leaves).fields)
+
+    def _partition_value(self, one: PartitionField, file: DataFile, folders: Mapping[str, str | None]) -> Any:
+        if one.transform.is_void:
+            return None
+        source = self._schema.field(one.source_id)
+        name = next((each for each in (one.name, source.name) if each in folders), None)
+        if one.transform.is_identity and name is not None:
+            text = folders[name]
+            return None if text is None else _parse(text, source.field_type, name, file.file_path)
+        return self._value_by_bounds(one, file)
+
+    def _value_by_bounds(self, one: PartitionField, file: DataFile) -> Any:
+        """Return the one partition value that a file's bounds leave; refuse a file that may hold several."""
+        source = self._schema.field(one.source_id)
+        nulls = (file.null_value_counts or {}).get(one.source_id)
+        if nulls is not None and file.record_count > 0 and nulls == file.record_count:
+            return None
+        lower, upper = ((bounds or {}).get(one.source_id) for bounds in (file.lower_bounds, file.upper_bounds))
+        if lower is not None and upper is not None and nulls == 0:
+            first, last = decode_bound(lower, source.field_type), decode_bound(upper, source.field_type)
+            values = [one.transform.apply(each, source.field_type) for each in (first, last)]
+            if values[0] == values[1] and (one.transform.preserves_order or first == last):
+                return values[0]
+        raise InvalidDataFileError(
+            f"Cannot add the file: it is not known to lie in one partition of {one.name!r}",
+            hint="Put its rows into files of one partition each, in folders named name=value, or write them to the "
+            "table.",
+            path=file.file_path,
+            heading="Partitioning",
+        )
+
+
+def _parse(text: str, kind: Any, name: str, path: str) -> Any:
+    try:
+        if kind == BOOLEAN and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        place = place_literal(text, kind)
+    except (SchemaMismatchError, InvalidRequestError) as error:
+        raise InvalidDataFileError(
+            f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}: {error.message}", path=path
+        ) from error
+    if not place.is_value:
+        raise InvalidDataFileError(
+            f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}", path=path
+        )
+    return place.below

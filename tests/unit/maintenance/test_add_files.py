@@ -1,0 +1,159 @@
+"""Files of others as part of a table: partitions from folders and bounds, names, duplicates, what is refused."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import frazil
+from frazil.errors import FrazilError, InvalidDataFileError, InvalidRequestError, UnsupportedError
+from frazil.maintenance.add_files import AddFilesResult, add_files, partition_folders
+from frazil.spec.properties import DEFAULT_NAME_MAPPING
+
+
+def write(folder: Path, name: str, data: dict[str, Any]) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(data), path)
+    return path
+
+
+def new_table(tmp_path: Path, schema: str = "id bigint, kind string", **options: Any) -> frazil.Table:
+    return frazil.connect(str(tmp_path / "lake")).create_table("db.t", schema, **options)
+
+
+def add(table: frazil.Table, source: Any, **options: Any) -> AddFilesResult:
+    state, result = add_files(table._catalog, table.refresh()._loaded, source, threads=1, **options)
+    table._show(state)
+    return result
+
+
+def ids(table: frazil.Table, where: str | None = None) -> list[int]:
+    found: list[int] = sorted(table.scan(where).to_arrow().column("id").to_pylist())
+    return found
+
+
+def test_files_of_a_folder_are_added_where_they_are(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for at in range(3):
+        write(tmp_path / "in", f"{at}.parquet", {"kind": ["a", None], "id": [at, at + 10]})
+    write(tmp_path / "in", "_SUCCESS/x.parquet", {"id": [99]})
+    assert add(table, str(tmp_path / "in")) == AddFilesResult(3, 1)
+    assert ids(table) == [0, 1, 2, 10, 11, 12]
+    assert DEFAULT_NAME_MAPPING.name in table.properties
+    assert all(one.data_file.file_path.startswith("file:///") for one in table.scan().plan().tasks)
+    assert len(table.scan("id = 12").plan().tasks) == 1, "bounds come from footers"
+    assert table.check(bounds=True).ok
+    with table.update_schema() as update:
+        update.rename_column("kind", "sort")
+        update.add_column("more", "int")
+    assert table.scan(columns=["sort"]).to_arrow().column(0).null_count == 3
+
+
+def test_partitions_come_from_folders(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "id bigint, kind string, day date", partition_by=["kind", "day"])
+    root = tmp_path / "with=mark" / "in"
+    write(root, "kind=a%20b/day=2024-01-02/0.parquet", {"id": [1]})
+    write(root, "kind=__HIVE_DEFAULT_PARTITION__/day=2024-01-03/0.parquet", {"id": [2]})
+    assert add(table, f"file://{root}") == AddFilesResult(2, 2)
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert rows == [
+        {"id": 1, "kind": "a b", "day": datetime.date(2024, 1, 2)},
+        {"id": 2, "kind": None, "day": datetime.date(2024, 1, 3)},
+    ]
+    assert ids(table, "kind = 'a b'") == [1]
+
+
+def test_partitions_come_from_bounds_where_they_leave_one(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "id bigint, ts timestamp", partition_by=["day(ts)", "bucket(4, id)"])
+    moments = [datetime.datetime(2024, 1, 1, hour) for hour in (1, 23)]
+    write(tmp_path / "in", "0.parquet", {"id": [7, 7], "ts": pa.array(moments, pa.timestamp("us"))})
+    assert add(table, str(tmp_path / "in")) == AddFilesResult(1, 1)
+    assert table.check(bounds=True).ok
+    several = write(tmp_path, "x.parquet", {"id": [7, 8], "ts": pa.array(moments, pa.timestamp("us"))})
+    with pytest.raises(InvalidDataFileError, match="not known to lie in one partition of 'id_bucket"):
+        add(table, [str(several)])
+
+
+def test_files_can_be_chosen_by_partition(tmp_path: Path) -> None:
+    table = new_table(tmp_path, partition_by=["kind"])
+    for kind in "ab":
+        write(tmp_path / "in", f"kind={kind}/0.parquet", {"id": [ord(kind)]})
+    assert add(table, str(tmp_path / "in"), partition_filter={"kind": "b"}) == AddFilesResult(1, 1)
+    assert ids(table) == [98]
+    with pytest.raises(InvalidRequestError, match="in no folder of that name"):
+        add(table, str(tmp_path / "in"), partition_filter={"nope": "b"})
+
+
+def test_a_file_is_added_once_unless_asked(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    path = write(tmp_path / "in", "0.parquet", {"id": [1]})
+    add(table, [str(path)])
+    with pytest.raises(InvalidRequestError, match="has it already"):
+        add(table, [f"file:{path}"])
+    with pytest.raises(InvalidRequestError, match="given twice"):
+        add(table, [str(path), f"file://{path}"], checks_duplicates=True)
+    add(table, [str(path)], checks_duplicates=False)
+    assert ids(table) == [1, 1]
+
+
+def test_a_file_that_another_writer_adds_meanwhile_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    path = write(tmp_path / "in", "0.parquet", {"id": [1]})
+    stale = table._loaded
+    add(table, [str(path)])
+    with pytest.raises(FrazilError, match="has it already"):
+        add_files(table._catalog, stale, [str(path)], threads=1)
+    assert ids(table.refresh()) == [1]
+
+
+def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    write(tmp_path / "in", "0.parquet", {"id": [1]})
+    before = table.metadata
+    assert add(table, str(tmp_path / "in"), dry_run=True) == AddFilesResult(1, 1)
+    assert table.refresh().metadata == before
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error"),
+    [
+        ("0.parquet", {"id": ["text"]}, FrazilError),
+        ("0.parquet", {"id": [1.5]}, FrazilError),
+        ("kind=x/0.orc", {"id": [1]}, UnsupportedError),
+    ],
+)
+def test_files_that_the_table_cannot_read_are_refused(
+    tmp_path: Path, name: str, data: dict[str, Any], error: type[FrazilError]
+) -> None:
+    table = new_table(tmp_path)
+    write(tmp_path / "in", name, data)
+    with pytest.raises(error):
+        add(table, str(tmp_path / "in"))
+    assert table.refresh().current_snapshot is None
+
+
+def test_wrong_folders_are_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "id bigint, n int", partition_by=["n"])
+    with pytest.raises(InvalidRequestError, match="there are none"):
+        add(table, str(tmp_path / "nowhere"))
+    write(tmp_path / "in", "n=many/0.parquet", {"id": [1]})
+    with pytest.raises(InvalidDataFileError, match="n='many'"):
+        add(table, str(tmp_path / "in"))
+
+
+def test_files_that_are_no_parquet_are_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "readme.txt").write_text("hello, this is no file of rows")
+    with pytest.raises(FrazilError):
+        add(table, str(tmp_path / "in"))
+
+
+def test_folders_are_read_as_they_are_written() -> None:
+    assert partition_folders("a=1/b%3Dc=x%2Fy/f=.parquet") == {"a": "1", "b=c": "x/y"}

@@ -8,7 +8,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-all bench names fix lock clean
+.PHONY: help setup demo check test test-interop test-all bench names fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,13 @@ test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzze
 	@tools/check_java.sh
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
 	$(BIN)/pytest -q -m spark
+
+test-interop: setup ## Let every implementation read every other's tables, and write docs/interop.md from what was seen
+	@tools/check_java.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh interop
+	rm -f .interop-seen
+	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop/test_matrix.py
+	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/python -m tests.interop.interop_page
 
 bench: setup ## Run bench/*.py and keep each table in bench/results/
 	@tools/run_bench.sh $(BIN)/python

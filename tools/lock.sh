@@ -15,3 +15,5 @@ compile() {
 compile requirements/dev.lock pyproject.toml --group build --group test --group check --group bench --group lock
 # Spark is apart because it is large and only few targets need it; versions shared with dev.lock are the same.
 compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock
+# Peers for the matrix of implementations, added to the same environment.
+compile requirements/interop.lock pyproject.toml --group interop --constraint requirements/dev.lock

@@ -1,0 +1,74 @@
+"""Every implementation reads what every other makes: values, not only counts.
+
+`make test-interop` runs the matrix and writes docs/interop.md from what was seen. A combination that a peer gets
+wrong or refuses is listed in `KNOWN` with the reason and whose it is; it is run all the same, and a peer that has
+learnt it is noticed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.interop_cases import CASES, CannotDo, Case
+from tests.interop.interop_page import record
+
+pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by make test-interop")
+
+from tests.interop import interop_peers as peers
+
+pytestmark = [pytest.mark.interop, pytest.mark.spark]
+
+KNOWN: dict[tuple[str, str, int], str] = {}
+"""By consumer, case and version: why it does not read the table, and whose bug that is."""
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from pyspark.sql import SparkSession
+
+    made = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    made.sparkContext.setLogLevel("OFF")
+    return made
+
+
+def combinations() -> list[Any]:
+    return [
+        pytest.param(case, version, producer, id=f"{case.name}-v{version}-{producer.name}")
+        for case in CASES
+        for version in case.versions
+        for producer in peers.PRODUCERS
+    ]
+
+
+@pytest.mark.parametrize("case, version, producer", combinations())
+def test_all_consumers_find_the_rows(case: Case, version: int, producer: Any, tmp_path: Path, session: Any) -> None:
+    made = producer(tmp_path / "producer", session)
+    try:
+        expected = peers.comparable(case.make(made, version))
+    except CannotDo as reason:
+        record(case.name, version, producer.name, dict.fromkeys(peers.CONSUMERS, f"not made: {reason}"))
+        pytest.skip(str(reason))
+    location = made.metadata_location()
+    seen: dict[str, str] = {}
+    for name, read in peers.CONSUMERS.items():
+        try:
+            found = peers.comparable(read(location, case.ref, session))
+            seen[name] = "✓" if found == expected else "✗ other rows"
+        except Exception as error:
+            seen[name] = f"✗ {type(error).__name__}: {str(error).splitlines()[0][:150]}"
+    record(case.name, version, producer.name, seen)
+    known = {name: KNOWN.get((name, case.name, version)) for name in seen}
+    wrong = {name: said for name, said in seen.items() if (said == "✓") == (known[name] is not None)}
+    assert not wrong, f"expected otherwise: {wrong}"

@@ -127,9 +127,9 @@ VALIDATIONS = (
     swap("commit/conflicts.py", "        raise _unknown_history(start_id, problem.message) from problem",
          "        return []", RULES, COMMIT),
     swap("commit/conflicts.py", '        raise _unknown_history(start_id, "the branch has no snapshot any more")',
-         "        return []", RULES, COMMIT),
+         "        return []", GUARDS),
     swap("commit/conflicts.py", "if snapshot.operation is not None and snapshot.operation not in operations:",
-         "if snapshot.operation not in operations:", RULES, COMMIT),
+         "if snapshot.operation not in operations:", GUARDS),
     # Each rule where it is asked
     drop("commit/append.py", "check_added_data_files(window, self.read)", RULES, PAIRS),
     drop("commit/append.py", "check_deleted_data_files(window, self.read)", RULES, PAIRS),

@@ -38,6 +38,7 @@ from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    ConcurrentChangeError,
     FileAlreadyExistsError,
     FrazilError,
     InvalidManifestError,
@@ -124,6 +125,36 @@ def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:
         lab.commit(AddEntries((AddedFile(lab.vectors({file: [position]})[0]),)))
     with pytest.raises(InvalidManifestError, match="two are live"):
         lab.commit(RowDelta(lab.vectors({file: [2]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
+
+
+def test_a_read_of_a_snapshot_that_an_empty_table_never_had_is_refused() -> None:
+    lab = Lab()
+    with pytest.raises(ConcurrentChangeError, match="no snapshot"):
+        lab.commit(Append((lab.file([1]),), read=ReadSet(12345)))
+
+
+@dataclass(frozen=True)
+class AppendInSilence:
+    """Adds files, and does not say what it did, as old writers did."""
+
+    append: Append
+
+    def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
+        changes = self.append.prepare(loaded, context)
+        updates = [
+            AddSnapshot(replace(one.snapshot, summary=None)) if isinstance(one, AddSnapshot) else one
+            for one in changes.updates
+        ]
+        return replace(changes, updates=tuple(updates))
+
+
+def test_a_snapshot_that_does_not_say_what_it_did_may_have_done_anything() -> None:
+    lab = Lab(format_version=1)
+    lab.commit(Append((lab.file([1]),)))
+    read = ReadSet(lab.snapshot.snapshot_id)
+    lab.commit(AppendInSilence(Append((lab.file([2]),))))
+    with pytest.raises(ConcurrentChangeError):
+        lab.commit(Append((lab.file([3]),), read=read))
 
 
 # Clean-up

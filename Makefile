@@ -3,6 +3,7 @@
 PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
+VENV_SPARK_4_1 := .venv-spark-4.1
 SOURCES := src tests bench tools examples
 FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
@@ -11,7 +12,7 @@ export FRAZIL_FUZZ_SECONDS
 .PHONY: help setup demo check test test-interop test-all bench names fix lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv and install the locked packages, PySpark among them; does nothing when they are there
 	@PYTHON="$(PYTHON)" tools/setup.sh dev
@@ -38,6 +39,13 @@ test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzze
 	@tools/check_java.sh
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
 	$(BIN)/pytest -q -m spark
+	@$(MAKE) --no-print-directory test-spark-4.1
+
+test-spark-4.1: ## Run the tests of reading on Spark with PySpark 4.1, in an environment of its own
+	@tools/check_java.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
+	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
+	$(VENV_SPARK_4_1)/bin/pytest -q -m "spark and not slow" tests/spark
 
 test-interop: setup ## Let every implementation read every other's tables, and write docs/interop.md from what was seen
 	@tools/check_java.sh
@@ -59,6 +67,6 @@ fix: setup ## Format, and apply the linter's safe fixes
 lock: setup ## Resolve requirements/*.lock anew, to the newest versions allowed
 	@tools/lock.sh $(BIN)/uv
 
-clean: ## Remove .venv and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: ## Remove the environments and every cache
+	rm -rf $(VENV) $(VENV_SPARK_4_1) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,3 +17,6 @@ compile requirements/dev.lock pyproject.toml --group build --group test --group 
 compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock
 # Peers for the matrix of implementations, added to the same environment.
 compile requirements/interop.lock pyproject.toml --group interop --constraint requirements/dev.lock
+# The Spark that others' jars support; the newest is in spark.lock.
+compile requirements/spark-4.1.lock pyproject.toml --extra spark --constraint requirements/dev.lock \
+    --constraint requirements/spark-4.1.in

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Make .venv at the root and install one locked set of packages into it: `tools/setup.sh dev` or `tools/setup.sh spark`.
-# A stamp in .venv holds a hash of what was installed, so a second run does nothing until the lock changes.
+# Another environment can be named: `tools/setup.sh spark-4.1 .venv-spark-4.1`.
+# A stamp in it holds a hash of what was installed, so a second run does nothing until the lock changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-set_name=${1:?usage: tools/setup.sh dev|spark}
+set_name=${1:?usage: tools/setup.sh dev|spark|spark-4.1 [environment]}
+venv=${2:-.venv}
 lock=requirements/$set_name.lock
-stamp=.venv/.installed-$set_name
+stamp=$venv/.installed-$set_name
 inputs=("$lock" pyproject.toml tools/setup.sh)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -26,21 +28,21 @@ find_python() {
 }
 
 wanted=$(cat "${inputs[@]}" | cksum)
-if [[ -x .venv/bin/python && -f $stamp && $(cat "$stamp") == "$wanted" ]]; then
+if [[ -x $venv/bin/python && -f $stamp && $(cat "$stamp") == "$wanted" ]]; then
     exit 0
 fi
 
-if [[ ! -x .venv/bin/python ]]; then
+if [[ ! -x $venv/bin/python ]]; then
     python=$(find_python)
-    say "making .venv with $("$python" --version)"
-    if ! "$python" -m venv .venv; then
-        rm -rf .venv
+    say "making $venv with $("$python" --version)"
+    if ! "$python" -m venv "$venv"; then
+        rm -rf "$venv"
         say "$python cannot make a virtual environment. On Debian or Ubuntu: apt install python3-venv"
         exit 1
     fi
 fi
 
-pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
+pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
 say "installing $lock"
 # --no-build-isolation: the few packages that are built from source use the locked build tools, not the newest ones.
 "${pip[@]}" install --require-hashes --no-deps --no-build-isolation -r "$lock"

@@ -49,7 +49,7 @@ from frazil.codec.avro_container import (
 from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
 from frazil.codec.avro_scratch import ScratchFile
-from frazil.codec.avro_stamps import Shape, Stamp, StampRefusal, guess_shapes, make_stamps, read_stamp
+from frazil.codec.avro_stamps import Shape, Stamp, StampRefusal, guess_shapes, make_stamps, read_stamp, wrong_guesses
 from frazil.errors import CorruptTableError, StorageError
 
 _CHUNK_BYTES = 8 << 20
@@ -251,27 +251,37 @@ class _Job:
 
     def _decode_chunk(self, chunk: _Chunk, file: ScratchFile) -> pa.RecordBatch:
         """Return the rows of a chunk, with what of them can be read as stamps read so."""
-        shapes = self._shapes_for(chunk)
-        while shapes:
+        guessed = shapes = self._shapes_for(chunk)
+        while True:
+            layout = _Layout(self.leaves, make_stamps(shapes, self.leaves), self.origin)
             try:
-                return self._read_chunk(
-                    chunk, _Layout(self.leaves, make_stamps(shapes, self.leaves), self.origin), file
-                )
+                batch = self._read_chunk(chunk, layout, file)
             except StampRefusal as refusal:
                 shapes = {at: shape for at, shape in shapes.items() if at != refusal.leaf}
             except CorruptTableError:
-                # A wrong guess, or wrong bytes: only reading item by item can tell.
-                shapes = {}
-            self._shapes = shapes
-        return self._read_chunk(chunk, _Layout(self.leaves, [], self.origin), file)
+                if not shapes:
+                    raise
+                # A wrong guess, or wrong bytes. A better guess may do; if not, reading item by item tells.
+                better = self._guess(chunk, few=False)
+                better = {at: better[at] for at in shapes if at in better}
+                shapes = better if len(better) < len(shapes) else {}
+            else:
+                if len(shapes) < len(guessed):
+                    self._shapes = shapes
+                    wrong_guesses.remember(self.header.metadata[SCHEMA_KEY], guessed.keys() - shapes.keys())
+                return batch
 
     def _shapes_for(self, chunk: _Chunk) -> dict[int, Shape]:
         """Return the shapes to try, which are guessed once: the first chunk is as good as any."""
         if chunk.rows < _STAMPED_ROWS or chunk.size > _STAMPED_BYTES:
             return {}
         if self._shapes is None:
-            self._shapes = guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin))
+            known = wrong_guesses.of(self.header.metadata[SCHEMA_KEY])
+            self._shapes = {at: shape for at, shape in self._guess(chunk, few=True).items() if at not in known}
         return self._shapes
+
+    def _guess(self, chunk: _Chunk, *, few: bool) -> dict[int, Shape]:
+        return guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin), few=few)
 
     def _read_chunk(self, chunk: _Chunk, layout: _Layout, file: ScratchFile) -> pa.RecordBatch:
         rows, size = chunk.rows, chunk.size

@@ -16,8 +16,9 @@ were read right; where it fails, the leaf it failed for is read item by item. A 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,9 @@ _LONG_LIMIT = 1 << 64
 _WORD = 8
 """Numbers of at most so many bytes are read; they have 56 bits, and so fit their type whatever the bits are."""
 _MAX_STAMP_BYTES = 1 << 20
-_SAMPLED_BLOCKS = 4
-_SAMPLED_ROWS = 2
+_FEW_SAMPLES = (4, 2)
+_MORE_SAMPLES = (16, 8)
+"""How many blocks to look at, and how many rows of each."""
 _ALL, _TOP, _FREE = 0xFF, 0x80, 0x00
 
 
@@ -88,10 +90,48 @@ class StampRefusal(Exception):
         self.leaf = leaf
 
 
-def guess_shapes(blocks: Sequence[tuple[int, bytes]], leaves: Sequence[Leaf], after: int) -> dict[int, Shape]:
-    """Return the shapes that the leaves of a few rows share, by position, of leaves after a position."""
-    step = max(1, len(blocks) // _SAMPLED_BLOCKS)
-    samples = [(min(count, _SAMPLED_ROWS), content) for count, content in blocks[::step][:_SAMPLED_BLOCKS]]
+class WrongGuesses:
+    """Leaves whose rows turned out not to lie alike, by schema: the next manifest of a table is like the last.
+
+    It costs time only if that changes. Safe to use from several threads.
+    """
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._known: dict[bytes, frozenset[int]] = {}
+        self._lock = Lock()
+
+    def of(self, schema: bytes) -> frozenset[int]:
+        """Return the leaves of a schema not to guess again."""
+        return self._known.get(schema, frozenset())
+
+    def remember(self, schema: bytes, leaves: Iterable[int]) -> None:
+        """Add leaves of a schema; of too many schemas, the oldest is forgotten."""
+        with self._lock:
+            self._known[schema] = self._known.pop(schema, frozenset()) | frozenset(leaves)
+            while len(self._known) > self._limit:
+                del self._known[next(iter(self._known))]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._known.clear()
+
+
+wrong_guesses = WrongGuesses()
+
+
+def guess_shapes(
+    blocks: Sequence[tuple[int, bytes]], leaves: Sequence[Leaf], after: int, *, few: bool = True
+) -> dict[int, Shape]:
+    """Return the shapes that the leaves of some rows share, by position, of leaves after a position.
+
+    The rows are the first of some blocks, since nothing but reading tells where a later row starts: few, for a
+    guess that takes little time, or not so few.
+    """
+    chosen, rows = _FEW_SAMPLES if few else _MORE_SAMPLES
+    step = max(1, len(blocks) // chosen)
+    samples = [(min(count, rows), content) for count, content in blocks[::step][:chosen]]
     found: dict[int, Shape] | None = None
     try:
         for content, spans in find_spans(samples, leaves):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from frazil.codec.avro_container import AvroOrigin, read_header
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.codec.avro_scratch import ScratchFile
-from frazil.codec.avro_stamps import guess_shapes, make_stamps
+from frazil.codec.avro_stamps import WrongGuesses, guess_shapes, make_stamps, wrong_guesses
 from frazil.errors import CorruptTableError
 from tests.avro_builders import container, entry, entry_schema, optional, pairs, required, rows_of
 
@@ -107,6 +109,34 @@ def test_a_row_unlike_the_others_is_read_as_it_is(changes: dict[str, Any], where
     assert decode(data, DATAFUSION, {"file_path", "sort_order_id"}) == decode(
         data, PYTHON, {"file_path", "sort_order_id"}
     )
+
+
+def test_what_was_guessed_wrong_is_not_guessed_again() -> None:
+    schema = copy.deepcopy(SCHEMA)
+    schema["name"] = "entries_of_a_table_of_its_own"
+    rows = [file(at) for at in range(ROWS)]
+    for at in range(5, ROWS, 100):
+        rows[at] = file(at, upper_bounds=[{"key": 1, "value": b"12345678"}, {"key": 2, "value": b"a longer text"}])
+    data = blocks_of(rows, schema)
+    text = read_header(data, ORIGIN).metadata["avro.schema"]
+    for _ in range(3):
+        assert decode(data, DATAFUSION) == decode(data, PYTHON)
+    leaves = flatten(parse_schema(text, ORIGIN), ORIGIN)
+    assert {leaves[at].name for at in wrong_guesses.of(text)} == {"upper_bounds"}
+
+
+def test_wrong_guesses_of_many_tables_are_forgotten() -> None:
+    memory = WrongGuesses(limit=2)
+    for name in (b"a", b"b", b"a", b"c"):
+        memory.remember(name, {len(memory.of(name))})
+    assert [set(memory.of(name)) for name in (b"a", b"b", b"c")] == [{0, 1}, set(), {0}]
+
+
+@pytest.fixture(autouse=True)
+def _no_wrong_guesses() -> Iterator[None]:
+    wrong_guesses.clear()
+    yield
+    wrong_guesses.clear()
 
 
 @pytest.mark.parametrize("bits", [0, 5, 6, 7, 13, 14, 20, 27, 28, 41, 54, 55, 56, 62, 63])

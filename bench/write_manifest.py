@@ -7,8 +7,8 @@ they take, made before the clock starts. Contenders take turns; medians are prin
 PyIceberg starts a new block with each entry, which leaves deflate nothing to find but what repeats within the entry,
 and costs a sync marker of 16 bytes. frazil's blocks have 64 KB, as the reference's. The line "limit" is what xz at its
 best leaves of all rows in one piece, many megabytes; no codec of Avro's, block by block, comes near it. gzip (deflate)
-is the default because every reader has it: zstandard needs a library that some readers lack, and at its default level
-saves nothing on manifests.
+is the default because every reader has it: DuckDB 1.5 refuses zstandard, which at its default level saves nothing on
+manifests.
 """
 
 from __future__ import annotations

@@ -47,26 +47,18 @@ class RewriteManifests:
         parent = find_parent(loaded.metadata, self.target.branch)
         writer = ManifestWriter(loaded, context)
         base = writer.read_base(parent)
-        chosen = [one for one in base if self._chooses(loaded, one)]
-        kept = [one for one in base if one not in chosen]
         new: list[ManifestFile] = []
         replaced: list[ManifestFile] = []
         entries = 0
-
-        def group_of(one: ManifestFile) -> tuple[ManifestContent, int]:
-            return one.content, one.partition_spec_id
-
-        for _, members in groupby(sorted(chosen, key=group_of), key=group_of):
-            group = list(members)
-            if _is_settled(group):
-                kept += group
-                continue
+        for group in self.groups(loaded, base):
             written, count = _rewrite(writer, context, group, self._first_fields(writer, group[0].partition_spec_id))
             new += written
             replaced += group
             entries += count
         if not replaced:
             return NOTHING
+        gone = {one.manifest_path for one in replaced}
+        kept = [one for one in base if one.manifest_path not in gone]
         # Data manifests first, as readers of the reference expect.
         manifests = sorted([*new, *kept], key=lambda one: one.content)
         return snapshot_changes(
@@ -82,6 +74,16 @@ class RewriteManifests:
             extra={Summary.ENTRIES_PROCESSED: str(entries)},
         )
 
+    def groups(self, loaded: LoadedTable, base: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+        """Return the manifests to rewrite, those of one content and spec together."""
+
+        def group_of(one: ManifestFile) -> tuple[ManifestContent, int]:
+            return one.content, one.partition_spec_id
+
+        chosen = sorted([one for one in base if self._chooses(loaded, one)], key=group_of)
+        found = [list(members) for _, members in groupby(chosen, key=group_of)]
+        return [one for one in found if not _is_settled(one)]
+
     def _chooses(self, loaded: LoadedTable, manifest: ManifestFile) -> bool:
         if self.spec_id is not None and manifest.partition_spec_id != self.spec_id:
             return False
@@ -89,7 +91,6 @@ class RewriteManifests:
             return False
         target = read_property(loaded.metadata.properties, properties.MANIFEST_TARGET_SIZE_BYTES)
         return not self.only_small or manifest.manifest_length < target
-
 
     def _first_fields(self, writer: ManifestWriter, spec_id: int) -> list[int]:
         """Return the places of the fields that entries of a spec are sorted by before the others."""

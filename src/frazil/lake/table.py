@@ -19,6 +19,7 @@ from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.expr.predicates import Predicate
 from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
+from frazil.lake.maintain import Maintain
 from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
@@ -173,6 +174,11 @@ class Table(TableVerbs):
     def health(self) -> Report:
         """Report what would make the table better: small files, deletes, snapshots, manifests, and what to run."""
         return table_health(self._loaded, now_ms=self._catalog.now_ms())
+
+    @cached_property
+    def maintain(self) -> Maintain:
+        """What keeps the table fast and small: `t.maintain.optimize()`, `t.maintain.rewrite_data_files()`, ..."""
+        return Maintain(self._catalog, lambda: self._state, self._show, self._cache)
 
     # Writing
 

@@ -117,6 +117,29 @@ def plan_rewrite(
     return replace(plan, groups=tuple(_ordered(groups, sizes.job_order)))
 
 
+def within_budget(plan: RewritePlan, budget_bytes: int) -> RewritePlan:
+    """Return a plan of at most some bytes of input: first the groups that get rid of most files for their bytes."""
+    sizes = plan.request.options.sizes
+    left = budget_bytes
+    kept: list[RewriteGroup] = []
+    worth = sorted(
+        plan.groups, key=lambda one: (len(one.tasks) - one.expected_files) / (one.input_bytes + 1), reverse=True
+    )
+    for group in worth:
+        tasks = []
+        for task in group.tasks:
+            if _bytes(task) > left:
+                break
+            tasks.append(task)
+            left -= _bytes(task)
+        # A group that is cut must still be worth it by itself.
+        if len(tasks) == len(group.tasks) or (len(tasks) > 1 and is_worth(tasks, _bytes, sizes)):
+            kept.append(_group(group.number, tasks, sizes))
+        else:
+            left += sum(map(_bytes, tasks))
+    return replace(plan, groups=tuple(kept))
+
+
 def _tasks(
     loaded: LoadedTable, request: RewriteRequest, cache: ManifestCache | None, threads: int | None
 ) -> Iterator[FileScanTask]:

@@ -34,6 +34,7 @@ from frazil.maintenance.plan_rewrite import (
     RewriteRequest,
     own_position_deletes,
     plan_rewrite,
+    within_budget,
 )
 from frazil.maintenance.rewrite_group import SORTED_AT_ONCE_BYTES, rewrite_group
 from frazil.scan.manifest_cache import ManifestCache
@@ -94,6 +95,7 @@ def rewrite_data_files(
     *,
     dry_run: bool = False,
     rewriter: Rewriter | None = None,
+    budget_bytes: int | None = None,
     threads: int | None = None,
     cache: ManifestCache | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -101,12 +103,14 @@ def rewrite_data_files(
     """Rewrite the data files of a branch that are worth it; return the table's new state and what was done.
 
     Without a `rewriter` rows are read and written in this process. With `dry_run` nothing is written, and the result
-    tells what the plan expects.
+    tells what the plan expects. `budget_bytes` is the most input that is rewritten.
     """
     workers = default_threads() if threads is None else threads
     is_sorted_here = rewriter is None and request.strategy != "binpack"
     limit = SORTED_AT_ONCE_BYTES if is_sorted_here else None
     plan = plan_rewrite(loaded, request, max_group_bytes=limit, cache=cache, threads=workers)
+    if budget_bytes is not None:
+        plan = within_budget(plan, budget_bytes)
     if dry_run:
         return loaded, _expected(plan)
     run = _Run(catalog, plan, rewriter, workers, cache, on_progress)

@@ -1,0 +1,333 @@
+"""`t.maintain`: the procedures that keep a table fast and small, named and defaulted as in SQL.
+
+    t.maintain.optimize()                                         whatever is worth doing
+    t.maintain.rewrite_data_files(where="day >= '2024-01-01'")    small files into large ones
+    t.maintain.expire_snapshots(retain_last=10, dry_run=True)     what would be deleted
+
+Each is a commit, or none where there is nothing to do, and is safe beside writers; `maintenance/` says how. Each starts
+from the catalog's current state, and after it the handle shows the result. With `dry_run` nothing is written or
+deleted, and the result says what would happen. None needs Spark: data files are rewritten on it where there is much to
+rewrite and a session is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from frazil.catalog.base import Catalog
+from frazil.commit.new_snapshot import Target
+from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
+from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.errors import InvalidRequestError
+from frazil.expr.bind import bind
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.lake.metadata_verbs import expiry_of
+from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.point_in_time import PointInTime, milliseconds_of
+from frazil.lake.write_rows import is_here_only
+from frazil.loaded import LoadedTable
+from frazil.maintenance.add_files import AddFilesResult, add_files
+from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
+from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult, convert_equality_deletes
+from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult, expire_snapshots
+from frazil.maintenance.optimize import OptimizeResult, optimize
+from frazil.maintenance.orphan_files import OrphanFilesResult, OrphanRequest, PrefixMismatch, remove_orphan_files
+from frazil.maintenance.partition_stats import compute_partition_stats
+from frazil.maintenance.plan_rewrite import RewriteRequest, Strategy
+from frazil.maintenance.rewrite_data_files import Progress, RewriteDataFilesResult, Rewriter, rewrite_data_files
+from frazil.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
+from frazil.maintenance.rewrite_options import read_data_options
+from frazil.maintenance.rewrite_order import choose_order
+from frazil.maintenance.rewrite_position_deletes import RewritePositionDeletesResult, rewrite_position_delete_files
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
+from frazil.spec.snapshot import MAIN_BRANCH, Summary
+from frazil.spec.statistics import PartitionStatisticsFile
+
+LARGE_BYTES: Final = 1 << 30
+"""From this many bytes of data files on, a table is rewritten on Spark where a session is there."""
+
+
+class Maintain:
+    """The maintenance of one table. Get it from `Table.maintain`."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        load: Callable[[], LoadedTable],
+        show: Callable[[LoadedTable], None],
+        cache: ManifestCache | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._load = load
+        self._show = show
+        self._cache = cache
+
+    def optimize(
+        self, budget_bytes: int | None = None, *, dry_run: bool = False, on_spark: bool | None = None
+    ) -> OptimizeResult:
+        """Look at the table and do what is worth doing, in the right order; the result says what and why.
+
+        `budget_bytes` limits the data files that are read and written again; what is left is for the next time.
+        """
+        if budget_bytes is not None and budget_bytes < 0:
+            raise InvalidRequestError(f"Cannot optimize within {budget_bytes} bytes: the budget must not be negative")
+        loaded = self._load()
+        state, result = optimize(
+            self._catalog,
+            loaded,
+            budget_bytes=budget_bytes,
+            dry_run=dry_run,
+            rewriter=self._rewriter(loaded, "binpack", on_spark),
+            cache=self._cache,
+        )
+        self._show(state)
+        return result
+
+    def rewrite_data_files(
+        self,
+        strategy: str = "binpack",
+        sort_by: str | Sequence[str] | None = None,
+        where: Predicate | str | None = None,
+        dry_run: bool = False,
+        *,
+        branch: str = MAIN_BRANCH,
+        on_spark: bool | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> RewriteDataFilesResult:
+        """Rewrite small files, files with many deletes and the like into good ones, rows and their ids unchanged.
+
+        The strategy is `binpack`, `sort` (by the table's order or by `sort_by`, such as `"id desc, k"`) or `zorder`
+        (`sort_by="zorder(a, b)"`). `where` chooses files, whole. Options are the reference's, under their own names or
+        with underscores: `min_input_files=2`. Appends meanwhile are no conflict, rows deleted meanwhile are.
+        """
+        loaded = self._load()
+        metadata = loaded.metadata
+        chosen, order, zorder_ids = choose_order(metadata, strategy, sort_by)
+        target_bytes = read_property(metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
+        request = RewriteRequest(
+            read_data_options({**(options or {}), **more}, target_bytes, strategy=chosen),
+            chosen,
+            order,
+            zorder_ids,
+            _predicate(loaded, where),
+            target=Target(branch),
+        )
+        state, result = rewrite_data_files(
+            self._catalog,
+            loaded,
+            request,
+            dry_run=dry_run,
+            rewriter=self._rewriter(loaded, chosen, on_spark),
+            cache=self._cache,
+            on_progress=on_progress,
+        )
+        self._show(state)
+        return result
+
+    def _rewriter(self, loaded: LoadedTable, strategy: Strategy, on_spark: bool | None) -> Rewriter | None:
+        """Return what rewrites files on Spark; None where it is done in this process."""
+        if on_spark is False or (on_spark is None and not _is_for_spark(loaded)):
+            return None
+        if strategy == "zorder":
+            if on_spark is None:
+                return None
+            raise InvalidRequestError(
+                "Cannot sort in z-order on Spark", hint="Leave on_spark out: it is done in this process."
+            )
+        session = choose_session()
+        rewriter: Rewriter = spark_room("compact").rewriter_on(session, self._cache)
+        return rewriter
+
+    def rewrite_position_delete_files(
+        self,
+        where: Predicate | str | None = None,
+        dry_run: bool = False,
+        *,
+        branch: str = MAIN_BRANCH,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> RewritePositionDeletesResult:
+        """Make fewer, larger files of position deletes; in version 3, deletion vectors. Rows do not change."""
+        loaded = self._load()
+        state, result = rewrite_position_delete_files(
+            self._catalog,
+            loaded,
+            {**(options or {}), **more},
+            where=_predicate(loaded, where),
+            target=Target(branch),
+            dry_run=dry_run,
+            cache=self._cache,
+        )
+        self._show(state)
+        return result
+
+    def convert_equality_deletes(
+        self, dry_run: bool = False, *, branch: str = MAIN_BRANCH
+    ) -> ConvertEqualityDeletesResult:
+        """Turn equality deletes into position deletes, in version 3 into vectors, which scans apply cheaply."""
+        state, result = convert_equality_deletes(
+            self._catalog, self._load(), target=Target(branch), dry_run=dry_run, cache=self._cache
+        )
+        self._show(state)
+        return result
+
+    def remove_dangling_deletes(self, *, branch: str = MAIN_BRANCH) -> int:
+        """Remove delete files that apply to no data file any more; return how many went."""
+        action = RemoveDanglingDeletes(Target(branch))
+        state, made = commit_snapshot(self._catalog, self._load(), action, cache=self._cache)
+        self._show(state)
+        return summary_count(made, Summary.REMOVED_DELETE_FILES)
+
+    def rewrite_manifests(
+        self,
+        use_caching: bool = False,
+        spec_id: int | None = None,
+        sort_by: Sequence[str] | None = None,
+        dry_run: bool = False,
+        *,
+        branch: str = MAIN_BRANCH,
+    ) -> RewriteManifestsResult:
+        """Merge manifests, files of one partition side by side, so that plans read fewer of them.
+
+        `sort_by` are names of partition fields that come first; `use_caching` is for the reference and changes nothing.
+        """
+        action = RewriteManifests(
+            spec_id, includes_deletes=True, target=Target(branch), sort_by=_names(sort_by, "partition fields")
+        )
+        state, result = rewrite_manifests(self._catalog, self._load(), action, dry_run=dry_run, cache=self._cache)
+        self._show(state)
+        return result
+
+    def expire_snapshots(
+        self,
+        older_than: PointInTime | None = None,
+        retain_last: int | None = None,
+        max_concurrent_deletes: int | None = None,
+        stream_results: bool = False,
+        snapshot_ids: Iterable[int] | None = None,
+        clean_expired_metadata: bool = False,
+        dry_run: bool = False,
+    ) -> ExpireSnapshotsResult:
+        """Remove snapshots that no branch or tag keeps, and delete the files that only they led to.
+
+        What is left out follows the table's properties. `stream_results` is for the reference and changes nothing.
+        """
+        action = expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=clean_expired_metadata)
+        state, result = expire_snapshots(
+            self._catalog,
+            self._load(),
+            action,
+            dry_run=dry_run,
+            threads=_threads(max_concurrent_deletes),
+            cache=self._cache,
+        )
+        self._show(state)
+        return result
+
+    def remove_orphan_files(
+        self,
+        older_than: PointInTime | None = None,
+        location: str | None = None,
+        dry_run: bool = False,
+        max_concurrent_deletes: int | None = None,
+        file_list: Iterable[tuple[str, PointInTime]] | None = None,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "ERROR",
+        *,
+        old_metadata: bool = False,
+    ) -> OrphanFilesResult:
+        """Delete files in the table's folders that nothing of the table leads to, and that are three days old.
+
+        `older_than` is another point in time, a day ago at the latest. `file_list` are files to look at with when they
+        were last changed, in place of a listing. With `old_metadata`, also metadata files that the log has forgotten.
+        """
+        try:
+            mode = PrefixMismatch(prefix_mismatch_mode.strip().lower())
+        except ValueError:
+            raise InvalidRequestError(
+                f"Cannot remove orphan files with prefix_mismatch_mode {prefix_mismatch_mode!r}",
+                hint="It is one of ERROR, IGNORE and DELETE.",
+            ) from None
+        request = OrphanRequest(
+            None if older_than is None else milliseconds_of(older_than),
+            location,
+            None if file_list is None else [(path, milliseconds_of(when)) for path, when in file_list],
+            equal_schemes or {},
+            equal_authorities or {},
+            mode,
+            old_metadata,
+        )
+        return remove_orphan_files(
+            self._catalog, self._load(), request, dry_run=dry_run, threads=_threads(max_concurrent_deletes)
+        )
+
+    def compute_partition_stats(self, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
+        """Write the partition statistics file of a snapshot, the current one unless given."""
+        state, made = compute_partition_stats(self._catalog, self._load(), snapshot_id, cache=self._cache)
+        self._show(state)
+        return made
+
+    def add_files(
+        self,
+        source: str | Sequence[str],
+        partition_filter: Mapping[str, Any] | None = None,
+        check_duplicate_files: bool = True,
+        parallelism: int | None = None,
+        dry_run: bool = False,
+        *,
+        branch: str = MAIN_BRANCH,
+    ) -> AddFilesResult:
+        """Take Parquet files of others into the table where they are: those below a folder, or those named.
+
+        Partitions come from `name=value` folders or from bounds. Columns are matched by name, from now on too.
+        """
+        state, result = add_files(
+            self._catalog,
+            self._load(),
+            source,
+            partition_filter=partition_filter,
+            checks_duplicates=check_duplicate_files,
+            target=Target(branch),
+            dry_run=dry_run,
+            cache=self._cache,
+            threads=_threads(parallelism),
+        )
+        self._show(state)
+        return result
+
+
+def _predicate(loaded: LoadedTable, where: Predicate | str | None) -> Predicate:
+    if where is None:
+        return TRUE
+    predicate = parse_predicate(where) if isinstance(where, str) else where
+    bind(loaded.metadata.current_schema, predicate)
+    return predicate
+
+
+def _threads(asked: int | None) -> int | None:
+    if asked is not None and asked < 1:
+        raise InvalidRequestError(f"Cannot use {asked} threads: give one at least")
+    return asked
+
+
+def _names(names: Sequence[str] | None, what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InvalidRequestError(f"Cannot use {names!r} as {what}: give a list of names")
+    return tuple(names or ())
+
+
+def _is_for_spark(loaded: LoadedTable) -> bool:
+    """Return whether a table is large enough for Spark, and a session is there already."""
+    if is_here_only(loaded) or "pyspark" not in sys.modules:
+        return False
+    if summary_count(loaded.metadata.current_snapshot, Summary.TOTAL_FILES_SIZE) < LARGE_BYTES:
+        return False
+    return spark_room("session").active_session() is not None

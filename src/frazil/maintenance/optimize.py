@@ -1,0 +1,138 @@
+"""Look at a table and do what is worth doing, in the right order, within a budget.
+
+`maintenance/table_health.py` finds what could be better; each finding names the procedure that helps. They run in this
+order, since each leaves less for the next:
+
+    rewrite_position_delete_files    deletes that stay become fewer files, in version 3 vectors
+    rewrite_data_files               small files, files with many deletes, equality deletes; then dangling deletes go
+    rewrite_manifests                once, after everything that writes manifests
+    expire_snapshots                 last: what the steps before replaced is still held by old snapshots
+
+A budget limits the bytes of data files that are read and written again: the groups that get rid of most files for their
+bytes come first, and what is left is for the next time. Orphans are never removed on the way: that is a question of
+other writers' pace, which the table does not tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.catalog.base import Catalog
+from frazil.commit.expire_snapshots import ExpireSnapshots
+from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.loaded import LoadedTable
+from frazil.maintenance.expire_snapshots import expire_snapshots
+from frazil.maintenance.plan_rewrite import RewriteRequest
+from frazil.maintenance.report import Problem
+from frazil.maintenance.rewrite_data_files import Rewriter, rewrite_data_files
+from frazil.maintenance.rewrite_manifests import rewrite_manifests
+from frazil.maintenance.rewrite_options import read_data_options
+from frazil.maintenance.rewrite_position_deletes import rewrite_position_delete_files
+from frazil.maintenance.table_health import table_health
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
+
+STEPS = ("rewrite_position_delete_files", "rewrite_data_files", "rewrite_manifests", "expire_snapshots")
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeStep:
+    """One procedure that was run, or would be: why, and what came of it."""
+
+    procedure: str
+    reasons: tuple[str, ...]
+    result: Any
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.procedure}:", *(f"  because {one}" for one in self.reasons), f"  {self.result}"])
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult:
+    """What was done in order, and what was found and left to the user."""
+
+    steps: tuple[OptimizeStep, ...] = ()
+    left: tuple[Problem, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [str(one) for one in self.steps] or ["Nothing is worth doing."]
+        return "\n".join([*lines, *(f"left to you: {one}" for one in self.left)])
+
+
+def optimize(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    *,
+    budget_bytes: int | None = None,
+    dry_run: bool = False,
+    rewriter: Rewriter | None = None,
+    cache: ManifestCache | None = None,
+) -> tuple[LoadedTable, OptimizeResult]:
+    """Run the procedures that a table's health asks for; return its new state and what was done.
+
+    Each procedure is a commit of its own and safe beside writers. With `dry_run` nothing changes.
+    """
+    problems = list(table_health(loaded, now_ms=catalog.now_ms(), cache=cache))
+    asked: dict[str, list[Problem]] = {}
+    for one in problems:
+        asked.setdefault(one.procedure or "", []).append(one)
+    run = _Run(catalog, loaded, budget_bytes, rewriter, cache, dry_run=dry_run)
+    steps = [
+        OptimizeStep(name, tuple(one.what for one in asked[name]), run.step(name, asked[name]))
+        for name in STEPS
+        if name in asked
+    ]
+    left = tuple(one for one in problems if one.procedure not in STEPS)
+    return run.state, OptimizeResult(tuple(steps), left)
+
+
+@dataclass(slots=True)
+class _Run:
+    catalog: Catalog
+    state: LoadedTable
+    budget_bytes: int | None
+    rewriter: Rewriter | None
+    cache: ManifestCache | None
+    dry_run: bool
+
+    def step(self, name: str, problems: list[Problem]) -> Any:
+        """Run one procedure and return its result."""
+        if name == "rewrite_position_delete_files":
+            self.state, result = rewrite_position_delete_files(
+                self.catalog, self.state, dry_run=self.dry_run, cache=self.cache
+            )
+            return result
+        if name == "rewrite_data_files":
+            return self._rewrite_data({one.kind for one in problems})
+        if name == "rewrite_manifests":
+            self.state, manifests = rewrite_manifests(
+                self.catalog,
+                self.state,
+                RewriteManifests(includes_deletes=True),
+                dry_run=self.dry_run,
+                cache=self.cache,
+            )
+            return manifests
+        self.state, expired = expire_snapshots(
+            self.catalog, self.state, ExpireSnapshots(), dry_run=self.dry_run, cache=self.cache
+        )
+        return expired
+
+    def _rewrite_data(self, kinds: set[str]) -> Any:
+        options: dict[str, Any] = {"partial-progress.enabled": True, "remove-dangling-deletes": True}
+        if "equality-deletes" in kinds:
+            options["delete-file-threshold"] = 1
+        target = read_property(self.state.metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
+        request = RewriteRequest(read_data_options(options, target, strategy="binpack"))
+        self.state, result = rewrite_data_files(
+            self.catalog,
+            self.state,
+            request,
+            dry_run=self.dry_run,
+            rewriter=self.rewriter,
+            budget_bytes=self.budget_bytes,
+            cache=self.cache,
+        )
+        return result

@@ -26,6 +26,7 @@ import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.lake.schema_of import schema_of
 from tests.interop.interop_cases import CannotDo, Row
+from tests.interop.java_runtime import Java, read_java
 
 
 def table_of(rows: list[Row], schema: pa.Schema) -> pa.Table:
@@ -288,12 +289,13 @@ def read_duckdb(location: str, ref: str | None, spark: Any) -> list[Row]:
         connection.close()
 
 
-PRODUCERS = (Frazil, FrazilOnSpark, PyIceberg)
+PRODUCERS = (Frazil, FrazilOnSpark, PyIceberg, Java)
 CONSUMERS = {
     "frazil": read_frazil,
     "frazil on Spark": read_frazil_on_spark,
     "PyIceberg": read_pyiceberg,
     "DuckDB": read_duckdb,
+    "Java": read_java,
 }
 
 

@@ -14,6 +14,8 @@ from frazil.cli.demo import run_demo
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import FAILED, Settings, opened, reported
 from frazil.cli.table_commands import table_app
+from frazil.lake.attach import attach, detach
+from frazil.lake.on_spark import choose_session
 
 app = typer.Typer(
     name="frazil",
@@ -50,10 +52,6 @@ def sql(
 ) -> None:
     """Run a statement on Spark, in a local session."""
     with opened(context) as (lake, settings):
-        # Attaching loads pyspark, which no other command needs.
-        from frazil.lake.attach import attach, detach
-        from frazil.lake.on_spark import choose_session
-
         spark = choose_session(None, lake)
         attach(spark, lake)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 
@@ -12,6 +13,4 @@ def main() -> None:
         print("Cannot run frazil in the terminal: typer is not installed", file=sys.stderr)
         print("Hint: pip install 'frazil[cli]'.", file=sys.stderr)
         sys.exit(2)
-    from frazil.cli.main import app
-
-    app()
+    import_module("frazil.cli.main").app()

@@ -27,7 +27,7 @@ from frazil.lake.table import Table, TransactionTable
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
-from frazil.spec.schema import Schema
+from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.versions import DEFAULT, check_version
 from frazil.sql import statements as s
 from frazil.sql.parse_types import quote, quote_path
@@ -140,6 +140,7 @@ def create_with_schema(
     if statement.provider is not None and statement.provider.lower() != "iceberg":
         properties.setdefault("write.format.default", statement.provider.lower())
     version = _format_version(properties)
+    _check_names(schema, place)
     spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
     transaction = Transaction(catalog, cache=lake._cache)
     if existing is None:
@@ -173,6 +174,15 @@ def create_with_schema(
             transaction.roll_back()
             raise
     transaction.commit()
+
+
+def _check_names(schema: Schema, place: Place) -> None:
+    """Refuse columns whose names differ in case only: SQL could not tell them apart."""
+    seen: dict[str, str] = {}
+    for _, name, _ in walk_fields(schema.struct):
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidRequestError(f"Cannot create {place}: it would have the columns {other!r} and {name!r}")
 
 
 def _find_table(place: Place) -> Table | None:

@@ -1,0 +1,111 @@
+"""SQL cases as data: `tests/sql_cases/*.txt`. A case is a statement and what it answers.
+
+    > statement, which may go on
+    > in further lines
+    row | of | values         in any order; (none) for no rows
+    ~ expression              the first value of the answer matches it
+    ! expression              it is refused, and the message matches it
+
+Nothing after a statement: any answer will do. Lines with # are comments; an empty line ends a case. In statements,
+`$snapshot(db.t, 0)` is the id of a table's first snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import frazil
+
+FOLDER = Path(__file__).parent / "sql_cases"
+WITHOUT_SPARK = ("namespaces", "tables", "columns", "partitioning", "properties")
+_SNAPSHOT = re.compile(r"\$snapshot\(([\w.]+), (\d+)\)")
+
+
+class SqlCase(NamedTuple):
+    line: int
+    statement: str
+    rows: tuple[str, ...] | None
+    matches: str | None
+    error: str | None
+
+
+def case_files() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.txt"))
+
+
+def read_cases(name: str) -> Iterator[SqlCase]:
+    lines = (FOLDER / f"{name}.txt").read_text("utf-8").splitlines()
+    at = 0
+    while at < len(lines):
+        if not lines[at].startswith(">"):
+            assert lines[at] == "" or lines[at].startswith("# "), f"{name}.txt:{at + 1}: {lines[at]}"
+            at += 1
+            continue
+        first = at
+        statement: list[str] = []
+        while at < len(lines) and lines[at].startswith(">"):
+            statement.append(lines[at][1:].strip())
+            at += 1
+        answer: list[str] = []
+        while at < len(lines) and lines[at] != "":
+            answer.append(lines[at])
+            at += 1
+        yield _case(first + 1, "\n".join(statement), answer)
+
+
+def _case(line: int, statement: str, answer: list[str]) -> SqlCase:
+    if not answer:
+        return SqlCase(line, statement, None, None, None)
+    if answer[0].startswith("! "):
+        return SqlCase(line, statement, None, None, answer[0][2:])
+    if answer[0].startswith("~ "):
+        return SqlCase(line, statement, None, answer[0][2:], None)
+    if answer == ["(none)"]:
+        return SqlCase(line, statement, (), None, None)
+    return SqlCase(line, statement, tuple(_trimmed(one) for one in answer), None, None)
+
+
+def _trimmed(line: str) -> str:
+    return " | ".join(part.strip() for part in line.split("|"))
+
+
+def show_value(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float | Decimal):
+        return f"{value:f}".rstrip("0").rstrip(".")
+    return str(value)
+
+
+def run_cases(name: str, lake: frazil.Lake, run: Callable[[str], Iterable[Iterable[Any]]]) -> int:
+    """Run a file's cases one after the other; return how many there were."""
+    count = 0
+    for case in read_cases(name):
+        count += 1
+        place = f"{name}.txt:{case.line}: {case.statement}"
+        statement = _SNAPSHOT.sub(
+            lambda found: str(lake.table(found[1]).snapshots[int(found[2])].snapshot_id), case.statement
+        )
+        rows: list[tuple[Any, ...]] = []
+        problem: Exception | None = None
+        try:
+            rows = [tuple(row) for row in run(statement)]
+        except Exception as error:
+            problem = error
+        if problem is not None:
+            assert case.error is not None, f"{place}\n{type(problem).__name__}: {problem}"
+            assert re.search(case.error, str(problem), re.DOTALL), f"{place}\n{problem}"
+            continue
+        assert case.error is None, f"{place}\nwas not refused"
+        if case.matches is not None:
+            assert re.search(case.matches, str(rows[0][0])), f"{place}\n{rows[0][0]}"
+        if case.rows is not None:
+            found = sorted(_trimmed(" | ".join(show_value(value) for value in row)) for row in rows)
+            assert found == sorted(case.rows), place
+    return count

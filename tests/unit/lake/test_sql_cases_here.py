@@ -1,0 +1,27 @@
+"""The SQL cases that need no Spark, run in this process. `tests/spark/test_sql_cases.py` runs all of them on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import frazil
+from frazil.lake.run_statement import run_statement
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import SqlSession
+from frazil.sql.parse import parse_statement
+from tests.sql_case_files import WITHOUT_SPARK, run_cases
+
+
+@pytest.mark.parametrize("name", WITHOUT_SPARK)
+def test_the_cases_hold(name: str) -> None:
+    with frazil.connect("memory:") as lake:
+        session = SqlSession({"lake": lake})
+
+        def run(text: str) -> Any:
+            statement = parse_statement(text, session.is_ours)
+            assert statement is not None, f"not for a lake: {text}"
+            return run_statement(SqlContext(session), statement).rows
+
+        assert run_cases(name, lake, run) > 0

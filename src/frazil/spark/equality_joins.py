@@ -28,7 +28,7 @@ from frazil.expr.predicates import BoundReference
 from frazil.scan.delete_index import PartitionKey, partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm import planned_relation
-from frazil.spark.planned_files import ScanFiles, arrow_type_of, to_stored
+from frazil.spark.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
 from frazil.spark.read_columns import ReadColumn, ReadNames, quoted
 from frazil.spark.types import stored_type
 from frazil.spec.data_file import FileContent, FileFormat
@@ -146,23 +146,19 @@ class EqualityJoins:
         sequence: str,
         part: str,
     ) -> DataFrame:
-        files = pa.table(
+        stream = files_stream(
+            [task.data_file for task in tasks],
             {
-                "path": pa.array([task.data_file.file_path for task in tasks], pa.string()),
-                "size": pa.array([task.data_file.file_size_in_bytes for task in tasks], pa.int64()),
                 sequence: pa.array([task.data_sequence_number for task in tasks], pa.int64()),
                 part: pa.array([self._number(task, is_global=one.is_global) for task in tasks], pa.int32()),
-            }
+            },
         )
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, files.schema) as writer:
-            writer.write_table(files)
-        stream = bytes(sink.getvalue())
         columns = {column.field_id: ReadColumn(column, self.names) for column in one.schema.fields}
+        paths = [task.data_file.file_path for task in tasks]
         frame = planned_relation(
             spark,
             lambda _: stream,
-            key=f"equality deletes {self.scan.loaded.metadata.table_uuid} {files['path'].to_pylist()}",
+            key=f"equality deletes {self.scan.loaded.metadata.table_uuid} {one.field_ids} {paths}",
             root=self.scan.loaded.metadata.location,
             data=st.StructType([column.struct_field() for column in columns.values()]),
             constants=st.StructType(

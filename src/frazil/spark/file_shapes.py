@@ -24,10 +24,11 @@ from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.schema import Schema
-from frazil.spec.types import NestedField
+from frazil.spec.types import DecimalType, NestedField, Type
 from frazil.storage.base import Storage
 
 _KEPT_FOOTERS = 200_000
+_LONG_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,13 @@ def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
     return frozenset(
         field_id
         for field_id, part in schema.fields_by_id.items()
-        if part.initial_default is not None and (field_id not in top or part.field_type.is_nested)
+        if part.initial_default is not None and (field_id not in top or not is_filled_by_spark(part.field_type))
     )
+
+
+def is_filled_by_spark(kind: Type) -> bool:
+    """Return whether Spark's reader fills a top-level column of a type with a default; it fails on wide decimals."""
+    return not kind.is_nested and not (isinstance(kind, DecimalType) and kind.precision > _LONG_DIGITS)
 
 
 class FileShapes:

@@ -12,7 +12,7 @@ was planned last is kept for a moment: the groups of one query ask one after the
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -39,7 +39,7 @@ from frazil.scan.tasks import FileScanTask
 from frazil.spark.file_shapes import BY_ID, FileShape, FileShapes
 from frazil.spark.predicates import Paths, pruning_predicate
 from frazil.spark.types import stored_type
-from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
@@ -336,13 +336,27 @@ class ScanFiles:
         if batch.deletes is None:
             return [DeleteKind.NONE] * len(batch.files)
         kinds: dict[tuple[int, ...], DeleteKind] = {(): DeleteKind.NONE}
+        known = plan.delete_files
         for numbers in batch.deletes:
             if numbers not in kinds:
-                by_value = any(
-                    plan.delete_files[one].data_file.content is FileContent.EQUALITY_DELETES for one in numbers
-                )
+                by_value = any(known[one].data_file.content is FileContent.EQUALITY_DELETES for one in numbers)
                 kinds[numbers] = DeleteKind.EQUALITY if by_value else DeleteKind.POSITIONS
         return [kinds[numbers] for numbers in batch.deletes]
+
+    def vector_bytes(self) -> int:
+        """Return about how many bytes the deleted positions of all files would take as bits."""
+        plan = self.plan()
+        total = 0
+        by_position = [one.data_file.content is FileContent.POSITION_DELETES for one in plan.delete_files]
+        if not any(by_position):
+            return total
+        for batch in self.whole(plan):
+            if batch.deletes is None:
+                continue
+            rows = batch.files.column("record_count").to_pylist()
+            for numbers, count in zip(batch.deletes, rows, strict=True):
+                total += count // 7 if any(by_position[one] for one in numbers) else 0
+        return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
         """Return for each file the bits of its deleted rows, seven to a byte; none are an empty value, never null."""
@@ -353,6 +367,17 @@ class ScanFiles:
 
         tasks = planned.plan.tasks_of(planned.batch)
         return pa.array(list(map_in_order(bits, tasks, threads=default_threads())), pa.binary())
+
+
+def files_stream(files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
+    """Return files that are known already as an Arrow stream, as a planner answers."""
+    paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
+    sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
+    table = pa.table({"path": spark_paths(paths), "size": sizes, **constants})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -3,8 +3,8 @@
 Spark resolves columns by field id and pushes filters into row groups by *name*. A file from before a rename can hold
 another field under a column's name, and a filter pushed by that name then drops rows it must not drop. So a column is
 read under its own name only where no file can hold another field of that name: where every schema the table ever had
-is still known and none of them gives the name to another field. Every other column is read under a name that no file
-has, and shown under its own.
+is still known and none of them gives the name to another field, and where it holds no floating point. Every other
+column is read under a name that no file has, and shown under its own.
 
 A column that a file does not have is null to Spark, or the value of `EXISTS_DEFAULT` in the field's metadata, which
 is how `initial-default` is filled. Parts of structs are filled by putting the struct together again, for files that
@@ -14,6 +14,7 @@ are known to lack them, and files without ids are read by their own names (`file
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -26,7 +27,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError, UnsupportedError
-from frazil.spark.file_shapes import BY_ID, FileShape
+from frazil.spark.file_shapes import BY_ID, FileShape, is_filled_by_spark
 from frazil.spark.types import FIELD_ID, stored_type
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
@@ -55,6 +56,8 @@ from frazil.spec.types import (
 )
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
+SPARK_METADATA = "_metadata"
+"""The name under which Spark gives positions; a column of this name would hide them."""
 _NO_FIELD = 2_000_000_000
 """A field id that no file has: tables count from 1, reserved columns from the largest number down."""
 
@@ -81,6 +84,7 @@ class ReadNames:
 def read_names(metadata: TableMetadata) -> ReadNames:
     """Return the names under which a table's fields are read."""
     first: dict[tuple[int, str], int] = {}
+    names: dict[int, set[str]] = {}
     ambiguous: set[int] = set()
     for schema in metadata.schemas:
         for field_id, part in schema.fields_by_id.items():
@@ -89,10 +93,28 @@ def read_names(metadata: TableMetadata) -> ReadNames:
             known = first.setdefault(place, field_id)
             if known != field_id:
                 ambiguous |= {known, field_id}
+            names.setdefault(field_id, set()).add(part.name)
+        # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
+        # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
+        ambiguous |= {part.field_id for part in schema.fields if _holds_float(part.field_type)}
+        ambiguous |= {part.field_id for part in schema.fields if part.name.lower() == SPARK_METADATA}
+    for schema in metadata.schemas:
+        for column in schema.fields:
+            parts = list(_struct_parts(column.field_type))
+            if any(one.field_id in ambiguous or len(names[one.field_id]) > 1 for one in (column, *parts)):
+                # Where a query uses some parts of a column, Spark forgets the ids of those it asks files for and goes
+                # by name. Parts of other names are read all, and named by a cast that Spark does not look through.
+                ambiguous |= {one.field_id for one in parts}
     ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
     seed = metadata.table_uuid or metadata.location
     return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
+
+
+def _holds_float(kind: Type) -> bool:
+    if isinstance(kind, StructType):
+        return any(_holds_float(part.field_type) for part in kind.fields)
+    return isinstance(kind, FloatType | DoubleType)
 
 
 @dataclass(frozen=True)
@@ -129,29 +151,34 @@ class ReadColumn:
         """Return the column as Spark's reader is asked for it."""
         part = self.field
         metadata: dict[str, Any] = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
-        has_default = part.initial_default is not None and not part.field_type.is_nested and self.shape.has_ids
+        has_default = part.initial_default is not None and is_filled_by_spark(part.field_type) and self.shape.has_ids
         if has_default:
             metadata[EXISTS_DEFAULT] = sql_literal(part.initial_default, part.field_type)
         # Spark refuses a file without a required column before it looks for a default.
         is_nullable = part.optional or has_default
         return st.StructField(self.name, self._read_type(part.field_type), is_nullable, metadata)
 
-    def _read_type(self, kind: Type) -> st.DataType:
+    def _read_type(self, kind: Type, *, with_own_names: bool = False) -> st.DataType:
+        """Return the type that is read, its parts under the names they are read under or under their own."""
         if isinstance(kind, StructType):
-            return self._read_struct(kind)
+            return self._read_struct(kind, with_own_names=with_own_names)
         if isinstance(kind, ListType):
-            return st.ArrayType(self._read_type(kind.element_type), not kind.element_required)
+            element = self._read_type(kind.element_type, with_own_names=with_own_names)
+            return st.ArrayType(element, not kind.element_required)
         if isinstance(kind, MapType):
-            return st.MapType(self._read_type(kind.key_type), self._read_type(kind.value_type), not kind.value_required)
+            key = self._read_type(kind.key_type, with_own_names=with_own_names)
+            value = self._read_type(kind.value_type, with_own_names=with_own_names)
+            return st.MapType(key, value, not kind.value_required)
         return stored_type(kind)
 
-    def _read_struct(self, kind: StructType) -> st.StructType:
+    def _read_struct(self, kind: StructType, *, with_own_names: bool) -> st.StructType:
         fields = []
         for part in kind.fields:
             if self._is_read(part):
                 metadata = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
-                read = self._read_type(part.field_type)
-                fields.append(st.StructField(self._name_of(part), read, part.optional, metadata))
+                read = self._read_type(part.field_type, with_own_names=with_own_names)
+                name = part.name if with_own_names else self._name_of(part)
+                fields.append(st.StructField(name, read, part.optional, metadata))
         if not fields:
             # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
             fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, {FIELD_ID: _NO_FIELD}))
@@ -162,8 +189,11 @@ class ReadColumn:
         part = self.field
         if not self.is_read:
             return self._filled(part)
-        column = self._stored(F.col(quoted(self.name)), part.field_type, is_required=part.required)
-        if part.required and part.initial_default is not None and not part.field_type.is_nested:
+        column = F.col(quoted(self.name))
+        if self._is_renamed(part.field_type):
+            column = column.cast(self._read_type(part.field_type, with_own_names=True))
+        column = self._rebuilt(column, part.field_type, is_required=part.required)
+        if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
             # Files without the column give the default already; this says that nothing is null.
             column = F.coalesce(column, F.expr(sql_literal(part.initial_default, part.field_type)))
         return column
@@ -173,10 +203,8 @@ class ReadColumn:
         """Whether the stored form is the column of the relation itself."""
         part = self.field
         has_default = part.required and part.initial_default is not None
-        return self.is_read and not has_default and not self._is_changed(part.field_type)
-
-    def _is_changed(self, kind: Type) -> bool:
-        return self._is_rebuilt(kind) or self._is_renamed(kind)
+        is_changed = self._is_rebuilt(part.field_type) or self._is_renamed(part.field_type)
+        return self.is_read and not has_default and not is_changed
 
     def _is_rebuilt(self, kind: Type) -> bool:
         return any(not self._is_read(part) for part in _struct_parts(kind))
@@ -184,29 +212,31 @@ class ReadColumn:
     def _is_renamed(self, kind: Type) -> bool:
         return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
 
-    def _stored(self, column: Column, kind: Type, *, is_required: bool = False) -> Column:
+    def _rebuilt(self, column: Column, kind: Type, *, is_required: bool = False) -> Column:
+        """Return a column, its parts under their own names, with the parts that are not read."""
         if not self._is_rebuilt(kind):
-            return column.cast(stored_type(kind)) if self._is_renamed(kind) else column
+            return column
         if isinstance(kind, ListType):
             element = kind.element_type
-            return F.transform(column, lambda one: self._stored(one, element, is_required=kind.element_required))
+            return F.transform(column, lambda one: self._rebuilt(one, element, is_required=kind.element_required))
         if isinstance(kind, MapType):
             key, value = kind.key_type, kind.value_type
-            if self._is_changed(key):
-                column = F.transform_keys(column, lambda one, _: self._stored(one, key, is_required=True))
-            if self._is_changed(value):
+            if self._is_rebuilt(key):
+                column = F.transform_keys(column, lambda one, _: self._rebuilt(one, key, is_required=True))
+            if self._is_rebuilt(value):
                 is_kept = kind.value_required
-                column = F.transform_values(column, lambda _, one: self._stored(one, value, is_required=is_kept))
+                column = F.transform_values(column, lambda _, one: self._rebuilt(one, value, is_required=is_kept))
             return column
         assert isinstance(kind, StructType)
-        parts = [
-            (
-                self._stored(column[self._name_of(part)], part.field_type, is_required=part.required)
-                if self._is_read(part)
-                else self._filled(part)
-            ).alias(part.name)
-            for part in kind.fields
-        ]
+        parts = []
+        for part in kind.fields:
+            if self._is_read(part):
+                made = self._rebuilt(column[part.name], part.field_type, is_required=part.required)
+            else:
+                made = self._filled(part)
+                # What may be null is said to be, so that a null struct may hold it.
+                made = made if part.required else F.when(F.lit(True), made)
+            parts.append(made.alias(part.name))
         made = F.struct(*parts)
         return made if is_required else F.when(column.isNotNull(), made)
 
@@ -328,17 +358,21 @@ def _struct_parts(kind: Type) -> Iterator[NestedField]:
 
 
 def sql_literal(value: Any, kind: Type) -> str:
-    """Return a value of a type as a SQL literal of its stored form; it means the same in every session."""
+    """Return a value of a type as a SQL literal of its stored form.
+
+    It means the same in every session, and Spark knows that it is not null.
+    """
     if value is None:
         return "NULL"
     if isinstance(kind, BooleanType):
         return "true" if value else "false"
     if isinstance(kind, IntType):
-        return f"CAST('{value}' AS INT)"
+        return f"{value}"
     if isinstance(kind, FloatType | DoubleType):
-        return f"CAST('{value!r}' AS {'FLOAT' if isinstance(kind, FloatType) else 'DOUBLE'})"
+        letter, name = ("F", "FLOAT") if isinstance(kind, FloatType) else ("D", "DOUBLE")
+        return f"{float(value)!r}{letter}" if math.isfinite(value) else f"CAST('{float(value)!r}' AS {name})"
     if isinstance(kind, DecimalType):
-        return f"CAST('{Decimal(value):f}' AS DECIMAL({kind.precision},{kind.scale}))"
+        return f"CAST({Decimal(value):f}BD AS DECIMAL({kind.precision},{kind.scale}))"
     if isinstance(kind, StringType):
         return _text(value)
     if isinstance(kind, UuidType):
@@ -346,11 +380,11 @@ def sql_literal(value: Any, kind: Type) -> str:
     if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):
         return f"X'{bytes(value).hex()}'"
     if isinstance(kind, DateType):
-        return f"date_from_unix_date(CAST('{value}' AS INT))"
+        return f"date_from_unix_date({value})"
     if isinstance(kind, TimestamptzType):
-        return f"timestamp_micros(CAST('{value}' AS BIGINT))"
+        return f"timestamp_micros({value}L)"
     if isinstance(kind, TimestampType):
-        return f"timestampadd(MICROSECOND, CAST('{value}' AS BIGINT), timestamp_ntz'1970-01-01')"
+        return f"timestampadd(MICROSECOND, {value}L, timestamp_ntz'1970-01-01')"
     if isinstance(kind, StructType):
         parts = (f"{_text(one.name)}, {sql_literal(value.get(one.name), one.field_type)}" for one in kind.fields)
         return f"named_struct({', '.join(parts)})"
@@ -360,7 +394,7 @@ def sql_literal(value: Any, kind: Type) -> str:
         pairs = [(sql_literal(key, kind.key_type), sql_literal(one, kind.value_type)) for key, one in value.items()]
         return f"map({', '.join(chain.from_iterable(pairs))})"
     if isinstance(kind, LongType) or isinstance(value, int):
-        return f"CAST('{value}' AS BIGINT)"
+        return f"{value}L"
     raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
 
 

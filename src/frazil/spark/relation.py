@@ -56,6 +56,7 @@ from frazil.spark.planned_files import (
     tuple_constant,
     vector_constant,
 )
+from frazil.spark.position_joins import DEFAULT_BUDGET_BYTES, PositionJoin
 from frazil.spark.predicates import row_filter
 from frazil.spark.read_columns import ReadColumn, ReadNames, join_fields, narrow_column, quoted, read_names
 from frazil.spark.types import show_column, shown_type, stored_type
@@ -92,6 +93,13 @@ OPTIONS = {
 }
 """Settings of every relation; a session's own do not reach it."""
 
+_VECTORS = {
+    "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": "true",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+}
+"""Spark's other reader refuses types that the vectorised one gives as they are stored, and goes by names."""
+
 
 @dataclass(frozen=True)
 class ReadRequest:
@@ -99,7 +107,8 @@ class ReadRequest:
 
     `shown` may hold metadata columns. `appends` reads what snapshots added instead of what is there. With `as_stored`,
     values come in their stored form (`types.py`), which loses nothing: rewrites of rows read that way. Sizes of splits
-    that are not given here are the table's, else the session's.
+    that are not given here are the table's, else the session's. Beyond `vector_budget_bytes`, deleted positions are
+    joined (`position_joins.py`).
     """
 
     loaded: LoadedTable
@@ -113,11 +122,14 @@ class ReadRequest:
     appends: Appends | None = None
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
+    vector_budget_bytes: int = DEFAULT_BUDGET_BYTES
 
 
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
     reader = _Reader(spark, request)
+    if reader.scan.vector_bytes() > request.vector_budget_bytes:
+        reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
     legs = [reader.leg(group) for group in reader.scan.groups()]
     if not legs:
         return spark.createDataFrame([], reader.result_schema())
@@ -136,6 +148,7 @@ class _Reader:
         self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
         self.scan.reaches = partial(can_open, spark)
         self.joins = EqualityJoins.of(self.scan, self.names, self.view, OPTIONS)
+        self.positions: PositionJoin | None = None
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
         wanted = {part.field_id: part for part in request.shown.fields if not is_reserved_id(part.field_id)}
@@ -169,13 +182,20 @@ class _Reader:
         if group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID):
             # Named at once: a join hides Spark's metadata columns.
             frame = frame.select("*", F.col("_metadata.row_index").alias(self.names.own("pos")))
-        if group.deletes is not DeleteKind.NONE and not self._shows(DELETED):
-            frame = frame.filter(~self._is_deleted())
+        if group.deletes is not DeleteKind.NONE:
+            frame = self._without_positions(frame)
         if group.deletes is DeleteKind.EQUALITY:
             mark = self.names.own("gone") if self._shows(DELETED) else None
             frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
         frame = self._filtered(frame, columns)
         return frame.select(*[self._shown(part, group, columns) for part in self.request.shown.fields])
+
+    def _without_positions(self, frame: DataFrame) -> DataFrame:
+        """Return the rows that no position deletes, or all where deleted ones are shown too."""
+        if self.positions is not None:
+            mark = self.names.own("deleted") if self._shows(DELETED) else None
+            return self.positions.without_deleted(self.spark, frame, mark)
+        return frame if self._shows(DELETED) else frame.filter(~self._is_deleted())
 
     def _columns_of(self, group: FileGroup) -> dict[int, ReadColumn]:
         """Return the columns as files of a group hold them."""
@@ -263,7 +283,7 @@ class _Reader:
             size_bytes=self._size_bytes(),
             file_format=group.file_format.value,
             options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
-            settings=self._split_settings(),
+            settings=self._settings(),
         )
 
     def _split_options(self) -> SplitOptions:
@@ -276,8 +296,8 @@ class _Reader:
             read_property(table, properties.SPLIT_LOOKBACK),
         )
 
-    def _split_settings(self) -> dict[str, str]:
-        """Return what the request or the table say about splits, under Spark's names."""
+    def _settings(self) -> dict[str, str]:
+        """Return what Spark takes from the session and from no option: what the request or table say about splits."""
         request, table = self.request, self.request.loaded.metadata.properties
         options = self._split_options()
         found = {}
@@ -285,14 +305,18 @@ class _Reader:
             found["spark.sql.files.maxPartitionBytes"] = str(options.target_bytes)
         if request.open_file_cost_bytes is not None or properties.SPLIT_OPEN_FILE_COST.name in table:
             found["spark.sql.files.openCostInBytes"] = str(options.open_file_cost_bytes)
-        return found
+        return {**found, **_VECTORS}
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         names = self.names
         is_joined = group.deletes is DeleteKind.EQUALITY
         found = []
-        if group.deletes is not DeleteKind.NONE:
+        has_deletes = group.deletes is not DeleteKind.NONE
+        if has_deletes and self.positions is None:
             found.append(vector_constant(names.own("deleted")))
+        if has_deletes and self.positions is not None:
+            found.append(column_constant(names.own("file_path"), "file_path", pa.string()))
+            found.append(key_constant(names.own("position_part"), self.positions.keys))
         if self._shows(FILE):
             found.append(column_constant(names.own("file"), "file_path", pa.string()))
         if self._shows(SPEC_ID):
@@ -301,7 +325,7 @@ class _Reader:
             found.append(tuple_constant(names.own("partition"), self._shows_partition))
         if self._shows(ROW_ID) or self._shows(LAST_UPDATED_SEQUENCE_NUMBER):
             found.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
-        if self._shows(LAST_UPDATED_SEQUENCE_NUMBER) or is_joined:
+        if self._shows(LAST_UPDATED_SEQUENCE_NUMBER) or is_joined or (has_deletes and self.positions is not None):
             found.append(column_constant(names.own("sequence"), "sequence_number", pa.int64()))
         if is_joined:
             found.append(key_constant(names.own("part"), self.joins.keys))
@@ -323,7 +347,7 @@ class _Reader:
             f"{self.request.loaded.metadata.table_uuid} {self.request.loaded.name} "
             f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} "
             f"{self.request.appends} {group.label} "
-            f"{self.request.schema.schema_id} {self.predicate!r} {self._split_settings()} {columns}"
+            f"{self.request.schema.schema_id} {self.predicate!r} {self._settings()} {columns}"
         )
 
     def _size_bytes(self) -> int:
@@ -350,6 +374,8 @@ class _Reader:
 
     def _is_deleted(self) -> Column:
         """Return whether a row's position is among its file's deleted ones."""
+        if self.positions is not None:
+            return F.col(quoted(self.names.own("deleted")))
         at = self._position
         byte = F.substring(F.col(quoted(self.names.own("deleted"))), _divided(at, 7).cast("int") + F.lit(1), F.lit(1))
         return F.getbit(F.ascii(byte.cast("string")).cast("bigint"), (at % F.lit(7)).cast("int")) != F.lit(0)

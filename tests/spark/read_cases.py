@@ -1,0 +1,66 @@
+"""What tests of reading on Spark share: tables on local files, and rows compared with what Arrow reads.
+
+Import as `tests.spark.read_cases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from frazil.lake.scan import Scan, scan_table
+from frazil.spec.schema import Schema
+from frazil.storage.local import LocalStorage
+from tests.scan_model import same_rows
+from tests.spark.history_model import Row, arrow_rows, spark_rows
+from tests.tables import TableBuilder
+
+
+def local_table(folder: Path, schema: Schema, **options: Any) -> TableBuilder:
+    """Return an empty table on local files."""
+    return TableBuilder(schema, storage=LocalStorage(), location=f"file://{folder}/t", keeps_ids=True, **options)
+
+
+def check_same(spark: SparkSession, scan: Scan) -> list[Row]:
+    """Check that a scan reads the same on Spark as in this process; return the rows."""
+    expected = arrow_rows(scan.to_arrow(), scan.schema)
+    found = spark_rows(scan.to_spark(spark))
+    assert same_rows(found, expected), f"{scan.columns} {scan.predicate}\nSpark: {found}\nArrow: {expected}"
+    return expected
+
+
+def check_table(
+    spark: SparkSession, table: TableBuilder, *filters: str, columns: Sequence[str] | None = None
+) -> list[Row]:
+    """Check a table's rows, whole and under filters, given to the scan and added to the frame; return all rows."""
+    loaded = table.load()
+    rows = check_same(spark, scan_table(loaded, columns=columns))
+    for text in filters:
+        check_same(spark, scan_table(loaded, text, columns=columns))
+    return rows
+
+
+def read_files(frame: DataFrame) -> list[str]:
+    """Return the names of the files that a query reads, as its physical plan has them."""
+    plan: Any = frame._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    found: list[str] = []
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        name = node.getClass().getSimpleName()
+        if name == "AdaptiveSparkPlanExec":
+            stack.append(node.executedPlan())
+            continue
+        if name.endswith("QueryStageExec"):
+            stack.append(node.plan())
+            continue
+        if name == "FileSourceScanExec":
+            partitions = node.inputRDD().partitions()
+            found += [file.urlEncodedPath().rsplit("/", 1)[-1] for one in partitions for file in one.files()]
+            continue
+        children = node.children()
+        stack += [children.apply(at) for at in range(children.size())]
+    return sorted(found)

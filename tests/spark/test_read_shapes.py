@@ -1,0 +1,265 @@
+"""Files that are not as the table's schema is: without ids, without columns, of other partitions and formats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from frazil.codec.name_mapping_json import encode_name_mapping
+from frazil.errors import FrazilError
+from frazil.lake.scan import scan_table
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
+from frazil.spec.schema import Schema
+from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, ListType, MapType, NestedField, StructType
+from frazil.storage.memory import MemoryStorage
+from tests.spark.read_cases import check_same, check_table, local_table, read_files
+from tests.tables import TableBuilder
+
+SCHEMA = Schema(
+    (
+        NestedField(1, "id", LONG, required=True),
+        NestedField(2, "name", STRING),
+        NestedField(3, "s", StructType((NestedField(4, "a", INT), NestedField(5, "b", STRING)))),
+        NestedField(6, "l", ListType(7, StructType((NestedField(8, "x", INT),)))),
+        NestedField(9, "m", MapType(10, STRING, 11, StructType((NestedField(12, "x", INT),)))),
+    )
+)
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "name": "one", "s": {"a": 1, "b": "x"}, "l": [{"x": 1}, None], "m": {"k": {"x": 5}}},
+    {"id": 2, "name": None, "s": None, "l": None, "m": None},
+    {"id": 3, "name": "three", "s": {"a": None, "b": None}, "l": [], "m": {"k": None}},
+]
+
+
+def set_mapping(table: TableBuilder, mapping: NameMapping) -> None:
+    text = encode_name_mapping(mapping)
+    named = {**table.metadata.properties, "schema.name-mapping.default": text}
+    table.metadata = replace(table.metadata, properties=FrozenMap(named))
+
+
+def mapped_table(folder: Path, schema: Schema = SCHEMA, **options: Any) -> TableBuilder:
+    table = local_table(folder, schema, **options)
+    set_mapping(table, create_name_mapping(table.schema))
+    return table
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_files_without_ids_are_read_by_the_mapping(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+    table = mapped_table(tmp_path, format_version=3)
+    file = table.write_data(ROWS, with_ids=False, file_format=file_format)
+    table.commit(file)
+    table.append([{"id": 10, "name": "ids", "s": {"a": 7, "b": "q"}, "l": None, "m": None}])
+    table.commit(*table.write_vectors({file: [1]}))
+    columns = ["*", "_pos", "_row_id", "_last_updated_sequence_number", "_file"]
+    rows = check_table(spark, table, "name = 'one'", "s.a = 1", "s.a is null", "id > 1", columns=columns)
+    assert sorted(row["id"] for row in rows) == [1, 3, 10]
+    frame = scan_table(table.load()).to_spark(spark)
+    assert frame.filter("name = 'one'").count() == 1
+    assert [row[0] for row in frame.filter("s.b = 'x'").select("s.a").collect()] == [1]
+
+
+def test_renamed_columns_are_found_under_all_their_names(spark: SparkSession, tmp_path: Path) -> None:
+    table = mapped_table(tmp_path)
+    table.append(ROWS, with_ids=False)
+
+    def rename(update: Any) -> None:
+        update.rename_column("name", "title")
+        update.rename_column("s.b", "c")
+        update.rename_column("l.element.x", "y")
+        update.rename_column("m.value.x", "y")
+
+    table.update_schema(rename)
+    one = MappedField(("id",), 1), MappedField(("name", "title"), 2)
+    s = MappedField(("s",), 3, (MappedField(("a",), 4), MappedField(("b", "c"), 5)))
+    l = MappedField(("l",), 6, (MappedField(("element",), 7, (MappedField(("x", "y"), 8),)),))  # noqa: E741
+    value = MappedField(("value",), 11, (MappedField(("x", "y"), 12),))
+    m = MappedField(("m",), 9, (MappedField(("key",), 10), value))
+    set_mapping(table, NameMapping((*one, s, l, m)))
+    new = {"id": 4, "title": "new", "s": {"a": 1, "c": "z"}, "l": [{"y": 1}], "m": {"q": {"y": 2}}}
+    table.append([new], with_ids=False)
+    table.append([{**new, "id": 5}])
+    check_table(spark, table, "title = 'new'", "s.c = 'x'", "s.c is null", "title is null")
+    frame = scan_table(table.load()).to_spark(spark)
+    assert sorted(row[0] for row in frame.filter("title is not null").select("id").collect()) == [1, 3, 4, 5]
+    assert len(read_files(frame.filter("id = 5"))) == 1
+
+
+def test_a_name_that_the_mapping_gives_away_is_no_column(spark: SparkSession, tmp_path: Path) -> None:
+    table = mapped_table(tmp_path)
+    table.append(ROWS, with_ids=False)
+    fields = tuple(one for one in create_name_mapping(table.schema).fields if one.field_id != 2)
+    set_mapping(table, NameMapping(fields))
+    rows = check_table(spark, table, "name is null", "name = 'one'")
+    assert {row["name"] for row in rows} == {None}
+
+
+def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema(
+        (
+            NestedField(1, "id", LONG, required=True),
+            NestedField(2, "region", STRING),
+            NestedField(3, "ratio", DOUBLE),
+            NestedField(4, "s", StructType((NestedField(5, "a", INT), NestedField(6, "part", INT)))),
+        )
+    )
+    table = mapped_table(tmp_path, schema, partition_by=["region", "ratio", "s.part"], format_version=3)
+    bare = Schema((NestedField(1, "id", LONG), NestedField(4, "s", StructType((NestedField(5, "a", INT),)))))
+    files = [
+        table.write_data(
+            [{"id": at, "s": {"a": 1}}, {"id": at + 100, "s": {"a": 1} if part is not None else None}],
+            schema=bare,
+            with_ids=False,
+            partition=(region, ratio, part),
+        )
+        for at, (region, ratio, part) in enumerate([("eu", 0.5, 1), ("us", -0.0, 2), (None, None, None)])
+    ]
+    only_id = Schema((NestedField(1, "id", LONG),))
+    files.append(table.write_data([{"id": 7}], schema=only_id, with_ids=False, partition=("as", 1.0, 9)))
+    table.commit(*files)
+    table.update_schema(lambda update: update.add_column("more", STRING, default="none"))
+    table.update_schema(lambda update: update.add_column("s.extra", INT, default=3))
+    set_mapping(table, create_name_mapping(table.schema))
+    rows = check_table(
+        spark, table, "region = 'eu'", "ratio > 0", "s.part = 2", "more = 'none'", "s.extra = 3", columns=["*", "_pos"]
+    )
+    assert {row["region"] for row in rows} == {"eu", "us", None, "as"}
+    frame = scan_table(table.load()).to_spark(spark)
+    assert frame.filter("region = 'eu'").count() == 2
+    assert len(read_files(frame.filter("region = 'eu'"))) == 1
+
+
+def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "u", UUID)))
+    table = local_table(tmp_path, schema, partition_by=["region"])
+    bare = Schema((NestedField(1, "id", LONG),))
+    table.commit(table.write_data([{"id": 1}], schema=bare, partition=("eu",)))
+    table.append([{"id": 2, "region": "us", "u": None}])
+    rows = check_table(spark, table, "region = 'eu'", "region = 'us'")
+    assert sorted((row["id"], row["region"]) for row in rows) == [(1, "eu"), (2, "us")]
+
+
+def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "n", INT)))
+    table = local_table(tmp_path, schema)
+    table.append([{"id": 1, "region": "eu", "n": 1}, {"id": 2, "region": "us", "n": 2}])
+    table.update_spec(lambda update: update.add_field("region"))
+    table.append([{"id": 3, "region": "eu", "n": 3}, {"id": 4, "region": "us", "n": 4}])
+    table.update_spec(lambda update: update.remove_field("region"))
+    table.update_spec(lambda update: update.add_field("n"))
+    table.append([{"id": 5, "region": "eu", "n": 5}, {"id": 6, "region": "us", "n": 6}])
+    table.update_schema(lambda update: update.rename_column("region", "area"))
+    table.append([{"id": 7, "area": None, "n": None}])
+    rows = check_table(
+        spark, table, "area = 'eu'", "n = 5", "area is null", columns=["*", "_spec_id", "_partition", "_file"]
+    )
+    assert len(rows) == 7
+    frame = scan_table(table.load()).to_spark(spark)
+    assert len(read_files(frame.filter("area = 'eu' and id = 3"))) == 1
+    assert frame.filter("area = 'eu'").count() == 3
+
+
+def test_an_identity_column_is_promoted_with_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema((NestedField(1, "id", LONG), NestedField(2, "n", INT)))
+    table = local_table(tmp_path, schema, partition_by=["n"])
+    table.append([{"id": 1, "n": 1}, {"id": 2, "n": None}])
+    table.update_schema(lambda update: update.set_type("n", LONG))
+    table.append([{"id": 3, "n": 2**40}])
+    check_table(spark, table, "n = 1", f"n = {2**40}", "n is null")
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_other_formats_with_deletes_and_evolution(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+    table = local_table(tmp_path, SCHEMA, format_version=3)
+    first = table.write_data(ROWS, file_format=file_format)
+    second = table.write_data([{**ROWS[0], "id": 20}, {**ROWS[0], "id": 21}])
+    table.commit(first, second)
+    table.commit(*table.write_vectors({first: [1]}))
+    table.commit(table.write_equality_deletes([{"id": 21}, {"id": 3}], ["id"], file_format=file_format))
+
+    def evolve(update: Any) -> None:
+        update.rename_column("name", "title")
+        update.rename_column("s.a", "z")
+
+    table.update_schema(evolve)
+    table.update_schema(lambda update: update.add_column("name", STRING))
+    table.append([{**ROWS[1], "id": 30, "title": "t", "name": "n"}], file_format=file_format)
+    columns = ["*", "_pos", "_file", "_row_id", "_spec_id", "_last_updated_sequence_number"]
+    rows = check_table(spark, table, "name is null", "title = 'one'", "s.z = 1", columns=columns)
+    assert sorted(row["id"] for row in rows) == [1, 20, 30]
+    check_table(spark, table, columns=["id", "_deleted"])
+    frame = scan_table(table.load(), columns=["id", "name", "_partition"]).to_spark(spark)
+    assert frame.filter("name is null").count() == 2
+
+
+def test_tables_in_memory_are_read_here(spark: SparkSession) -> None:
+    table = TableBuilder(SCHEMA, storage=MemoryStorage(), format_version=3)
+    file = table.write_data(ROWS)
+    table.commit(file)
+    table.commit(*table.write_vectors({file: [0]}))
+    rows = check_table(spark, table, "id = 3", columns=["*", "_pos", "_file"])
+    assert sorted(row["id"] for row in rows) == [2, 3]
+
+
+def test_a_required_column_that_nothing_gives_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = mapped_table(tmp_path)
+    bare = Schema((NestedField(2, "name", STRING),))
+    table.commit(table.write_data([{"name": "x"}], schema=bare, with_ids=False))
+    with pytest.raises(FrazilError, match="required"):
+        scan_table(table.load()).to_spark(spark)
+    assert scan_table(table.load(), columns=["name"]).to_spark(spark).count() == 1
+
+
+def test_appends_between_snapshots_are_read_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    from frazil.lake.scan_options import scan_with_options
+
+    table = local_table(tmp_path, SCHEMA)
+    for at in range(4):
+        table.append([{**ROWS[0], "id": at}])
+    table.commit(table.write_equality_deletes([{"id": 2}], ["id"]))
+    loaded = table.load()
+    scan = scan_with_options(loaded, {"start-snapshot-id": "1", "end-snapshot-id": "4"})
+    assert sorted(row["id"] for row in check_same(spark, scan)) == [1, 2, 3]
+    frame = scan.to_spark(spark)
+    assert frame.filter("id = 3").count() == 1
+    assert len(read_files(frame.filter("id = 3"))) == 1
+    later = scan_with_options(loaded, {"start-snapshot-id": "2"}, predicate="id > 2")
+    assert [row["id"] for row in check_same(spark, later)] == [3]
+
+
+def test_split_sizes_of_the_table_and_of_options_are_honoured(spark: SparkSession, tmp_path: Path) -> None:
+    from frazil.lake.scan_options import scan_with_options
+
+    table = local_table(tmp_path, Schema((NestedField(1, "id", LONG),)))
+    for start in range(0, 60, 10):
+        table.append([{"id": at} for at in range(start, start + 10)])
+    loaded = table.load()
+    whole = scan_table(loaded).to_spark(spark).rdd.getNumPartitions()
+    small = scan_with_options(loaded, {"split-size": "700", "file-open-cost": "1"}).to_spark(spark)
+    assert small.rdd.getNumPartitions() > whole
+    assert small.count() == 60
+    table.set_properties(read__split__target_size="700", read__split__open_file_cost="1")
+    assert scan_table(table.load()).to_spark(spark).rdd.getNumPartitions() == small.rdd.getNumPartitions()
+    assert spark.conf.get("spark.sql.files.maxPartitionBytes") != "700"
+
+
+def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING)))
+    table = local_table(tmp_path, schema, partition_by=["region"], format_version=3)
+    files = table.write_partitions([{"id": at, "region": f"r{at % 8}"} for at in range(80)])
+    table.commit(*files)
+    table.commit(*table.write_vectors({files[3]: [0]}))
+    frame = scan_table(table.load()).to_spark(spark)
+    small = spark.createDataFrame([("r3", 1), ("r5", 2)], "region string, weight int").filter("weight > 0")
+    spark.conf.set("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
+    try:
+        joined = frame.join(small, "region")
+        plan: Any = joined._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+        assert "dynamicpruning" in plan.toString()
+        assert joined.count() == 19
+    finally:
+        spark.conf.unset("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly")

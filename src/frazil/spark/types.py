@@ -101,9 +101,9 @@ _FROM_SPARK: dict[type[st.DataType], Type] = {
 }
 
 
-def has_time_type(spark: SparkSession) -> bool:
-    """Return whether the session has Spark's TIME type switched on."""
-    return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
+def has_time_type(spark: SparkSession | None) -> bool:
+    """Return whether the session has Spark's TIME type switched on; where no session is in reach, it has not."""
+    return spark is not None and spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
 def stored_type(kind: Type) -> st.DataType:
@@ -126,7 +126,7 @@ def stored_field(part: NestedField) -> st.StructField:
     return st.StructField(part.name, stored_type(part.field_type), part.optional, {FIELD_ID: part.field_id})
 
 
-def shown_type(kind: Type, spark: SparkSession) -> st.DataType:
+def shown_type(kind: Type, spark: SparkSession | None) -> st.DataType:
     """Return the type that users see for a type."""
     if isinstance(kind, TimestampNsType):
         return st.TimestampNTZType()
@@ -149,13 +149,13 @@ def shown_type(kind: Type, spark: SparkSession) -> st.DataType:
     return _same_type(kind)
 
 
-def shown_field(part: NestedField, spark: SparkSession) -> st.StructField:
+def shown_field(part: NestedField, spark: SparkSession | None) -> st.StructField:
     """Return a field as users see it, its doc as Spark's comment."""
     comment = {} if part.doc is None else {"comment": part.doc}
     return st.StructField(part.name, shown_type(part.field_type, spark), part.optional, comment)
 
 
-def shown_schema(schema: Schema, spark: SparkSession) -> st.StructType:
+def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:
     """Return a table's schema as users see it on Spark."""
     return st.StructType([shown_field(part, spark) for part in schema.fields])
 

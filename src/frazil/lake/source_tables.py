@@ -1,0 +1,136 @@
+"""What `format("iceberg")` opens: a name in a lake, a table's folder, or a metadata file.
+
+    lake.db.events                         the table `db.events` of the lake that goes by the name `lake`
+    /warehouse/db/events                   a folder: the newest metadata file in its `metadata` folder
+    file:/…/metadata/00003-….metadata.json one state of a table
+
+The processes beside the driver and on executors that run a data source of Spark's have no lake open: they get the
+addresses of lakes, and connect. An address may hold a password, which goes to them and is never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.catalog.metadata_files import read_table_metadata
+from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
+from frazil.lake.connect import connect
+from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.parse_name import parse_name
+from frazil.lake.scan import Scan
+from frazil.lake.scan_options import scan_with_options
+from frazil.loaded import LoadedTable
+from frazil.spec.frozen_map import FrozenMap
+from frazil.storage.base import Storage
+from frazil.storage.choose import choose_storage
+from frazil.storage.locations import find_metadata_version, scheme_of, strip_slashes
+
+_METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
+
+
+@dataclass(frozen=True)
+class LakeAddress:
+    """How to open a lake: what `frazil.connect` takes."""
+
+    warehouse: str
+    catalog: str | None = field(default=None, repr=False)
+    name: str = "lake"
+    properties: Mapping[str, str] = field(default=FrozenMap(), repr=False)
+
+
+@dataclass(frozen=True)
+class SourceTables:
+    """Opens scans by the options of a read. It can be sent to other processes."""
+
+    lakes: Mapping[str, LakeAddress] = FrozenMap()
+    properties: Mapping[str, str] = field(default=FrozenMap(), repr=False)
+    time_zone: str = "UTC"
+
+    def __call__(self, options: Mapping[str, str]) -> Scan:
+        """Return the scan that options ask for: `path`, what `scan_options.py` knows, `columns` and `filter`."""
+        known = {name.lower(): value for name, value in options.items()}
+        path = known.get("path")
+        if path is None or not path.strip():
+            raise InvalidRequestError(
+                "Cannot read a table: nothing says which",
+                hint='Write load("lake.db.t"), load("/path/to/table") or load("…/v3.metadata.json").',
+            )
+        columns = known.get("columns")
+        return scan_with_options(
+            self.load(path.strip()),
+            options,
+            predicate=known.get("filter"),
+            columns=None if columns is None else [one.strip() for one in columns.split(",")],
+            time_zone=self.time_zone,
+        )
+
+    def load(self, path: str) -> LoadedTable:
+        """Return the table that a path or a name leads to."""
+        if scheme_of(path) is not None or "/" in path:
+            storage = choose_storage(self.properties, warehouse=path)
+            return load_table_at(storage, path)
+        parts = parse_name(path)
+        address = self.lakes.get(parts[0])
+        if address is None:
+            known = ", ".join(sorted(self.lakes)) or "none is known"
+            raise TableNotFoundError(
+                f"Cannot find the table {path!r}: no lake goes by the name {parts[0]!r}",
+                hint=f"The lakes are: {known}. A path has a slash in it.",
+            )
+        with connect(
+            address.warehouse, catalog=address.catalog, name=address.name, properties=dict(address.properties)
+        ) as lake:
+            return lake.catalog.load_table(parts[1:])
+
+
+def load_table_at(storage: Storage, path: str) -> LoadedTable:
+    """Return the table of a metadata file, or the newest one in a table's folder."""
+    location = strip_slashes(path)
+    if not location.endswith(_METADATA_ENDINGS):
+        location = _newest_metadata(storage, location)
+    metadata = read_table_metadata(storage, location)
+    return LoadedTable((metadata.location.rpartition("/")[2] or "table",), metadata, location, storage)
+
+
+def _newest_metadata(storage: Storage, folder: str) -> str:
+    """Return the metadata file with the highest number. Two of that number may be one that was never committed."""
+    try:
+        names = storage.list_children(f"{folder}/metadata").files
+    except StorageError as error:
+        raise TableNotFoundError(
+            f"Cannot find a table at {folder!r}: its metadata folder cannot be listed", cause=str(error)
+        ) from error
+    found = [
+        (version, name)
+        for name in names
+        if name.endswith(_METADATA_ENDINGS) and (version := find_metadata_version(name)) is not None
+    ]
+    if not found:
+        raise TableNotFoundError(
+            f"Cannot find a table at {folder!r}: there is no metadata file in its metadata folder",
+            hint="Give the folder that holds `metadata`, or a metadata file.",
+        )
+    newest = max(version for version, _ in found)
+    files = sorted(name for version, name in found if version == newest)
+    if len(files) > 1:
+        raise InvalidRequestError(
+            f"Cannot tell which state of the table at {folder!r} is the current one: "
+            f"{' and '.join(files[:3])} have the same number",
+            hint="Give one of the metadata files, or the table's name in its catalog.",
+        )
+    return f"{folder}/metadata/{files[0]}"
+
+
+def register_source(
+    spark: Any = None, lakes: Mapping[str, LakeAddress] = FrozenMap(), *, properties: Mapping[str, str] = FrozenMap()
+) -> None:
+    """Let a session read `format("iceberg")` through Spark's Python Data Source API, Spark Connect included.
+
+    Executors need frazil. `lakes` are known by their names there, `properties` say how paths in object stores are
+    reached. A session with a JVM reads faster after `attach`.
+    """
+    session = choose_session(spark)
+    zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark_room("source").register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone))

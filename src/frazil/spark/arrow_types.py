@@ -1,0 +1,124 @@
+"""Types between Spark and Arrow, and values that frazil read as Arrow in the form that Spark shows.
+
+Spark's own conversion is used, so that what is handed to it has exactly the type it expects; its arguments differ
+between versions, which is dealt with here. The shown form is that of `types.py`: uuids and times are text, nanoseconds
+are rounded down to microseconds, fixed is binary.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.types as st
+from pyspark.sql.pandas import types as spark_arrow
+
+_IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"}
+    if "timezone" in inspect.signature(spark_arrow.to_arrow_type).parameters
+    else {"timestamp_utc": True}
+)
+
+
+def to_arrow_type(kind: st.DataType) -> pa.DataType:
+    """Return the Arrow type in which Spark takes and gives values of a type; instants are in UTC."""
+    found: pa.DataType = spark_arrow.to_arrow_type(kind, **_IN_UTC)
+    return found
+
+
+def to_arrow_schema(struct: st.StructType) -> pa.Schema:
+    """Return the Arrow schema in which Spark takes and gives rows."""
+    found: pa.Schema = spark_arrow.to_arrow_schema(struct, **_IN_UTC)
+    return found
+
+
+def from_arrow_type(kind: pa.DataType) -> st.DataType:
+    """Return Spark's type for an Arrow type; a timestamp without a zone stays one."""
+    return spark_arrow.from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+def shown_struct(schema: pa.Schema) -> st.StructType:
+    """Return the schema that Spark shows for columns that were read as Arrow."""
+    return st.StructType(
+        [st.StructField(part.name, from_arrow_type(_shown_type(part.type)), part.nullable) for part in schema]
+    )
+
+
+def _shown_type(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string() if kind.extension_name == "arrow.uuid" else _shown_type(kind.storage_type)
+    if pa.types.is_time(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_shown_type(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_shown_part(kind.key_field), _shown_part(kind.item_field))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_shown_part(kind.value_field))
+    return kind
+
+
+def _shown_part(part: pa.Field) -> pa.Field:
+    return part.with_type(_shown_type(part.type))
+
+
+def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:
+    """Return a table with its columns in the form that Spark takes for a schema of shown types."""
+    schema = to_arrow_schema(struct)
+    columns = [
+        pa.chunked_array([shown_array(chunk, part.type) for chunk in column.chunks], part.type)
+        for column, part in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def shown_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with its columns, which keep their places, in the types of a schema of Spark's."""
+    columns = [shown_array(column, part.type) for column, part in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def shown_array(array: Any, target: pa.DataType) -> Any:
+    """Return values as they are read in this process in a type of Spark's."""
+    if array.type == target:
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return shown_array(array.storage, target)
+    kind = array.type
+    if pa.types.is_struct(target):
+        # By name: Spark has the parts of a variant in another order.
+        parts = [shown_array(array.field(kind.get_field_index(part.name)), part.type) for part in target]
+        if not parts:
+            return array.cast(target)
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
+    if pa.types.is_map(target):
+        keys, items = shown_array(array.keys, target.key_type), shown_array(array.items, target.item_type)
+        entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+        return _lists(array, target, entries)
+    if pa.types.is_list(target) and pa.types.is_list(kind):
+        return _lists(array, target, shown_array(array.values, target.value_type))
+    if pa.types.is_fixed_size_binary(kind) and pa.types.is_string(target):
+        return pa.array([None if one is None else _uuid_text(one) for one in array.to_pylist()], target)
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        # A cast alone would round towards 1970.
+        micros = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond").cast(pa.int64())
+        return pc.divide(micros, 1000).cast(target)
+    return array.cast(target)
+
+
+def _uuid_text(value: bytes) -> str:
+    digits = value.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _lists(array: Any, target: pa.DataType, child: Any) -> Any:
+    """Return lists or maps of the same shape with other children."""
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], array.null_count, offset=array.offset, children=[child]
+    )

@@ -7,24 +7,17 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from frazil.expr.parse import parse_predicate
-from frazil.expr.predicates import TRUE
 from frazil.lake.answer import Answer, answer
 from frazil.lake.lake import Lake
-from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.parse_name import parse_name
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.table import Table
-from frazil.maintenance.expire_snapshots import expire_snapshots
-from frazil.maintenance.orphan_files import OrphanRequest, PrefixMismatch, remove_orphan_files
-from frazil.maintenance.rewrite_manifests import rewrite_manifests
-from frazil.maintenance.rewrite_position_deletes import rewrite_position_delete_files
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.sql import statements as s
+from frazil.sql.parse_types import quote_path
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
 
@@ -163,57 +156,61 @@ def _fast_forward(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...
     return [(values["branch"], None if before is None else before.snapshot_id, after.snapshot_id)]
 
 
-def _expire(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    table = target.table(values)
-    action = expiry_of(
-        values["older_than"],
-        values["retain_last"],
-        values["snapshot_ids"],
-        cleans_metadata=values["clean_expired_metadata"] is True,
-    )
-    _, result = expire_snapshots(
-        target.lake.catalog, table._loaded, action, threads=values["max_concurrent_deletes"], cache=table._cache
-    )
-    return [_fields(result, PROCEDURES["expire_snapshots"])]
-
-
-def _fields(result: Any, procedure: Procedure) -> tuple[Any, ...]:
+def _fields(result: Any, procedure: str) -> tuple[Any, ...]:
     """Return what a result says under a procedure's columns."""
-    return tuple(getattr(result, one.split(" ")[0]) for one in procedure.columns)
+    return tuple(getattr(result, one.split(" ")[0]) for one in PROCEDURES[procedure].columns)
+
+
+def _given(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the arguments of these names that are given."""
+    return {name: values[name] for name in names if values[name] is not None}
+
+
+def _maintains(name: str, *arguments: str, **renamed: str) -> Callable[[Target, dict[str, Any]], list[tuple[Any, ...]]]:
+    """Return a procedure's function that calls the verb of the same name of `t.maintain`."""
+
+    def run(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        given = _given(values, *arguments)
+        given |= {other: values[one] for one, other in renamed.items() if values[one] is not None}
+        return [_fields(getattr(target.table(values).maintain, name)(**given), name)]
+
+    return run
 
 
 def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     if values["file_list_view"] is not None:
         raise UnsupportedError("Cannot take the files to look at from a view", hint="Give a location, or none.")
-    mode = values["prefix_mismatch_mode"]
-    known = [one.value for one in PrefixMismatch]
-    if mode is not None and mode.lower() not in known:
-        raise InvalidRequestError(f"Cannot use the prefix_mismatch_mode {mode!r}", hint=f"Write {', '.join(known)}.")
-    request = OrphanRequest(
-        values["older_than"],
-        values["location"],
-        equal_schemes=values["equal_schemes"] or {},
-        equal_authorities=values["equal_authorities"] or {},
-        prefix_mismatch_mode=PrefixMismatch.ERROR if mode is None else PrefixMismatch(mode.lower()),
+    given = _given(
+        values,
+        "older_than",
+        "location",
+        "dry_run",
+        "max_concurrent_deletes",
+        "equal_schemes",
+        "equal_authorities",
+        "prefix_mismatch_mode",
     )
-    table = target.table(values)
-    result = remove_orphan_files(
-        target.lake.catalog,
-        table._loaded,
-        request,
-        dry_run=values["dry_run"] is True,
-        threads=values["max_concurrent_deletes"],
-    )
+    result = target.table(values).maintain.remove_orphan_files(**given)
     return [(one,) for one in result.orphan_file_locations]
 
 
-def _rewrite_position_deletes(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    table = target.table(values)
-    where = TRUE if values["where"] is None else parse_predicate(values["where"])
-    _, result = rewrite_position_delete_files(
-        target.lake.catalog, table._loaded, values["options"], where=where, cache=table._cache
-    )
-    return [_fields(result, PROCEDURES["rewrite_position_delete_files"])]
+def _partition_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    made = target.table(values).maintain.compute_partition_stats(values["snapshot_id"])
+    return [] if made is None else [(made.statistics_path,)]
+
+
+def _add_files(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    parts = parse_name(values["source_table"])
+    source: str | list[str]
+    if len(parts) == 2 and parts[0].lower() in ("parquet", "orc", "avro"):
+        if parts[0].lower() != "parquet":
+            raise UnsupportedError(f"Cannot add {parts[0]} files: only Parquet files can be added")
+        source = parts[1]
+    else:
+        frame = target.context.spark("add the files of a table").query(f"select * from {quote_path(parts)}")
+        source = list(frame.inputFiles())
+    given = _given(values, "partition_filter", "check_duplicate_files", "parallelism")
+    return [_fields(target.table(values).maintain.add_files(source, **given), "add_files")]
 
 
 def _ancestors(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -236,15 +233,6 @@ def _register(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
 def _total(snapshot: Snapshot, name: str) -> int | None:
     text = (snapshot.summary or NO_SUMMARY).get(name)
     return int(text) if text is not None and text.isdigit() else None
-
-
-def _rewrite_manifests(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    if values["sort_by"] is not None:
-        raise InvalidRequestError("Cannot rewrite manifests sorted by given fields: they are sorted by the partition")
-    table = target.table(values)
-    action = RewriteManifests(spec_id=values["spec_id"])
-    _, result = rewrite_manifests(target.lake.catalog, table._loaded, action, cache=table._cache)
-    return [_fields(result, PROCEDURES["rewrite_manifests"])]
 
 
 _TABLE = Parameter("table", "string", is_required=True)
@@ -292,7 +280,14 @@ PROCEDURES: dict[str, Procedure] = {
             "deleted_manifest_lists_count bigint",
             "deleted_statistics_files_count bigint",
         ),
-        _expire,
+        _maintains(
+            "expire_snapshots",
+            "older_than",
+            "retain_last",
+            "max_concurrent_deletes",
+            "snapshot_ids",
+            "clean_expired_metadata",
+        ),
     ),
     "ancestors_of": Procedure(
         (_TABLE, Parameter("snapshot_id", "bigint")), ("snapshot_id bigint", "timestamp bigint"), _ancestors
@@ -319,6 +314,38 @@ PROCEDURES: dict[str, Procedure] = {
         ("orphan_file_location string",),
         _remove_orphans,
     ),
+    "rewrite_data_files": Procedure(
+        (
+            _TABLE,
+            Parameter("strategy", "string"),
+            Parameter("sort_order", "string"),
+            Parameter("options", "map<string,string>"),
+            Parameter("where", "string"),
+            Parameter("branch", "string"),
+        ),
+        (
+            "rewritten_data_files_count int",
+            "added_data_files_count int",
+            "rewritten_bytes_count bigint",
+            "failed_data_files_count int",
+            "removed_delete_files_count int",
+        ),
+        _maintains("rewrite_data_files", "strategy", "options", "where", "branch", sort_order="sort_by"),
+    ),
+    "compute_partition_stats": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint")), ("partition_statistics_file string",), _partition_stats
+    ),
+    "add_files": Procedure(
+        (
+            _TABLE,
+            Parameter("source_table", "string", is_required=True),
+            Parameter("partition_filter", "map<string,string>"),
+            Parameter("check_duplicate_files", "boolean"),
+            Parameter("parallelism", "int"),
+        ),
+        ("added_files_count bigint", "changed_partition_count bigint"),
+        _add_files,
+    ),
     "rewrite_position_delete_files": Procedure(
         (_TABLE, Parameter("options", "map<string,string>"), Parameter("where", "string")),
         (
@@ -327,7 +354,7 @@ PROCEDURES: dict[str, Procedure] = {
             "rewritten_bytes_count bigint",
             "added_bytes_count bigint",
         ),
-        _rewrite_position_deletes,
+        _maintains("rewrite_position_delete_files", "options", "where"),
     ),
     "rewrite_manifests": Procedure(
         (
@@ -337,6 +364,6 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("sort_by", "array<string>"),
         ),
         ("rewritten_manifests_count int", "added_manifests_count int"),
-        _rewrite_manifests,
+        _maintains("rewrite_manifests", "use_caching", "spec_id", "sort_by"),
     ),
 }

@@ -228,6 +228,16 @@ def test_metadata_tables_are_tables(filled: SparkSession, sql: Any) -> None:
         assert filled.table(f"lake.db.t.{name}").columns, name
 
 
+def test_what_was_appended_is_read_alone(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+    first = lake.table("db.t").current_snapshot
+    assert first is not None
+    sql("insert into lake.db.t values (4, 'c')")
+    reader = filled.read.option("start-snapshot-id", first.snapshot_id)
+    assert rows(reader.table("lake.db.t")) == [(4, "c")]
+    option = f"`start-snapshot-id` = {first.snapshot_id}"
+    assert sql(f"select * from lake.db.t with ({option}) where id > 0") == [(4, "c")]
+
+
 def test_metadata_columns_are_named_not_starred(filled: SparkSession, sql: Any) -> None:
     assert filled.sql("select id, _file, _pos from lake.db.t").columns == ["id", "_file", "_pos"]
     assert sql("select _partition.kind, count(*) from lake.db.t x group by 1") == [("a", 2), ("b", 1)]
@@ -413,6 +423,8 @@ def test_the_first_writers_write_too(filled: SparkSession, sql: Any) -> None:
     assert sql("select * from lake.db.t") == [(4, "c")]
     frame.write.insertInto("lake.db.t", overwrite=True)
     assert sql("select * from lake.db.t") == [(4, "c")]
+    frame.selectExpr("id * 2 twice").write.mode("overwrite").saveAsTable("lake.db.t")
+    assert filled.table("lake.db.t").columns == ["twice"]
 
 
 def test_the_catalog_knows_the_lake(filled: SparkSession) -> None:

@@ -212,8 +212,12 @@ class Attachment:
         parts = self._ours(name)
         return self._not_ours if parts is None else LakeMerge(self._engine(), frame, parts, condition)
 
-    def save(self, frame: Any, name: str, record: Any, *, by_position: bool) -> Any:
-        """Write a DataFrame as `df.write` does: append, overwrite, ignore, or refuse a table that exists."""
+    def save(self, frame: Any, name: str, record: Any, *, by_position: bool, replaces: bool) -> Any:
+        """Write a DataFrame as `df.write` does: append, overwrite, ignore, or refuse a table that exists.
+
+        As in Spark, `saveAsTable` overwrites by replacing the table, its schema and partitioning included; the others
+        replace rows.
+        """
         parts = self._ours(name)
         if parts is None:
             return self._not_ours
@@ -236,12 +240,14 @@ class Attachment:
             frame = frame.toDF(*wanted)
         writer = LakeWriter(self._engine(), frame, parts, str)
         writer.options(**{key: value for key, value in record.options.items() if key != "path"})
+        if record.partition_by:
+            writer.partitionedBy(*record.partition_by)
         if not exists:
             if by_position:
                 raise NotFoundError(f"Cannot insert into {place}: there is no such table")
-            if record.partition_by:
-                writer.partitionedBy(*record.partition_by)
             writer.create()
+        elif mode == "overwrite" and replaces:
+            writer.createOrReplace()
         elif mode == "append":
             writer.append()
         else:

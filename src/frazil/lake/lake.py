@@ -12,6 +12,7 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.commit.transaction import Transaction
 from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from frazil.lake.on_spark import spark_room
 from frazil.lake.parse_name import parse_name
 from frazil.lake.schema_of import schema_of
 from frazil.lake.table import Table, TransactionTable
@@ -34,6 +35,8 @@ class Lake:
     def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None) -> None:
         self._catalog = catalog
         self._cache = ManifestCache() if cache is None else cache
+        self.attached_spark: Any = None
+        self._own_spark: Any = None
 
     def __repr__(self) -> str:
         return f"Lake({self._catalog!r})"
@@ -43,9 +46,23 @@ class Lake:
         """The catalog below."""
         return self._catalog
 
+    @property
+    def spark(self) -> Any:
+        """The Spark session that verbs use: the one attached to, else the active one, else one made here."""
+        if self.attached_spark is not None:
+            return self.attached_spark
+        session = spark_room("session")
+        found = session.active_session()
+        if found is None:
+            found = self._own_spark = session.local_session()
+        return found
+
     def close(self) -> None:
-        """Give back what the lake holds open."""
+        """Give back what the lake holds open: its catalog, and the Spark session it made, if any."""
         self._catalog.close()
+        if self._own_spark is not None:
+            self._own_spark.stop()
+            self._own_spark = None
 
     def __enter__(self) -> Self:
         return self

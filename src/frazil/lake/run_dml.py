@@ -91,20 +91,37 @@ def insert(context: SqlContext, statement: s.Insert) -> Answer:
     if not statement.is_overwrite:
         table.append(frame, merge_schema=statement.evolves_schema, **options)
         return NOTHING
-    if statement.evolves_schema:
-        evolve_schema(engine, table, frame)
+    if not statement.evolves_schema:
+        _overwrite(engine, table, schema, frame, statement, static, options)
+        return NOTHING
+    with table.transaction() as changes:
+        evolve_schema(engine, changes, frame)
+        _overwrite(engine, changes, schema, frame, statement, static, options)
+    return NOTHING
+
+
+def _overwrite(
+    engine: Engine,
+    table: TableVerbs,
+    schema: Schema,
+    frame: Any,
+    statement: s.Insert,
+    static: Mapping[str, str],
+    options: Mapping[str, Any],
+) -> None:
+    """Replace rows: those of a condition, of the partitions that are named or written to, or all."""
     mode = statement.options.get("overwrite-mode") or engine.setting(OVERWRITE_MODE) or "static"
     if statement.replace_where is not None:
         where = engine.spelled(statement.replace_where.text, statement.ctes).text
         table.overwrite(frame, where=where, **options)
-    elif mode.lower() == "dynamic" and table.spec.is_partitioned:
+    elif mode.lower() == "dynamic":
+        # All of a table without partitions.
         table.overwrite_partitions(frame, **options)
     elif static:
         conditions = [_equals(schema.field(name), value) for name, value in static.items()]
         table.overwrite(frame, where=" and ".join(conditions), **options)
     else:
         table.overwrite(frame, **options)
-    return NOTHING
 
 
 def _equals(part: NestedField, value: str) -> str:

@@ -50,8 +50,8 @@ class Hooks(Protocol):
     def merge_into(self, frame: Any, name: str, condition: Any) -> Any:
         """Return a merge into a table."""
 
-    def save(self, frame: Any, name: str, record: WriteRecord, *, by_position: bool) -> Any:
-        """Write a DataFrame to a table, as the first API of writers does."""
+    def save(self, frame: Any, name: str, record: WriteRecord, *, by_position: bool, replaces: bool) -> Any:
+        """Write a DataFrame to a table, as the first API of writers does; to overwrite may be to replace the table."""
 
     def catalog(self, method: str, arguments: tuple[Any, ...]) -> Any:
         """Answer a method of `spark.catalog`."""
@@ -294,7 +294,7 @@ def _save(original: Any) -> Any:
             record = _said(self, format, mode, partitionBy, options)
             name = path if path is not None else record.options.get("path")
             if name is not None and _is_iceberg(record):
-                if hooks.save(self._df, name, record, by_position=False) is not NOT_OURS:
+                if hooks.save(self._df, name, record, by_position=False, replaces=False) is not NOT_OURS:
                     return
         original(self, path, format, mode, partitionBy, **options)
 
@@ -313,7 +313,7 @@ def _save_as_table(original: Any) -> Any:
         hooks = find_hooks(self._spark)
         if hooks is not None:
             record = _said(self, format, mode, partitionBy, options)
-            if hooks.save(self._df, name, record, by_position=False) is not NOT_OURS:
+            if hooks.save(self._df, name, record, by_position=False, replaces=True) is not NOT_OURS:
                 return
         original(self, name, format, mode, partitionBy, **options)
 
@@ -328,7 +328,7 @@ def _insert_into(original: Any) -> Any:
             if overwrite is not None:
                 record.mode = "overwrite" if overwrite else "append"
             record.mode = record.mode or "append"
-            if hooks.save(self._df, tableName, record, by_position=True) is not NOT_OURS:
+            if hooks.save(self._df, tableName, record, by_position=True, replaces=False) is not NOT_OURS:
                 return
         original(self, tableName, overwrite)
 

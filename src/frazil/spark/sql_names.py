@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.catalog import CatalogMetadata, Column, Database, Table
 from pyspark.sql.types import StructType
 
-from frazil.errors import EngineError, UnsupportedError
+from frazil.errors import UnsupportedError
 
 _SOURCE = r"""
 import java.util.*;
@@ -234,7 +236,8 @@ public class UnresolvedNames implements java.util.function.Function {
 
 __all__ = ["CatalogMetadata", "Column", "Database", "Table"]
 
-_compiled: dict[int, Any] = {}
+_lock = threading.Lock()
+_compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,17 +453,18 @@ def _parser(spark: SparkSession) -> Any:
 
 
 def _finder(spark: SparkSession) -> Any:
-    """Return the compiled class's first instance; one for each JVM."""
+    """Return the compiled class's first instance; one for each Spark context."""
     jvm = _jvm(spark)
-    key = id(jvm)
-    if key not in _compiled:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_SOURCE)
-        made = compiler.getClassLoader().loadClass("UnresolvedNames").getDeclaredConstructors()[0]
-        _compiled.clear()
-        _compiled[key] = made.newInstance(_array(spark, []))
-    return _compiled[key]
+    context = spark.sparkContext
+    with _lock:
+        found = _compiled.get(context)
+        if found is None:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            compiler.cook(_SOURCE)
+            made = compiler.getClassLoader().loadClass("UnresolvedNames").getConstructors()[0]
+            found = _compiled[context] = made.newInstance(jvm.java.util.ArrayList().toArray())
+        return found
 
 
 def _call(spark: SparkSession, target: Any, *parts: Any) -> Any:
@@ -471,16 +475,6 @@ def _java_list(spark: SparkSession, items: list[Any]) -> Any:
     made = _jvm(spark).java.util.ArrayList()
     for one in items:
         made.add(one)
-    return made
-
-
-def _array(spark: SparkSession, items: list[Any]) -> Any:
-    gateway = spark.sparkContext._gateway
-    if gateway is None:
-        raise EngineError("Cannot reach Spark's JVM: the session has been stopped")
-    made = gateway.new_array(_jvm(spark).Object, len(items))
-    for at, one in enumerate(items):
-        made[at] = one
     return made
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import frazil
@@ -553,3 +555,18 @@ def test_what_needs_spark_says_so(sql: Console, table: frazil.Table) -> None:
 def test_only_branches_are_written_to(sql: Console, table: frazil.Table, name: str) -> None:
     with pytest.raises(InvalidRequestError):
         sql(f"delete from lake.db.{name}")
+
+
+def test_files_are_added_and_rewritten_by_calls(tmp_path: Path) -> None:
+    folder = tmp_path / "files" / "kind=a"
+    folder.mkdir(parents=True)
+    for number in range(5):
+        pq.write_table(pa.table({"id": pa.array([number], pa.int64())}), folder / f"{number}.parquet")
+    with frazil.connect(tmp_path / "lake") as lake:
+        sql = Console(lake=lake)
+        sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
+        assert sql(f"call lake.system.add_files('db.t', '`parquet`.`{tmp_path / 'files'}`')") == [(5, 1)]
+        assert sorted(lake.table("db.t").scan().to_arrow().column("id").to_pylist()) == [0, 1, 2, 3, 4]
+        found = sql("call lake.system.rewrite_data_files('db.t', options => map('min-input-files', '2'))")
+        assert found[0][:2] == (5, 1)
+        assert lake.table("db.t").scan().count() == 5

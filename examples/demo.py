@@ -1,6 +1,11 @@
-"""The tour that `make demo` runs: a lake in a folder, with no Spark and no Java."""
+"""The tour that `make demo` runs: a lake in a folder, first with no Spark, then from Spark SQL where there is a Java."""
 
 from frazil.cli.demo import run_demo
+from frazil.cli.demo_spark import has_spark, run_spark_demo
 
 if __name__ == "__main__":
     run_demo(print)
+    if has_spark():
+        run_spark_demo(print)
+    else:
+        print("\nThe second half of the tour needs Spark: install pyspark and Java 17.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.demo import run_demo
+from frazil.cli.demo_spark import run_spark_demo
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import FAILED, Settings, opened, reported
 from frazil.cli.table_commands import table_app
@@ -82,10 +83,16 @@ def health(context: typer.Context, name: Annotated[str, typer.Argument(metavar="
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Go on with the second half, on a local Spark session")
+    ] = False,
+) -> None:
     """Show what frazil does, in a temporary folder."""
     with reported():
         run_demo(typer.echo)
+        if spark:
+            run_spark_demo(typer.echo)
 
 
 @app.command()

@@ -7,7 +7,6 @@ import threading
 from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
-_own: list[SparkSession] = []
 
 
 def active_session() -> SparkSession | None:
@@ -35,12 +34,5 @@ def local_session() -> SparkSession:
             .getOrCreate()
         )
         made.sparkContext.setLogLevel("ERROR")
-        _own.append(made)
         return made
 
-
-def stop_own_sessions() -> None:
-    """Stop the local session, where one was made here."""
-    with _lock:
-        while _own:
-            _own.pop().stop()

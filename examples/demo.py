@@ -1,4 +1,4 @@
-"""The tour that `make demo` runs: a lake in a folder, first with no Spark, then from Spark SQL where there is a Java."""
+"""The tour that `make demo` runs: a lake in a folder, without Spark, then from Spark SQL where there is a Java."""
 
 from frazil.cli.demo import run_demo
 from frazil.cli.demo_spark import has_spark, run_spark_demo

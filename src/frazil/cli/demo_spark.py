@@ -40,8 +40,8 @@ when not matched then insert (id, ts, kind) values (s.id, timestamp'2024-01-02 1
     ("Before the merge:", "select id, kind from lake.shop.orders version as of {first} order by id"),
     (
         "How it came to be:",
-        "select operation, summary['added-records'] as added, summary['added-dvs'] as vectors "
-        "from lake.shop.orders.snapshots",
+        """select operation, summary['added-records'] as added, summary['added-dvs'] as vectors
+from lake.shop.orders.snapshots""",
     ),
 )
 

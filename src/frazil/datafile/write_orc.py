@@ -140,7 +140,7 @@ class _OrcWriter(FormatWriter):
     def close(self) -> FileLayout:
         if not self._has_rows:
             # Arrow learns the schema from the first table.
-            self.write(to_arrow_schema(self._format.schema).empty_table())
+            self.write(pa.Table.from_batches([], schema=to_arrow_schema(self._format.schema)))
         start = self._file.size
         self._sink.hold()
         with arrow_errors("ORC", self._file.path):

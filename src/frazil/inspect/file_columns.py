@@ -144,7 +144,7 @@ def read_file_rows(
         cache=cache,
         threads=threads,
     )
-    return pa.concat_tables(tables) if tables else chosen.empty_table()
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=chosen)
 
 
 def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:

@@ -83,7 +83,7 @@ def partitions(
     )
     tables = [one for one in tables if one.num_rows]
     if not tables:
-        return chosen.empty_table()
+        return pa.Table.from_batches([], schema=chosen)
     rows = pa.concat_tables(tables)
     keys = [name for name in rows.column_names if name.startswith("key_")]
     sums = [(name, "sum") for name in _SUMS]

@@ -102,7 +102,7 @@ def position_deletes(
     """Return the deleted positions of a snapshot, in the order of its delete files."""
     schema = select_columns(position_deletes_schema(loaded.metadata), columns)
     parts = list(iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)
 
 
 def iter_position_deletes(

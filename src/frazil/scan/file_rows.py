@@ -70,7 +70,7 @@ class UnifiedFiles:
 
     def empty(self) -> pa.Table:
         """Return a table of no files."""
-        return self.schema.empty_table()
+        return pa.Table.from_batches([], schema=self.schema)
 
     def _partition(self, files: ManifestColumns) -> pa.Array:
         kind = self.partition_type

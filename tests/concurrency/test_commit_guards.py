@@ -20,6 +20,7 @@ from frazil.catalog.pointer_catalog import PointerCatalog
 from frazil.catalog.pointers import Kind, PointerChange
 from frazil.catalog.sql import SqlCatalog, SqlPointers
 from frazil.catalog.sqlite import SqliteDatabase
+from frazil.catalog.version_files import VersionFiles
 from frazil.changes.requirements import AssertRefSnapshotId
 from frazil.changes.updates import AddSnapshot, SetProperties
 from frazil.commit.action import Changes, CommitContext
@@ -131,6 +132,16 @@ def test_a_read_of_a_snapshot_that_an_empty_table_never_had_is_refused() -> None
     lab = Lab()
     with pytest.raises(ConcurrentChangeError, match="no snapshot"):
         lab.commit(Append((lab.file([1]),), read=ReadSet(12345)))
+
+
+def test_a_row_delta_does_not_remove_a_file_that_got_deletes_meanwhile() -> None:
+    lab = Lab(partition_by=["k"])
+    file = lab.file([1, 2], "a")
+    lab.commit(Append((file,)))
+    read = ReadSet(lab.snapshot.snapshot_id, isolation="snapshot")
+    lab.commit(RowDelta((lab.position_deletes(file),), read, "delete"))
+    with pytest.raises(ConcurrentChangeError, match="deletes were added"):
+        lab.commit(RowDelta((), read, "delete", removed=(file,)))
 
 
 @dataclass(frozen=True)
@@ -414,6 +425,18 @@ def test_a_kept_connection_to_a_database_that_was_replaced_is_not_used(tmp_path:
     SqlCatalog("lake", "memory://lake", SqliteDatabase(path), MemoryStorage()).close()
     assert not catalog.namespace_exists(("old",))
     catalog.close()
+
+
+# States in files
+
+
+def test_the_two_newest_states_are_never_emptied() -> None:
+    storage = MemoryStorage()
+    states = VersionFiles(storage, "memory://lake/t")
+    for version in (1, 2, 3):
+        assert states.claim(version, b"state")
+    states.empty([1, 2, 3])
+    assert [states.find_bytes(version) for version in (1, 2, 3)] == [b"", b"state", b"state"]
 
 
 # Local files

@@ -107,5 +107,5 @@ def run_cases(name: str, lake: frazil.Lake, run: Callable[[str], Iterable[Iterab
             assert re.search(case.matches, str(rows[0][0])), f"{place}\n{rows[0][0]}"
         if case.rows is not None:
             found = sorted(_trimmed(" | ".join(show_value(value) for value in row)) for row in rows)
-            assert found == sorted(case.rows), place
+            assert found == sorted(case.rows), f"{place}\n{found}"
     return count

@@ -100,6 +100,9 @@ class SqlSession:
         lake = self.lakes[self.catalog]
         if len(name) == 1:
             return Place(self.catalog, lake, (*self.namespace, *name))
+        if self.namespace and _is_suffix(name[1:]) and lake.table_exists((*self.namespace, name[0])):
+            # t.snapshots in the current namespace; the reference wants its name before it.
+            return Place(self.catalog, lake, (*self.namespace, *name))
         place = Place(self.catalog, lake, name)
         if name[0].lower() in FILE_FORMATS and not lake.catalog.namespace_exists(name[:-1]):
             # parquet.`/some/folder` reads files.
@@ -207,6 +210,9 @@ class SqlSession:
 
 
 def _is_suffix(suffixes: Name) -> bool:
+    """Return whether parts of a name can say a state, a metadata table, or both."""
+    if not 1 <= len(suffixes) <= 2:
+        return False
     last = suffixes[-1].lower()
     is_table = last in METADATA_TABLES or last == CHANGES
     if len(suffixes) == 1:

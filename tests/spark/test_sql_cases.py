@@ -1,0 +1,26 @@
+"""The SQL cases of `tests/sql_cases`, all of them, on an attached session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import frazil
+from tests.sql_case_files import case_files, read_cases, run_cases
+
+
+def test_there_are_cases_enough() -> None:
+    assert sum(1 for name in case_files() for _ in read_cases(name)) >= 300
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", case_files())
+def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) -> None:
+    with frazil.connect(tmp_path / "lake") as lake:
+        frazil.attach(spark, lake)
+        try:
+            assert run_cases(name, lake, lambda text: spark.sql(text).collect()) > 0
+        finally:
+            frazil.detach(spark)

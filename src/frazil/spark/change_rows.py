@@ -57,6 +57,8 @@ FILE_COLUMN = "__frazil_file"
 POS_COLUMN = "__frazil_pos"
 ROW_ID_COLUMN = "__frazil_row_id"
 _STORED = "__frazil_stored_"
+_ROWS_A_FILE = 1_000_000
+"""So many new rows at most share a task; it keeps small changes from many small files, and large ones parallel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,9 @@ class RowChange:
 
     # Reading
 
-    def _request(self, more: Sequence[NestedField], predicate: Predicate = TRUE) -> ReadRequest:
+    def _request(
+        self, more: Sequence[NestedField], predicate: Predicate = TRUE, split_bytes: int | None = None
+    ) -> ReadRequest:
         return ReadRequest(
             self.loaded,
             self._parent,
@@ -124,6 +128,8 @@ class RowChange:
             predicate,
             self._cache,
             as_stored=True,
+            split_bytes=split_bytes,
+            open_file_cost_bytes=split_bytes,
         )
 
     def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
@@ -211,17 +217,21 @@ class RowChange:
         positions: Mapping[str, DeletionVector],
         new_rows: DataFrame | None = None,
         *,
+        new_count: int = 0,
         whole: Sequence[FileScanTask] = (),
         added: Sequence[DataFile] = (),
         is_rewrite: bool = False,
     ) -> PlannedChange | None:
         """Write what the change needs and return what is to be committed; None where nothing changes.
 
-        `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form, `added`
-        files that are written already. With `is_rewrite`, files are rewritten whatever the table's mode is.
+        `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form and how many
+        they are, `added` files that are written already. With `is_rewrite`, files are rewritten whatever the table's mode is.
         """
         read = self.read_set
         tasks = self._tasks_of(positions)
+        if new_rows is not None:
+            # They come from a join, in as many parts as it had, each of which would be a file.
+            new_rows = new_rows.coalesce(1 + new_count // _ROWS_A_FILE)
         cache = DeleteCache()
         gone = [*whole]
         kept: dict[str, DeletionVector] = {}
@@ -256,9 +266,11 @@ class RowChange:
         frames = [] if new_rows is None else [new_rows]
         if kept:
             lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
-            rest = read_chosen(self.spark, self._request(lineage), FileChoice(kept))
+            # A task for each file, whole: where nothing is shuffled, one file then takes the place of one.
+            largest = max(tasks[path].data_file.file_size_in_bytes for path in kept)
+            rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
             if rest is not None:
-                frames.insert(0, rest.drop(*self._unknown_names()))
+                frames.insert(0, rest.drop(FILE.name, POS.name, *self._unknown_names()))
         files = [*added, *self._write(frames)]
         removed = tuple(one.data_file for one in (*gone, *(tasks[path] for path in kept)))
         if not files and not removed:
@@ -310,6 +322,7 @@ class RowChange:
         return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
 
     def _write(self, frames: Sequence[DataFrame]) -> list[DataFile]:
+        """Write rows, in stored form; those of several frames share files where partitions bring them together."""
         if not frames:
             return []
         table = write_target(self.loaded)

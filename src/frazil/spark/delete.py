@@ -71,4 +71,5 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
     if not partial:
         return FoundRows({}, whole)
     change.choice.only = {path: DeletionVector() for path in partial}
-    return FoundRows(change.collect_positions(found), whole)
+    positions = change.collect_positions(found)
+    return FoundRows({path: positions[path] for path in partial if path in positions}, whole)

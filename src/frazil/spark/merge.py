@@ -95,23 +95,27 @@ def merge_rows(
             found = _find_keys(change, source, on) if keys is None else list(keys)
             prune = prune_by_source(source, found, change.schema, loaded.metadata.default_spec)
         changed = _join(change, source, on, clauses, prune).localCheckpoint(eager=True)
-        counts = {row[_ACTION]: row["count"] for row in changed.groupBy(_ACTION).count().collect()}
-        places = changed.filter(F.col(FILE_COLUMN).isNotNull()).select(FILE_COLUMN, POS_COLUMN, _ACTION).toArrow()
-    files, rows = places.column(0).to_numpy(), places.column(1).to_numpy()
+        places = changed.select(FILE_COLUMN, POS_COLUMN, _ACTION).toArrow()
     actions = places.column(2).to_numpy()
+    counts = dict(zip(*(one.tolist() for one in np.unique(actions, return_counts=True)), strict=True))
+    has_place = places.column(0).is_valid().to_numpy()
+    files = places.column(0).filter(has_place).to_numpy()
+    rows = places.column(1).filter(has_place).to_numpy()
+    actions = actions[has_place]
     if _needs_single_match(clauses):
         _check_single(change, files, rows)
     is_changed = actions > 0
     positions = change.positions_by_file(files[is_changed], rows[is_changed])
     written = [at + 1 for at, one in enumerate(clauses) if one.do != "delete"]
-    if not positions and not any(counts.get(at, 0) for at in written):
+    new_count = sum(counts.get(at, 0) for at in written)
+    if not positions and new_count == 0:
         return None
     new_rows = None
-    if any(counts.get(at, 0) for at in written):
+    if new_count:
         new_rows = changed.filter(F.col(_ACTION).isin(written)).drop(FILE_COLUMN, POS_COLUMN, _ACTION)
     properties = FrozenMap({**_summary(clauses, counts), **target.properties})
     change.target = replace(target, properties=properties)
-    return change.finish(positions, new_rows)
+    return change.finish(positions, new_rows, new_count=new_count)
 
 
 def _check_clauses(clauses: Sequence[Clause]) -> None:

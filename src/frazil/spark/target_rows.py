@@ -17,16 +17,19 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
+import pyspark.sql.types as st
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.datafile.apply_deletes import load_positions
 from frazil.expr.predicates import Predicate, all_of, any_of
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.planned_files import Constant, DeleteKind, FileGroup, PlannedBatch, ScanFiles, vector_bytes
-from frazil.spark.relation import ReadRequest, _Reader
-from frazil.spec.data_file import FileFormat
+from frazil.spark.planned_files import Constant, DeleteKind, FileGroup, Mask, PlannedBatch, ScanFiles, vector_bytes
+from frazil.spark.position_joins import PositionJoin
+from frazil.spark.relation import OPTIONS, ReadRequest, _Reader
+from frazil.spec.reserved_columns import FILE, POS
 
 
 class FileChoice:
@@ -70,8 +73,13 @@ class FileChoice:
 
 
 def read_chosen(spark: SparkSession, request: ReadRequest, choice: FileChoice) -> DataFrame | None:
-    """Return rows of chosen files as a lazy DataFrame, `_file` as a number; None where there are no files."""
+    """Return rows of chosen files as a lazy DataFrame, `_file` as a number; None where there are no files.
+
+    The request must show `_file` and `_pos` where positions are to be left out.
+    """
     reader = _ChosenReader(spark, request, choice)
+    if choice.only is None and reader.scan.vector_bytes() > request.vector_budget_bytes:
+        reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
     legs = [reader.leg(group) for group in reader.scan.groups()]
     return reduce(DataFrame.unionAll, legs) if legs else None
 
@@ -83,9 +91,9 @@ def plan_tasks(request: ReadRequest, predicate: Predicate) -> dict[str, FileScan
 
 
 class _ChosenFiles(ScanFiles):
-    def __init__(self, whole: ScanFiles, cache: ReadRequest, choice: FileChoice) -> None:
-        super().__init__(whole.loaded, whole.snapshot, whole.schema, whole.predicate, cache.cache)
-        self.paths = whole.paths
+    def __init__(self, whole: ScanFiles, request: ReadRequest, choice: FileChoice) -> None:
+        super().__init__(whole.loaded, whole.snapshot, whole.schema, whole.predicate, request.cache)
+        self.paths, self.shapes, self.reaches = whole.paths, whole.shapes, whole.reaches
         self._choice = choice
 
     def groups(self) -> list[FileGroup]:
@@ -93,44 +101,35 @@ class _ChosenFiles(ScanFiles):
         only = self._choice.only
         if only is None or all(one.is_empty for one in only.values()):
             return found
-        more = [replace(one, deletes=DeleteKind.POSITIONS) for one in found if one.deletes is DeleteKind.NONE]
-        return [*found, *(one for one in more if one not in found)]
+        more = [replace(one, deletes=DeleteKind.POSITIONS) for one in found if one.is_native]
+        return [*found, *dict.fromkeys(one for one in more if one not in found)]
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         self._choice.note(self.predicate if pushed is None else all_of(self.predicate, pushed))
         return super().stream(group, constants, pushed)
 
-    def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
+    def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
         only = self._choice.only
         if only is None:
-            return super().batches(group, pushed)
-        plan = self.plan(pushed)
-        found = []
-        for batch in plan.batches():
-            if frozenset(self.identity_of(batch.files.spec_id)) != group.identity_ids:
-                continue
-            keep = self._chosen(plan, batch, group, only)
-            if keep.any():
-                files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
-                deletes = None
-                if batch.deletes is not None:
-                    deletes = [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept]
-                found.append(PlannedBatch(self, plan, FileBatch(files, deletes)))
-        return found
+            return super()._members(plan, batch, group)
+        keep = super()._members(plan, FileBatch(batch.files, None), replace(group, deletes=DeleteKind.NONE))
+        keep = keep & np.array([path in only for path in batch.files.column("file_path").to_pylist()], dtype=bool)
+        if group.is_native:
+            kinds = self._delete_kinds(plan, batch)
+            keep = keep & np.array([one is group.deletes for one in kinds], dtype=bool)
+        return np.asarray(keep, dtype=bool)
 
-    def _chosen(
-        self, plan: Plan, batch: FileBatch, group: FileGroup, only: Mapping[str, DeletionVector]
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
+        kinds = super()._delete_kinds(plan, batch)
+        only = self._choice.only
+        if only is None:
+            return kinds
         paths = batch.files.column("file_path").to_pylist()
-        formats = batch.files.column("file_format").to_pylist()
-        kinds = self._delete_kinds(plan, batch)
-        chosen = []
-        for path, file_format, kind in zip(paths, formats, kinds, strict=True):
-            extra = only.get(path)
-            if extra is not None and not extra.is_empty and kind is DeleteKind.NONE:
-                kind = DeleteKind.POSITIONS
-            chosen.append(extra is not None and kind is group.deletes and FileFormat(file_format) is group.file_format)
-        return np.array(chosen, dtype=bool)
+        is_extra = [path in only and not only[path].is_empty for path in paths]
+        return [
+            DeleteKind.POSITIONS if extra and kind is DeleteKind.NONE else kind
+            for kind, extra in zip(kinds, is_extra, strict=True)
+        ]
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
         only = self._choice.only
@@ -165,5 +164,28 @@ class _ChosenReader(_Reader):
 
         return Constant(name, pa.int32(), values)
 
-    def _key(self, group: FileGroup, data: list[object], constants: list[Constant]) -> str:  # type: ignore[override]
-        return f"{super()._key(group, data, constants)} {self._id}"  # type: ignore[arg-type]
+    def _read_by_python(self, group: FileGroup) -> DataFrame:
+        """Return the rows of files that Python reads: paths become numbers, and positions are joined."""
+        self._choice.note(self.predicate)
+        frame = super()._read_by_python(group)
+        if FILE.name not in frame.columns:
+            return frame
+        paths = [
+            task.data_file.file_path for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)
+        ]
+        pairs = [part for path in paths for part in (F.lit(path), F.lit(self._choice.number_of(path)))]
+        number = F.create_map(*pairs)[F.col(FILE.name)].cast("int")
+        frame = frame.withColumn(FILE.name, number)
+        only = self._choice.only
+        gone = [] if only is None else [path for path in paths if not only[path].is_empty]
+        if only is None or not gone:
+            return frame
+        positions = [only[path].to_numpy() for path in gone]
+        numbers = [np.full(len(one), self._choice.number_of(path)) for path, one in zip(gone, positions, strict=True)]
+        table = pa.table(
+            {FILE.name: pa.array(np.concatenate(numbers), pa.int32()), POS.name: pa.array(np.concatenate(positions))}
+        )
+        return frame.join(self.spark.createDataFrame(table), [FILE.name, POS.name], "left_anti").select(*frame.columns)
+
+    def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
+        return f"{super()._key(group, data, constants)} {self._id}"

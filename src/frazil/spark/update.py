@@ -38,7 +38,8 @@ def plan_update(
     positions = change.collect_positions(changed)
     if not positions:
         return None
-    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN))
+    count = sum(one.cardinality for one in positions.values())
+    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN), new_count=count)
 
 
 def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:

@@ -57,6 +57,10 @@ from frazil.spec.snapshot_history import schema_of_ref, schema_of_snapshot, snap
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 
+_BYTES_WITHOUT_METRICS = 150
+_BYTES_WITH_METRICS = 500
+"""About what a decoded entry takes, with metrics of ten columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChoice:
@@ -240,15 +244,24 @@ class Plan:
         """The snapshot's manifests, all of them."""
         return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot)
 
+    def _fits_cache(self, manifests: list[ManifestFile], fields: set[str]) -> bool:
+        """Return whether manifests can all be kept: if not, each would push out another before that is read again."""
+        if self._cache is None:
+            return False
+        files = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in manifests)
+        one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS} else _BYTES_WITHOUT_METRICS
+        return files * one_file <= self._cache.budget_bytes
+
     def _read(self) -> Iterator[FileBatch]:
         """Read and prune the data manifests, a few at a time, in their order."""
         chosen = self._choose(ManifestContent.DATA, self.data_counts)
         index = self._index
         fields = self._file_fields()
+        keeps = self._fits_cache(chosen, fields)
         shown = [name for name in COLUMNS if name in fields and (self._with_metrics or name not in METRIC_FIELDS)]
 
         def plan_one(manifest: ManifestFile) -> tuple[FileBatch, PlanCounts, int]:
-            files, counts = self._files_of(manifest, fields)
+            files, counts = self._files_of(manifest, fields, keeps=keeps)
             deletes = None if index.is_empty else index.deletes_for(files)
             applied = 0 if deletes is None else sum(map(len, deletes))
             files = replace(files, table=files.table.select(shown))
@@ -307,10 +320,12 @@ class Plan:
         """Return which entries of a manifest are part of what is read: the live ones."""
         return live_mask(files)
 
-    def _files_of(self, manifest: ManifestFile, fields: set[str]) -> tuple[ManifestColumns, PlanCounts]:
+    def _files_of(
+        self, manifest: ManifestFile, fields: set[str], *, keeps: bool = True
+    ) -> tuple[ManifestColumns, PlanCounts]:
         """Return a manifest's live files that can hold a match, and what that took."""
         kind = self._specs[manifest.partition_spec_id][1]
-        files = read_manifest(self.loaded.storage, manifest, kind, fields, cache=self._cache)
+        files = read_manifest(self.loaded.storage, manifest, kind, fields, cache=self._cache, keeps=keeps)
         live = self._wanted_entries(files)
         pruned = self._pruner.prune_files(files, live)
         kept = files if pruned.keep.all() else replace(files, table=files.table.filter(pa.array(pruned.keep)))

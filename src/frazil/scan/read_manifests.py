@@ -57,9 +57,10 @@ def read_manifest(
     fields: Collection[str],
     *,
     cache: ManifestCache | None = None,
+    keeps: bool = True,
     threads: int = 1,
 ) -> ManifestColumns:
-    """Return columns of a manifest, from the cache where it has them."""
+    """Return columns of a manifest, from the cache where it has them, which `keeps` says to put them into."""
     wanted = frozenset(fields)
     key = (
         manifest.manifest_path,
@@ -74,7 +75,7 @@ def read_manifest(
             return known
     data = storage.read(manifest.manifest_path)
     columns = decode_manifest(data, manifest=manifest, partition_type=partition_type, fields=wanted, threads=threads)
-    if cache is not None:
+    if cache is not None and keeps:
         cache.keep(key, columns)
     return columns
 

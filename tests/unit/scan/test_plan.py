@@ -250,6 +250,22 @@ def test_a_cache_too_small_keeps_nothing_and_plans_all_the_same() -> None:
     assert len(cache) == 0
 
 
+def test_a_plan_that_does_not_fit_the_cache_pushes_nothing_out_of_it() -> None:
+    storage = CountingStorage()
+    table = TableBuilder(SCHEMA, partition_by=["day(ts)"], storage=storage)
+    for at in range(4):
+        table.commit(described(f"f{at}", at, at, day=at))
+    loaded = table.load()
+    cache = ManifestCache(budget_bytes=1000)
+    assert len(plan_scan(loaded, "ts >= '1970-01-02' and ts < '1970-01-03'", cache=cache).tasks) == 1
+    kept = len(cache)
+    assert len(plan_scan(loaded, "id >= 0", cache=cache).tasks) == 4
+    assert len(cache) == kept == 1
+    storage.reads.clear()
+    assert len(plan_scan(loaded, "id >= 0", cache=cache).tasks) == 4
+    assert len(storage.reads) == 4
+
+
 def test_a_manifest_of_an_unknown_spec_is_refused(table: TableBuilder) -> None:
     plan = plan_scan(table.load())
     plan.manifests[0] = replace(plan.manifests[0], partition_spec_id=7)

@@ -318,11 +318,11 @@ def check_new_deletes_for_files(
             raise _conflict("deletes were added to a data file", min(hit), snapshot)
 
 
-def check_added_vectors(window: Window, paths: Collection[str], *, operations: Collection[str] = _REMOVING) -> None:
+def check_added_vectors(window: Window, paths: Collection[str]) -> None:
     """Refuse where a data file got a deletion vector that the new one for the same file does not know of."""
     wanted = pa.array(sorted(paths), pa.string())
     fields = ("status", "snapshot_id", "file_path", "file_format", "referenced_data_file")
-    for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, operations, fields):
+    for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING, fields):
         is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
         is_same = pc.is_in(files.column("referenced_data_file"), value_set=wanted)
         mask = to_mask(pc.and_(is_vector, is_same))

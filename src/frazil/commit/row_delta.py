@@ -137,9 +137,8 @@ class RowDelta:
         check_data_files_exist(window, paths, counts_deletes=not is_delete)
         check_new_deletes_for_files(window, self.removed)
         if is_delete:
-            rewriting = frozenset({Operation.OVERWRITE})
-            check_new_deletes_for_files(window, referenced, operations=rewriting)
-            check_added_vectors(window, vectors, operations=rewriting)
+            # Vectors of the same files are among these.
+            check_new_deletes_for_files(window, referenced, operations=frozenset({Operation.OVERWRITE}))
         else:
             check_new_delete_files(window, self.read)
             check_added_vectors(window, vectors)

@@ -48,6 +48,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import TaskGroup
 from frazil.spark.arrow_types import shown_batch, to_arrow_schema
+from frazil.spark.ship_package import ship_package
 from frazil.spark.types import shown_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
@@ -141,6 +142,7 @@ def register_source(spark: SparkSession, open_scan: OpenScan) -> None:
     Filters prune files where the session has `spark.sql.python.filterPushdown.enabled` set at this moment, on Spark
     4.1 and newer; it must then stay set.
     """
+    ship_package(spark)
     is_known = hasattr(ds.DataSourceReader, "pushFilters")
     is_on = spark.conf.get(PUSHDOWN_SETTING, "false") == "true"
     spark.dataSource.register(make_source(open_scan, prunes=is_known and is_on))

@@ -34,6 +34,7 @@ from frazil.lake.sql_session import (
 )
 from frazil.lake.table import Table
 from frazil.lake.view import View
+from frazil.scan.plan import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME
 from frazil.spec.schema import Schema
@@ -186,10 +187,13 @@ class SparkEngine:
         if relation.metadata_table == CHANGES:
             raise UnsupportedError(f"Cannot read the changes of {relation.place}: they are not built yet")
         if relation.metadata_table is not None:
-            rows = getattr(table.inspect, relation.metadata_table)(
-                snapshot_id=state.snapshot_id, as_of_ms=state.as_of_ms, ref=state.reference
+            return spark_room("metadata_frames").metadata_frame(
+                self.spark,
+                table._loaded,
+                relation.metadata_table,
+                choice=SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference),
+                cache=table._cache,
             )
-            return self.spark.createDataFrame(rows)
         asked = {key: value for key, value in (options or {}).items() if key.lower() not in STATE_OPTIONS}
         scan = scan_with_options(
             table._loaded,

@@ -225,7 +225,7 @@ class RowChange:
         """Write what the change needs and return what is to be committed; None where nothing changes.
 
         `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form and how many
-        they are, `added` files that are written already. With `is_rewrite`, files are rewritten whatever the table's mode is.
+        they are, `added` files that are written already. With `is_rewrite`, files are rewritten whatever the mode is.
         """
         read = self.read_set
         tasks = self._tasks_of(positions)

@@ -1,0 +1,150 @@
+"""Changes of rows beside other writers: what must stop them does, and no change is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import frazil
+from frazil.lake import on_spark
+from frazil.lake.table import Table
+
+MODES = ["copy-on-write", "merge-on-read"]
+Change = Callable[[frazil.Table], Any]
+
+
+def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
+    return spark.range(start, end, numPartitions=1).select("id", F.col("id").cast("int").alias("v"))
+
+
+class Meanwhile(Table):
+    """A table whose changes are overtaken: another handle commits after they are planned and before they commit."""
+
+    others: Change | None = None
+
+    def _run(self, action: Any) -> Any:
+        others, self.others = self.others, None
+        if others is not None:
+            others(Table(self._catalog, self._catalog.load_table(self.identifier), None))
+        return super()._run(action)
+
+
+def overtaken(table: frazil.Table, others: Change) -> Meanwhile:
+    made = Meanwhile(table._catalog, table.refresh()._loaded, None)
+    made.others = others
+    return made
+
+
+def make(spark: SparkSession, lake: frazil.Lake, mode: str, version: int, isolation: str) -> frazil.Table:
+    properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
+    properties |= {f"write.{verb}.isolation-level": isolation for verb in ("delete", "update", "merge")}
+    table = lake.create_table("db.t", "id bigint, v int", properties=properties, format_version=version)
+    table.append(numbers(spark, 0, 10))
+    return table
+
+
+def update(table: frazil.Table) -> Any:
+    return table.update({"v": "v + 100"}, where="id in (1, 2)")
+
+
+def delete(table: frazil.Table) -> Any:
+    return table.delete("id in (2, 3)")
+
+
+def upsert(table: frazil.Table) -> Any:
+    spark = on_spark.choose_session()
+    return table.upsert(numbers(spark, 2, 4).withColumn("v", F.lit(-1)), keys=["id"])
+
+
+def values(table: frazil.Table) -> dict[int, int]:
+    rows = table.refresh().scan().to_arrow().to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["v"] for row in rows}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("first", [update, upsert, delete])
+@pytest.mark.parametrize("second", [update, upsert])
+def test_of_two_changes_of_the_same_rows_the_second_is_refused(
+    spark: SparkSession, lake: frazil.Lake, mode: str, version: int, first: Change, second: Change
+) -> None:
+    table = make(spark, lake, mode, version, "snapshot")
+    with pytest.raises(frazil.ConcurrentChangeError):
+        second(overtaken(table, first))
+    expected = make_expected(first)
+    assert values(table) == expected
+    assert table.check().ok
+
+
+def make_expected(first: Change) -> dict[int, int]:
+    rows = {one: one for one in range(10)}
+    if first is update:
+        rows |= {1: 101, 2: 102}
+    elif first is upsert:
+        rows |= {2: -1, 3: -1}
+    else:
+        del rows[2], rows[3]
+    return rows
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_delete_never_loses_to_an_update_of_the_same_row(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+    table = make(spark, lake, mode, 2, "snapshot")
+    with pytest.raises(frazil.ConcurrentChangeError):
+        delete(overtaken(table, update))
+    assert values(table)[2] == 102
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_two_deletes_of_the_same_file_both_count(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+    table = make(spark, lake, "merge-on-read", version, "serializable")
+    delete(overtaken(table, lambda other: other.delete("id in (3, 4)")))
+    assert sorted(values(table)) == [0, 1, 5, 6, 7, 8, 9]
+    assert table.check().ok
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", [update, delete, upsert])
+def test_rows_added_under_a_condition_stop_a_serializable_change_only(
+    spark: SparkSession, lake: frazil.Lake, mode: str, change: Change
+) -> None:
+    table = make(spark, lake, mode, 2, "serializable")
+
+    def append(low: int, high: int) -> Change:
+        return lambda other: other.append(numbers(spark, low, high).withColumn("v", F.lit(7)))
+
+    with pytest.raises(frazil.ConcurrentChangeError, match="was added"):
+        change(overtaken(table, append(2, 3)))
+    # Rows that the condition rules out are no conflict.
+    table.delete("v = 7")
+    assert change(overtaken(table, append(50, 60))) is not None
+    assert len([one for one in values(table) if one >= 50]) == 10
+    table.set_properties({f"write.{verb}.isolation-level": "snapshot" for verb in ("delete", "update", "merge")})
+    table.append(numbers(spark, 100, 101))
+    assert table.delete("id = 100") is not None
+
+
+def test_two_merges_that_insert_the_same_key_do_not_both_commit(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = make(spark, lake, "merge-on-read", 2, "serializable")
+
+    def insert(target: frazil.Table) -> Any:
+        source = numbers(spark, 20, 22)
+        return target.merge(source, on="target.id = source.id").when_not_matched().insert_all().execute()
+
+    with pytest.raises(frazil.ConcurrentChangeError):
+        insert(overtaken(table, insert))
+    assert sorted(values(table)) == [*range(10), 20, 21]
+
+
+def test_files_of_a_change_that_was_refused_are_gone(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = make(spark, lake, "copy-on-write", 2, "snapshot")
+    storage = table._loaded.storage
+    with pytest.raises(frazil.ConcurrentChangeError):
+        update(overtaken(table, update))
+    live = set(table.refresh().inspect.all_files().column("file_path").to_pylist())
+    assert {one.path for one in storage.list(f"{table.location}/data")} == live

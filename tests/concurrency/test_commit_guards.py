@@ -55,7 +55,8 @@ from frazil.spec.statistics import StatisticsFile
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import SCHEMA, TABLE, Lab
+from tests.commit_lab import SCHEMA, TABLE, Lab, paths_of
+from tests.commit_lab import Fault as Fate
 
 # What an action says must hold, and when
 
@@ -194,6 +195,27 @@ def test_an_error_that_allows_cleaning_up_leaves_none() -> None:
     with pytest.raises(StorageError):
         lab.commit(WriteThenFail(StorageError("Cannot")))
     assert not any(path.endswith("written.avro") for path in lab.stored())
+
+
+def test_after_an_unknown_outcome_a_later_success_deletes_nothing_either() -> None:
+    lab = Lab()
+    mine = lab.file([1])
+    lab.pointers.faults = [Fate.LOST_BEFORE]
+    lab.commit(Append((mine,)))
+    lists = [path for path in lab.stored() if "/snap-" in path]
+    assert len(lists) == 2, "the list of the attempt in doubt was deleted"
+
+
+def test_an_id_that_another_snapshot_has_is_not_chosen() -> None:
+    lab = Lab()
+    first, second = lab.file([1]), lab.file([2])
+    ids = lab.clock.ids
+    lab.commit(Append((first,)))
+    # The source of ids says the same again.
+    lab.clock.ids = ids
+    lab.commit(Append((second,)))
+    assert lab.paths() == paths_of(first, second)
+    assert len(lab.load().metadata.snapshots) == 2
 
 
 def test_a_name_that_is_taken_is_anothers_file_and_stays() -> None:

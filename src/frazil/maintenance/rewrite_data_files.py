@@ -25,7 +25,7 @@ from typing import TypeAlias
 from frazil.catalog.base import Catalog
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.rewrite_files import RewriteFiles
-from frazil.errors import CommitError, FrazilError
+from frazil.errors import CommitError, EngineError, FrazilError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
 from frazil.maintenance.plan_rewrite import (
@@ -213,6 +213,18 @@ class _Run:
                         self._discard([(group, future.result())], None)
 
     def _rewrite(self, group: RewriteGroup) -> Sequence[DataFile]:
+        files = self._write(group)
+        before = sum(one.data_file.record_count for one in group.tasks)
+        after = sum(one.record_count for one in files)
+        if after != before and not any(one.delete_files for one in group.tasks):
+            self._discard([(group, files)], None)
+            raise EngineError(
+                f"Cannot rewrite {len(group.tasks)} files: {before} rows were to be written, and {after} are",
+                hint="Run t.check(bounds=True): a file may not hold the rows that its metadata says.",
+            )
+        return files
+
+    def _write(self, group: RewriteGroup) -> Sequence[DataFile]:
         if self._rewriter is not None:
             return self._rewriter(self._plan, group)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from frazil.commit.new_snapshot import Target
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_equality_deletes
-from frazil.errors import CommitStateUnknownError, ConcurrentChangeError, FrazilError, InvalidRequestError
+from frazil.errors import (
+    CommitStateUnknownError,
+    ConcurrentChangeError,
+    EngineError,
+    FrazilError,
+    InvalidRequestError,
+)
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
@@ -413,6 +420,18 @@ def test_a_group_that_fails_is_reported_and_its_files_are_deleted() -> None:
     result = beside(table, fail, partial_progress_enabled=True)
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
     assert content(table) == before
+
+
+def test_a_rewriter_that_loses_rows_is_found_out() -> None:
+    table = with_appends(3)
+    before, files = content(table), stored(table)
+
+    def lose(plan: RewritePlan, group: RewriteGroup) -> Sequence[DataFile]:
+        return rewrite_group(plan, replace(group, tasks=group.tasks[:-1]))
+
+    with pytest.raises(EngineError, match="60 rows were to be written, and 50 are"):
+        rewrite_data_files(table._catalog, table._loaded, request_for(table), rewriter=lose)
+    assert content(table.refresh()) == before and stored(table) == files
 
 
 def test_new_files_stay_where_it_is_not_known_whether_they_were_committed() -> None:

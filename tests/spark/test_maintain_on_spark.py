@@ -1,0 +1,131 @@
+"""Data files rewritten on Spark: the same rows, ids and deletes as when they are rewritten in this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import frazil
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.row_delta import RowDelta
+from frazil.datafile.write_deletes import (
+    DeletedRows,
+    write_deletion_vectors,
+    write_equality_deletes,
+    write_position_deletes,
+)
+from frazil.errors import InvalidRequestError
+from tests.damage import DDL, rows
+
+
+def with_deletes(lake: frazil.Lake, version: int, **options: Any) -> frazil.Table:
+    """Six appends to two partitions, with rows deleted by position and by value."""
+    table = lake.create_table("db.t", DDL, partition_by=["kind"], format_version=version, **options)
+    for at in range(12):
+        table.append(rows(at * 10, at * 10 + 10, "ab"[at % 2]))
+    if version < 2:
+        return table
+    tasks = list(table.scan().plan().tasks)
+    found = [DeletedRows.of(one.data_file, [0, 3]) for one in tasks[:3]]
+    loaded = table._loaded
+    positions = write_deletion_vectors(found, loaded) if version == 3 else write_position_deletes(found, loaded)
+    values = write_equality_deletes(pa.table({"id": [5, 16]}), loaded, ["id"], partition=("a",))
+    head = table.current_snapshot
+    assert head is not None
+    files = tuple(one.data_file for one in tasks[:3])
+    table._run(RowDelta((*positions, *values), ReadSet(head.snapshot_id), "delete", files))
+    return table
+
+
+def content(table: frazil.Table, **choice: Any) -> list[str]:
+    columns = [one.name for one in table.schema.fields]
+    if table.format_version >= 3:
+        columns += ["_row_id", "_last_updated_sequence_number"]
+    return sorted(map(repr, table.scan(columns=columns, **choice).to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_are_packed_with_the_same_rows(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+    table = with_deletes(lake, version)
+    before = content(table)
+    result = table.maintain.rewrite_data_files(rewrite_all=True, remove_dangling_deletes=True, on_spark=True)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (12, 2)
+    assert content(table) == before
+    assert table.inspect.delete_files().num_rows == 0
+    report = table.check(bounds=True)
+    assert report.ok, str(report)
+    assert {one.data_file.sort_order_id for one in table.scan().plan().tasks} <= {0, None}
+
+
+def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = with_deletes(lake, 3)
+    table.set_sort_order(["score desc nulls last", "id"])
+    before = content(table)
+    table.maintain.rewrite_data_files("sort", rewrite_all=True, on_spark=True)
+    assert content(table) == before
+    tasks = list(table.scan().plan().tasks)
+    assert {one.data_file.sort_order_id for one in tasks} == {table.sort_order.order_id}
+    table.maintain.rewrite_data_files("sort", "id desc", rewrite_all=True, on_spark=True)
+    assert content(table) == before
+    assert {one.data_file.sort_order_id for one in table.scan().plan().tasks} == {0}
+    for kind in "ab":
+        ids = table.scan(f"kind = '{kind}'", columns=["id"]).to_arrow().column(0).to_pylist()
+        assert ids == sorted(ids, reverse=True)
+    assert table.check(bounds=True).ok
+
+
+def test_files_of_an_older_spec_are_spread_over_the_new_one(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = with_deletes(lake, 3)
+    with table.update_spec() as update:
+        update.add_field("bucket(2, id)")
+    before = content(table)
+    result = table.maintain.rewrite_data_files(rewrite_all=True, on_spark=True)
+    assert result.rewritten_data_files_count == 12
+    assert {one.data_file.spec_id for one in table.scan().plan().tasks} == {table.spec.spec_id}
+    assert content(table) == before
+    assert table.check(bounds=True).ok
+
+
+def test_a_filter_and_a_branch_are_kept(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = with_deletes(lake, 3)
+    table.create_branch("audit")
+    table.append(rows(500, 510), branch="audit")
+    main, audit = content(table), content(table, ref="audit")
+    result = table.maintain.rewrite_data_files(where="kind = 'a'", branch="audit", rewrite_all=True, on_spark=True)
+    assert result.rewritten_data_files_count == 7
+    assert (content(table), content(table, ref="audit")) == (main, audit)
+
+
+def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = lake.create_table(
+        "db.u", "id bigint, u uuid, t time, n timestamp_ns, d decimal(38, 10), f fixed(3), b binary", format_version=3
+    )
+    for at in range(5):
+        table.append(
+            [
+                {
+                    "id": at,
+                    "u": f"00000000-0000-0000-0000-00000000000{at}",
+                    "t": "12:34:56.789",
+                    "n": "2024-01-01T00:00:00.123456789",
+                    "d": "1.5",
+                    "f": b"abc",
+                    "b": b"",
+                }
+            ]
+        )
+    before = content(table)
+    assert table.maintain.rewrite_data_files(on_spark=True).rewritten_data_files_count == 5
+    assert content(table) == before
+
+
+def test_z_order_is_done_in_this_process(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = with_deletes(lake, 2)
+    before = content(table)
+    with pytest.raises(InvalidRequestError, match="z-order on Spark"):
+        table.maintain.rewrite_data_files("zorder", "id, score", rewrite_all=True, on_spark=True)
+    assert table.maintain.rewrite_data_files("zorder", "id, score", rewrite_all=True).rewritten_data_files_count == 12
+    assert content(table) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
+from tests.spark.cluster import MASTER, SETTINGS
 
 HERE = Path(__file__).parent
 
@@ -21,11 +24,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session. Its time zone is far from UTC and not whole hours away, so that mistakes with zones show."""
+    """A local session, or one on the cluster that the environment names.
+
+    Its time zone is far from UTC and not whole hours away, so that mistakes with zones show.
+    """
     warehouse = tmp_path_factory.mktemp("spark-warehouse")
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(os.environ.get(MASTER, "local[2]"))
         .appName("frazil tests")
+        .config(map=json.loads(os.environ.get(SETTINGS, "{}")))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")

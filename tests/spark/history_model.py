@@ -19,10 +19,10 @@ from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_type
 
 from frazil.datafile.value_arrays import values_of
 from frazil.errors import SchemaChangeError
+from frazil.spark.arrow_types import to_arrow_type
 from frazil.spark.types import shown_schema, shown_type
 from frazil.spec.data_file import DataFile
 from frazil.spec.partitioning import PartitionSpec
@@ -40,6 +40,7 @@ from frazil.spec.types import (
     UuidType,
 )
 from frazil.storage.local import LocalStorage
+from tests.file_writers import rows_to_table
 from tests.scan_model import SCHEMA, Model, ModelFile, _by_id, random_field
 from tests.tables import TableBuilder
 
@@ -143,7 +144,7 @@ class History(Model):
         groups: dict[Any, list[Row]] = {}
         for row in rows:
             groups.setdefault(self._partition_of(row), []).append(row)
-        options = {"row_group_size": self.rng.choice([None, 2, 5])}
+        options: dict[str, Any] = {"row_group_size": self.rng.choice([None, 2, 5])}
         made = []
         for partition, group in groups.items():
             file_format = self.rng.choice(self.formats)
@@ -161,8 +162,6 @@ class History(Model):
         return row
 
     def _partition_of(self, row: Row) -> tuple[Any, ...]:
-        from tests.file_writers import rows_to_table
-
         return self.table.partition_of(rows_to_table([row], self.table.schema), self.table.schema, self.table.spec)
 
     def _commit(self, made: list[ModelFile], gone: list[DataFile] | None = None) -> None:
@@ -373,7 +372,7 @@ def plain_frame(spark: SparkSession, rows: list[Row], schema: Schema) -> DataFra
     """Return rows of the shown form as a DataFrame that knows nothing of tables."""
     arrow = []
     for part in schema.fields:
-        kind = to_arrow_type(shown_type(part.field_type, spark), timezone="UTC")
+        kind = to_arrow_type(shown_type(part.field_type, spark))
         arrow.append(pa.array([_arrow_value(row[part.name], part.field_type) for row in rows], kind))
     nullable = shown_schema(schema, spark)
     return spark.createDataFrame(pa.table(arrow, names=[part.name for part in schema.fields]), nullable)

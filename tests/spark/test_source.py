@@ -111,7 +111,7 @@ def test_another_schema_is_refused(source: SparkSession) -> None:
 
 def test_a_folder_with_two_newest_states_is_refused(warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
-        state = Path(lake.table("db.t").metadata_location.removeprefix("file://"))
+        state = Path(str(lake.table("db.t").metadata_location).removeprefix("file://"))
     state.with_name(state.name.replace("00002-", "00002-0")).write_bytes(state.read_bytes())
     with pytest.raises(InvalidRequestError, match="which state"):
         SourceTables().load(str(state.parent.parent))

@@ -1,0 +1,26 @@
+"""Tables of Parquet files are read by executors that have nothing of frazil."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.spark.cluster import cluster, run_tests
+
+CORE = [
+    "tests/spark/cluster_checks.py",
+    "tests/spark/test_read_model.py::test_every_snapshot_and_filter_reads_as_the_model_says",
+    "tests/spark/test_read_deletes.py",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_core_of_the_suite_runs_with_frazil_on_the_driver_only(tmp_path: Path) -> None:
+    with cluster(tmp_path / "cluster") as master:
+        said = run_tests(master, tmp_path, [*CORE, "-k", "not orc and not avro"], seconds=1500)
+    passed = re.search(r"(\d+) passed", said)
+    assert passed is not None
+    assert int(passed[1]) >= 10

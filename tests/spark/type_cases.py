@@ -109,6 +109,6 @@ DEFAULTS: dict[str, tuple[str, Any]] = {
     "timestamptz_ns": ("timestamptz_ns", "2020-02-29T01:02:03.000000004+00:00"),
     "string": ("string", 'it\'s "a" \\ default\n雪 \U0001f600 ${x} \\u0041'),
     "uuid": ("uuid", "00000000-0000-0000-0000-0000000000ff"),
-    "fixed": ("fixed(3)", "00ff10"),
-    "binary": ("binary", "00ff"),
+    "fixed": ("fixed(3)", b"\0\xff\x10"),
+    "binary": ("binary", b"\0\xff"),
 }

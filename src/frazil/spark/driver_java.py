@@ -57,6 +57,7 @@ public class PlannedFiles implements FileIndex {
   }
 
   private String note = "";
+  private java.util.Map shown = new java.util.HashMap();
   private String asked;
   private byte[] answered;
 
@@ -88,6 +89,7 @@ public class PlannedFiles implements FileIndex {
   /** The same files under filters that are known before Spark plans joins: it has their size, and can show it. */
   public PlannedFiles pruned(java.util.Collection filters) {
     PlannedFiles found = new PlannedFiles(planner, key, root, constants, "0");
+    found.shown = shown;
     byte[] answer = found.ask(filters);
     ArrowStreamReader reader = open(answer);
     long size = 0;
@@ -113,6 +115,9 @@ public class PlannedFiles implements FileIndex {
   }
 
   public boolean isPruned() { return isPruned; }
+
+  /** What users see of some columns, as SQL, with the JSON that stands for it. */
+  public void setShown(java.util.Map forms) { shown = forms; }
 
   private static ArrowStreamReader open(byte[] stream) {
     return new ArrowStreamReader(
@@ -217,16 +222,19 @@ public class PlannedFiles implements FileIndex {
     return that.key.equals(key) && that.isPruned == isPruned && (!isPruned || that.asked.equals(asked));
   }
 
-  private static void writeAll(Seq filters, StringBuilder out) {
+  private void writeAll(Seq filters, StringBuilder out) {
     for (Object one : CollectionConverters.asJava(filters)) {
       out.append(',');
       write((Expression) one, out);
     }
   }
 
-  private static void write(Expression e, StringBuilder out) {
+  private void write(Expression e, StringBuilder out) {
     String name = e.getClass().getSimpleName();
-    if (e instanceof Attribute) {
+    Object form = shown.isEmpty() || e.children().isEmpty() ? null : shown.get(e.sql());
+    if (form != null) {
+      out.append((String) form);
+    } else if (e instanceof Attribute) {
       out.append("[\"col\",");
       quote(((Attribute) e).name(), out);
       out.append(']');
@@ -252,6 +260,13 @@ public class PlannedFiles implements FileIndex {
         literal(one, ((InSet) e).child().dataType(), out);
       }
       out.append(']');
+    } else if (e instanceof CaseWhen && isGuard((CaseWhen) e)) {
+      scala.Tuple2 branch = (scala.Tuple2) ((CaseWhen) e).branches().apply(0);
+      out.append("[\"And\",");
+      write((Expression) branch._1(), out);
+      out.append(',');
+      write((Expression) branch._2(), out);
+      out.append(']');
     } else if (e instanceof Cast) {
       Cast cast = (Cast) e;
       out.append("[\"Cast\",");
@@ -273,6 +288,14 @@ public class PlannedFiles implements FileIndex {
     } else {
       out.append("[\"?\"]");
     }
+  }
+
+  /** Whether a case is a test that counts where another one holds, and is null elsewhere. */
+  private static boolean isGuard(CaseWhen e) {
+    if (!(e.dataType() instanceof BooleanType) || e.branches().size() != 1) return false;
+    if (e.elseValue().isEmpty()) return true;
+    Object other = e.elseValue().get();
+    return other instanceof Literal && ((Literal) other).value() == null;
   }
 
   private static void literal(Object value, DataType type, StringBuilder out) {

@@ -79,9 +79,9 @@ class EqualityJoins:
         )
         return cls(scan, names, view, sets, keys, options)
 
-    def columns(self) -> dict[int, NestedField]:
-        """Return the top-level columns that rows are compared by, dropped ones too, by id."""
-        return {part.field_id: part for one in self.sets for part in one.schema.fields}
+    def columns(self) -> list[NestedField]:
+        """Return the top-level columns that rows are compared by, dropped ones too; one for each set it is in."""
+        return [part for one in self.sets for part in one.schema.fields]
 
     def without_deleted(
         self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
@@ -147,6 +147,7 @@ class EqualityJoins:
         part: str,
     ) -> DataFrame:
         stream = files_stream(
+            self.scan,
             [task.data_file for task in tasks],
             {
                 sequence: pa.array([task.data_sequence_number for task in tasks], pa.int64()),
@@ -167,6 +168,7 @@ class EqualityJoins:
             size_bytes=sum(task.data_file.file_size_in_bytes for task in tasks),
             file_format=FileFormat.PARQUET.value,
             options=self.options,
+            session=self.scan.session,
         )
         keys = []
         for reference, name in zip(references, names, strict=True):

@@ -5,8 +5,9 @@ on the driver and several at once, only where that is not enough:
 
 - the table has a name mapping, so that some files may carry no ids: such files are read by their own names, those of
   one shape together;
-- a part of a struct has an initial default, which Spark fills at the top level only: files that lack the part are read
-  without it, and the struct is put together again.
+- a part of a struct has an initial default, which Spark fills at the top level only, and not for every type: files
+  that lack the part are read without it, and the struct is put together again;
+- a date became a timestamp in nanoseconds, which Spark does not know: files that hold dates are read as dates.
 
 What a footer said is kept for the life of the process, by path: data files do not change.
 """
@@ -18,13 +19,27 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyarrow.types import is_date
+
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.datafile.file_schema import FileSchema, walk
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.schema import Schema
-from frazil.spec.types import DecimalType, NestedField, Type
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    NestedField,
+    TimestampNsType,
+    Type,
+    UuidType,
+)
 from frazil.storage.base import Storage
 
 _KEPT_FOOTERS = 200_000
@@ -38,6 +53,8 @@ class FileShape:
     has_ids: bool = True
     absent: frozenset[int] = frozenset()
     names: tuple[tuple[int, str], ...] = ()
+    dates: frozenset[int] = frozenset()
+    """Fields that are stored as dates, and are nanoseconds by now."""
 
     def holds(self, field_id: int) -> bool:
         """Return whether a field is looked for in the file."""
@@ -50,7 +67,8 @@ class FileShape:
     @property
     def label(self) -> str:
         """The shape in a relation's key."""
-        return f"lacks {sorted(self.absent)}" if self.has_ids else f"named {list(self.names)}"
+        found = f"lacks {sorted(self.absent)}" if self.has_ids else f"named {list(self.names)}"
+        return f"{found} dates {sorted(self.dates)}"
 
 
 BY_ID = FileShape()
@@ -69,24 +87,51 @@ def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
 
 
 def is_filled_by_spark(kind: Type) -> bool:
-    """Return whether Spark's reader fills a top-level column of a type with a default; it fails on wide decimals."""
-    return not kind.is_nested and not (isinstance(kind, DecimalType) and kind.precision > _LONG_DIGITS)
+    """Return whether Spark's reader fills a top-level column of a type with a default."""
+    if isinstance(kind, DecimalType):
+        return kind.precision <= _LONG_DIGITS
+    return not kind.is_nested and not isinstance(kind, BinaryType | FixedType | UuidType | GeometryType | GeographyType)
+
+
+def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> frozenset[int]:
+    """Return the ids of fields in nanoseconds that files may store as dates: Spark reads those as other numbers."""
+    ids = {one.schema_id for one in metadata.schemas}
+    is_complete = ids == set(range(len(ids)))
+    return frozenset(
+        field_id
+        for field_id, part in Schema(tuple(fields)).fields_by_id.items()
+        if isinstance(part.field_type, TimestampNsType)
+        and (not is_complete or any(_is_date(one.find_field(field_id)) for one in metadata.schemas))
+    )
+
+
+def _is_date(part: NestedField | None) -> bool:
+    return part is not None and isinstance(part.field_type, DateType)
 
 
 class FileShapes:
-    """The shapes of a scan's Parquet files. `asked` are the ids whose absence matters."""
+    """The shapes of a scan's Parquet files: `asked` are ids whose absence matters, `dates` those that may be dates."""
 
-    def __init__(self, storage: Storage, rules: ReadRules, asked: frozenset[int], *, has_mapping: bool) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        rules: ReadRules,
+        asked: frozenset[int],
+        dates: frozenset[int],
+        *,
+        has_mapping: bool,
+    ) -> None:
         self._storage = storage
         self._rules = rules
         self._asked = asked
+        self._dates = dates
         self._has_mapping = has_mapping
         self._known: dict[str, FileShape] = {}
 
     @property
     def are_needed(self) -> bool:
         """Whether footers must be read to tell files apart."""
-        return self._has_mapping or bool(self._asked)
+        return self._has_mapping or bool(self._asked) or bool(self._dates)
 
     def of(self, files: ManifestColumns) -> list[FileShape]:
         """Return the shape of each file of a batch, reading the footers that were not read before."""
@@ -111,10 +156,12 @@ class FileShapes:
 
     def _shape(self, path: str, size: int) -> FileShape:
         found = _footers.schema_of(self._storage, path, size, self._rules)
+        parts = [part for part in walk(found.fields) if part.field_id in self._dates]
+        dates = frozenset(part.field_id for part in parts if part.field_id is not None and is_date(part.arrow))
         if not found.is_mapped:
-            return FileShape(absent=self._asked - self._with_ancestors(found.field_ids))
+            return FileShape(absent=self._asked - self._with_ancestors(found.field_ids), dates=dates)
         names = {part.field_id: part.name for part in walk(found.fields) if part.field_id is not None}
-        return FileShape(has_ids=False, names=tuple(sorted(names.items())))
+        return FileShape(has_ids=False, names=tuple(sorted(names.items())), dates=dates)
 
     def _with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
         """Return ids with those of the fields around them: some writers number leaves only."""

@@ -27,6 +27,7 @@ Planner = Callable[[str], bytes]
 
 _lock = threading.Lock()
 _compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
 _reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
@@ -65,12 +66,12 @@ def planned_relation(
     size_bytes: int,
     file_format: str,
     options: Mapping[str, str],
-    settings: Mapping[str, str] | None = None,
+    session: Any = None,
 ) -> DataFrame:
     """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
 
     `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
-    `settings` are those of the session that Spark takes from the relation and from no option; they hold for it alone.
+    `session` is where Spark looks up, for this relation alone, settings that are no options (`session_with`).
     """
     if not is_classic(spark):
         raise UnsupportedError(
@@ -88,7 +89,7 @@ def planned_relation(
         index = _classes(spark).loadClass(CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         formats = {"parquet": packages.parquet.ParquetFileFormat, "orc": packages.orc.OrcFileFormat}
-        session = spark._jsparkSession
+        own_session = spark._jsparkSession
         relation = packages.HadoopFsRelation(
             index,
             _to_java(jvm, constants),
@@ -96,10 +97,10 @@ def planned_relation(
             jvm.scala.Option.empty(),  # type: ignore[union-attr]
             formats[file_format](),
             _to_scala_map(jvm, options),
-            _with_settings(session, settings or {}),
+            own_session if session is None else session,
         )
         plan = _module(packages, "LogicalRelation").apply(relation, False)
-        frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(session, plan)  # type: ignore[union-attr]
+        frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
     except (TypeError, AttributeError) as error:
         raise UnsupportedError(
             f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
@@ -151,14 +152,55 @@ def _set_rules(methods: Any, rules: Any) -> None:
     getattr(methods, "extraOptimizations_$eq")(rules)
 
 
-def _with_settings(session: Any, settings: Mapping[str, str]) -> Any:
-    """Return a session like another one but for some settings; the other one stays as it is."""
-    if not settings:
-        return session
-    made = session.cloneSession()
-    for name, value in settings.items():
-        made.conf().set(name, value)
-    return made
+def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
+    """Tell a frame's relations what users see of some columns, so that filters on that can be understood.
+
+    `forms` has, by the place of a column in the frame, the JSON that stands for it in what a planner is asked.
+    """
+    plan: Any = frame._jdf.queryExecution().optimizedPlan()
+    if plan.getClass().getSimpleName() != "Project":
+        return
+    known = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    columns = plan.projectList()
+    for at, form in forms.items():
+        shown = columns.apply(at)
+        if shown.getClass().getSimpleName() != "Alias":
+            continue
+        shown = shown.child()
+        known.put(shown.sql(), form)
+        if shown.getClass().getSimpleName() == "CaseWhen":
+            # What is left of it in a filter, beside the test for null.
+            known.put(shown.branches().apply(0)._2().sql(), form)
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if node.getClass().getSimpleName() == "LogicalRelation":
+            files = node.relation().location()
+            if files.getClass().getSimpleName() == CLASS_NAME:
+                files.setShown(known)
+        children = node.children()
+        stack += [children.apply(at) for at in range(children.size())]
+
+
+def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
+    """Return Spark's own session like another one but for some settings; the other one stays as it is.
+
+    Made once for each state of the other session's settings, and again when those have changed.
+    """
+    if not is_classic(spark):
+        return None
+    session = spark._jsparkSession
+    current = session.sessionState().conf().getAllConfs()
+    with _lock:
+        known = _sessions.setdefault(spark, {})
+        found = known.get(tuple(sorted(settings.items())))
+        if found is not None and found[0].equals(current):
+            return found[1]
+        made = session.cloneSession()
+        for name, value in settings.items():
+            made.conf().set(name, value)
+        known[tuple(sorted(settings.items()))] = (current, made)
+        return made
 
 
 def can_open(spark: SparkSession, path: str) -> bool:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_type
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
@@ -36,6 +36,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.tasks import FileScanTask
+from frazil.spark.arrow_types import to_arrow_type
 from frazil.spark.file_shapes import BY_ID, FileShape, FileShapes
 from frazil.spark.predicates import Paths, pruning_predicate
 from frazil.spark.types import stored_type
@@ -164,6 +165,8 @@ class ScanFiles:
         self.shapes: FileShapes | None = None
         self.reaches: Callable[[str], bool] = lambda _: True
         """Whether Spark can open a path."""
+        self.session: Any = None
+        """Where Spark looks up settings for the relations of this scan."""
         self._cache = cache
         self._lock = threading.Lock()
         self._reading = threading.Lock()
@@ -295,14 +298,19 @@ class ScanFiles:
 
     def _totals(self) -> dict[str, str]:
         """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
-        snapshot = self.snapshot
-        found = {
-            "about": f"\n  table: {self.loaded.name}\n  snapshot: {None if snapshot is None else snapshot.snapshot_id}"
+        summary = None if self.snapshot is None else self.snapshot.summary
+        total = None if summary is None else summary.get("total-data-files")
+        return {"about": self.about} if total is None else {"about": self.about, "total-files": total}
+
+    @property
+    def about(self) -> str:
+        """What follows an error about a file: the table and snapshot it is of, and what to do."""
+        return (
+            f"\n  table: {self.loaded.name}"
+            f"\n  snapshot: {None if self.snapshot is None else self.snapshot.snapshot_id}"
             "\nHint: Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read "
             "an older snapshot; the table's check() lists all that is missing."
-        }
-        total = None if snapshot is None or snapshot.summary is None else snapshot.summary.get("total-data-files")
-        return found if total is None else {**found, "total-files": total}
+        )
 
     def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
         """Return the planned files of a group."""
@@ -369,11 +377,12 @@ class ScanFiles:
         return pa.array(list(map_in_order(bits, tasks, threads=default_threads())), pa.binary())
 
 
-def files_stream(files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
-    """Return files that are known already as an Arrow stream, as a planner answers."""
+def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
+    """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
     sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
     table = pa.table({"path": spark_paths(paths), "size": sizes, **constants})
+    table = table.replace_schema_metadata({"about": scan.about})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -410,7 +419,7 @@ def vector_bytes(vector: DeletionVector) -> bytes:
 
 def arrow_type_of(kind: Type) -> pa.DataType:
     """Return the Arrow type that Spark reads as the stored form of a type."""
-    found: pa.DataType = to_arrow_type(stored_type(kind), timezone="UTC")
+    found: pa.DataType = to_arrow_type(stored_type(kind))
     return found
 
 
@@ -466,6 +475,17 @@ def spec_constant(name: str) -> Constant:
 def vector_constant(name: str) -> Constant:
     """Return each file's deleted positions as bits."""
     return Constant(name, pa.binary(), lambda batch: batch.scan.vectors_of(batch))
+
+
+def has_vector_constant(name: str) -> Constant:
+    """Return whether each file has a deletion vector, which replaces all its position deletes."""
+
+    def values(batch: PlannedBatch) -> pa.Array:
+        applying = batch.batch.deletes or [()] * len(batch.files)
+        known = batch.plan.delete_files
+        return pa.array([any(known[one].data_file.is_deletion_vector for one in numbers) for numbers in applying])
+
+    return Constant(name, pa.bool_(), values)
 
 
 def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:

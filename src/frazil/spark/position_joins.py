@@ -5,8 +5,8 @@ of a million rows has 143 KB of them. Where all of a scan's vectors together wou
 are read by executors instead, as rows of path, position and sequence number, and joined: Parquet position delete files
 by Spark's own reader, deletion vectors and other formats by Python there.
 
-Paths are compared as manifests and delete files spell them, as everywhere (`datafile/position_deletes.py`); a delete's
-partition and its sequence number count as in `scan/delete_index.py`.
+A file with a deletion vector takes positions from that alone. Paths are compared as manifests and delete files spell
+them (`datafile/position_deletes.py`); a delete's partition and its sequence number count as in `scan/delete_index.py`.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _SCHEMA = pa.schema(
         pa.field("pos", pa.int64()),
         pa.field("sequence", pa.int64()),
         pa.field("part", pa.int32()),
+        pa.field("is_vector", pa.bool_()),
     ]
 )
-_COLUMNS = "path string, pos bigint, sequence bigint, part int"
+_COLUMNS = "path string, pos bigint, sequence bigint, part int, is_vector boolean"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class PositionJoin:
         condition = self._condition(theirs)
         if mark is None:
             return frame.join(deleted, condition, "left_anti")
-        keys = [F.col(quoted(theirs[name])) for name in ("path", "pos", "part")]
+        keys = [F.col(quoted(theirs[name])) for name in ("path", "pos", "part", "is_vector")]
         newest = F.max(F.col(quoted(theirs["sequence"]))).alias(theirs["sequence"])
         flag = own("deleted_flag")
         once = deleted.groupBy(*keys).agg(newest).withColumn(flag, F.lit(True))
@@ -95,7 +96,7 @@ class PositionJoin:
 
     def _condition(self, theirs: dict[str, str]) -> Column:
         own = self.names.own
-        same = [("path", "file_path"), ("pos", "pos"), ("part", "position_part")]
+        same = [("path", "file_path"), ("pos", "pos"), ("part", "position_part"), ("is_vector", "has_vector")]
         tests = [F.col(quoted(theirs[name])) == F.col(quoted(own(ours))) for name, ours in same]
         tests.append(F.col(quoted(theirs["sequence"])) >= F.col(quoted(own("sequence"))))
         return reduce(Column.__and__, tests)
@@ -117,10 +118,11 @@ class PositionJoin:
     def _read_native(self, spark: SparkSession, tasks: list[DeleteTask]) -> DataFrame:
         sequences, parts = self._numbers(tasks)
         stream = files_stream(
+            self.scan,
             [one.data_file for one in tasks],
             {"sequence": pa.array(sequences, pa.int64()), "part": pa.array(parts, pa.int32())},
         )
-        return planned_relation(
+        found = planned_relation(
             spark,
             lambda _: stream,
             key=f"position deletes {[one.data_file.file_path for one in tasks]} {sequences} {parts}",
@@ -137,7 +139,9 @@ class PositionJoin:
             size_bytes=sum(one.data_file.file_size_in_bytes for one in tasks),
             file_format=FileFormat.PARQUET.value,
             options=self.options,
+            session=self.scan.session,
         )
+        return found.withColumn("is_vector", F.lit(False))
 
     def _read_by_python(self, spark: SparkSession, tasks: list[DeleteTask]) -> DataFrame:
         ship_package(spark)
@@ -186,4 +190,5 @@ def _batch(paths: pa.Array, positions: Any, task: DeleteTask, part: int) -> pa.R
     count = len(paths)
     sequence = pa.repeat(pa.scalar(task.data_sequence_number, pa.int64()), count)
     numbers = pa.repeat(pa.scalar(part, pa.int32()), count)
-    return pa.record_batch([paths, pa.array(positions, pa.int64()), sequence, numbers], schema=_SCHEMA)
+    is_vector = pa.repeat(pa.scalar(task.data_file.is_deletion_vector), count)
+    return pa.record_batch([paths, pa.array(positions, pa.int64()), sequence, numbers, is_vector], schema=_SCHEMA)

@@ -2,7 +2,8 @@
 
 `pruning_predicate` reads the filters Spark pushes down, as `driver_java.py` writes them: nested JSON lists whose
 first item is the node's name. The result is used for pruning only, and Spark tests every row again, so it may be
-weaker than the filter but never stronger: what is not understood is `true`, under `not` as well.
+weaker than the filter but never stronger: what is not understood is `true`, under `not` as well. Columns that users see
+in another form than they are stored in (`types.py`) come as `["shown", column]`.
 
 Spark's comparisons are not the format's in two places. NaN equals itself and is greater than every number, so `x > 1`
 must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here stands for
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
+import uuid
 import zoneinfo
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -48,7 +51,7 @@ from frazil.expr.predicates import (
     push_not,
     starts_with,
 )
-from frazil.spark.read_columns import sql_literal
+from frazil.spark.sql_literals import sql_literal
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BinaryType,
@@ -60,8 +63,11 @@ from frazil.spec.types import (
     FloatType,
     NestedField,
     StringType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
+    TimeType,
     Type,
     UuidType,
 )
@@ -72,6 +78,13 @@ _ORDERS = {"LessThan": Op.LT, "LessThanOrEqual": Op.LT_EQ, "GreaterThan": Op.GT,
 _MIRRORED = {Op.LT: Op.GT, Op.LT_EQ: Op.GT_EQ, Op.GT: Op.LT, Op.GT_EQ: Op.LT_EQ, Op.EQ: Op.EQ}
 _OPPOSITE = {Op.LT: Op.GT_EQ, Op.LT_EQ: Op.GT, Op.GT: Op.LT_EQ, Op.GT_EQ: Op.LT}
 _EPOCH = datetime.date(1970, 1, 1)
+_UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
+_MICRO_DIGITS = 6
+_FAR_NANOS = 2**63 - 1000
+_MOST_SHOWN = 200
+SHOWN_OTHERWISE = (UuidType, TimeType, TimestampNsType, TimestamptzNsType)
+"""Types whose columns users see in another form than the one they are stored in, and can filter by."""
 Node = Sequence[Any]
 Paths = Mapping[tuple[str, ...], int]
 
@@ -116,7 +129,8 @@ class _Reader:
         if name == "col":
             return self._test([name, *parts], lambda column, _: equal(column, True))
         if name in ("IsNull", "IsNotNull"):
-            return self._test(parts[0], lambda column, _: is_null(column) if name == "IsNull" else not_null(column))
+            tested = parts[0][1] if parts[0][0] == "shown" else parts[0]
+            return self._test(tested, lambda column, _: is_null(column) if name == "IsNull" else not_null(column))
         if name == "IsNaN":
             return self._test(parts[0], lambda column, _: is_nan(column))
         if name == "StartsWith":
@@ -178,6 +192,12 @@ class _Reader:
         return self._test(parts[0], lambda column, _: starts_with(column, text[2]))
 
     def _in(self, parts: list[Any]) -> Predicate | None:
+        if parts[0][0] == "shown":
+            if len(parts) > _MOST_SHOWN or any(one[0] != "lit" for one in parts[1:]):
+                return None
+            tests = [self._compare_shown(Op.EQ, parts[0], one) for one in parts[1:] if one[2] is not None]
+            return None if any(one is None for one in tests) else any_of(*(one for one in tests if one is not None))
+
         def make(column: str, field: NestedField) -> Predicate | None:
             values = [_value(one, field.field_type) for one in parts[1:] if one[0] != "lit" or one[2] is not None]
             if any(one is None for one in values):
@@ -207,6 +227,8 @@ class _Reader:
             return None
         if right[2] is None:
             return FALSE
+        if left[0] == "shown":
+            return self._compare_shown(op, left, right)
         if left[0] in ("Cast", "Year"):
             return self._compare_date(op, left, right)
 
@@ -219,6 +241,26 @@ class _Reader:
             return leaf(op, column, value)
 
         return self._test(left, make)
+
+    def _compare_shown(self, op: Op, node: Node, literal: Node) -> Predicate | None:
+        """Compare what users see of a column as a test of what it holds."""
+        field = self._find(node[1])
+        if field is None:
+            return None
+        column, kind, text = self._schema.name_of(field.field_id), field.field_type, literal[2]
+        found: Predicate | None = None
+        if isinstance(kind, UuidType) and op is Op.EQ:
+            # The text of a uuid has one spelling; nothing equals another.
+            found = equal(column, uuid.UUID(text)) if _UUID.fullmatch(text) else FALSE
+        elif isinstance(kind, TimeType):
+            found = _compare_time(op, column, literal)
+        elif isinstance(kind, TimestampNsType | TimestamptzNsType) and literal[1].startswith("timestamp"):
+            first = int(text) * 1000
+            found = _in_range(op, column, first, first + 1000) if abs(first) < _FAR_NANOS else None
+        try:
+            return None if found is None else bind(self._schema, found)
+        except SchemaMismatchError:
+            return None
 
     def _compare_date(self, op: Op, node: Node, literal: Node) -> Predicate | None:
         """Compare the date or the year of a column as a range of its own values."""
@@ -250,6 +292,28 @@ class _Reader:
             early, late = _day_start(first, zone), _day_start(after, zone)
             return _in_range(op, column, early[0], late[1], early[1], late[0])
         return None
+
+
+def _compare_time(op: Op, column: str, literal: Node) -> Predicate | None:
+    """Compare a time of day with one of Spark's, or with text, in which what is shorter comes first."""
+    if literal[1].startswith("time("):
+        nanos = int(literal[2])
+        if op is Op.EQ:
+            return equal(column, nanos // 1000) if nanos % 1000 == 0 else FALSE
+        return leaf(op, column, -(-nanos // 1000) if op in (Op.LT, Op.GT_EQ) else nanos // 1000)
+    parts = _TIME.fullmatch(literal[2])
+    if parts is None:
+        return None
+    hours, minutes, seconds, fraction = parts.groups()
+    micros = (int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0)) * 1_000_000 + int(
+        (fraction or "").ljust(6, "0")
+    )
+    if fraction is not None and len(fraction) == _MICRO_DIGITS:
+        return leaf(op, column, micros)
+    # The text of a time is longer than this, and so greater where it begins alike.
+    if op is Op.EQ:
+        return FALSE
+    return leaf(Op.LT if op in (Op.LT, Op.LT_EQ) else Op.GT_EQ, column, micros)
 
 
 def _day_start(day: int, zone: str) -> tuple[int, int]:

@@ -14,50 +14,37 @@ are known to lack them, and files without ids are read by their own names (`file
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cached_property, reduce
-from itertools import chain
 from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.errors import SchemaMismatchError, UnsupportedError
+from frazil.errors import SchemaMismatchError
 from frazil.spark.file_shapes import BY_ID, FileShape, is_filled_by_spark
+from frazil.spark.sql_literals import sql_literal
 from frazil.spark.types import FIELD_ID, stored_type
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
     DoubleType,
-    FixedType,
     FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
     ListType,
-    LongType,
     MapType,
     NestedField,
-    StringType,
+    NestedType,
     StructType,
-    TimestampType,
-    TimestamptzType,
     Type,
     UnknownType,
-    UuidType,
 )
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
 SPARK_METADATA = "_metadata"
 """The name under which Spark gives positions; a column of this name would hide them."""
+_DAY_NANOS = 86_400_000_000_000
 _NO_FIELD = 2_000_000_000
 """A field id that no file has: tables count from 1, reserved columns from the largest number down."""
 
@@ -156,18 +143,21 @@ class ReadColumn:
             metadata[EXISTS_DEFAULT] = sql_literal(part.initial_default, part.field_type)
         # Spark refuses a file without a required column before it looks for a default.
         is_nullable = part.optional or has_default
-        return st.StructField(self.name, self._read_type(part.field_type), is_nullable, metadata)
+        return st.StructField(self.name, self._read_type(part), is_nullable, metadata)
 
-    def _read_type(self, kind: Type, *, with_own_names: bool = False) -> st.DataType:
+    def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
         """Return the type that is read, its parts under the names they are read under or under their own."""
+        kind = field.field_type
+        if field.field_id in self.shape.dates:
+            return st.DateType()
         if isinstance(kind, StructType):
             return self._read_struct(kind, with_own_names=with_own_names)
         if isinstance(kind, ListType):
-            element = self._read_type(kind.element_type, with_own_names=with_own_names)
+            element = self._read_type(kind.element_field, with_own_names=with_own_names)
             return st.ArrayType(element, not kind.element_required)
         if isinstance(kind, MapType):
-            key = self._read_type(kind.key_type, with_own_names=with_own_names)
-            value = self._read_type(kind.value_type, with_own_names=with_own_names)
+            key = self._read_type(kind.key_field, with_own_names=with_own_names)
+            value = self._read_type(kind.value_field, with_own_names=with_own_names)
             return st.MapType(key, value, not kind.value_required)
         return stored_type(kind)
 
@@ -176,7 +166,7 @@ class ReadColumn:
         for part in kind.fields:
             if self._is_read(part):
                 metadata = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
-                read = self._read_type(part.field_type, with_own_names=with_own_names)
+                read = self._read_type(part, with_own_names=with_own_names)
                 name = part.name if with_own_names else self._name_of(part)
                 fields.append(st.StructField(name, read, part.optional, metadata))
         if not fields:
@@ -191,8 +181,8 @@ class ReadColumn:
             return self._filled(part)
         column = F.col(quoted(self.name))
         if self._is_renamed(part.field_type):
-            column = column.cast(self._read_type(part.field_type, with_own_names=True))
-        column = self._rebuilt(column, part.field_type, is_required=part.required)
+            column = column.cast(self._read_type(part, with_own_names=True))
+        column = self._rebuilt(column, part, is_required=part.required)
         if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
             # Files without the column give the default already; this says that nothing is null.
             column = F.coalesce(column, F.expr(sql_literal(part.initial_default, part.field_type)))
@@ -204,38 +194,45 @@ class ReadColumn:
         part = self.field
         has_default = part.required and part.initial_default is not None
         is_changed = self._is_rebuilt(part.field_type) or self._is_renamed(part.field_type)
+        is_changed = is_changed or part.field_id in self.shape.dates
         return self.is_read and not has_default and not is_changed
 
     def _is_rebuilt(self, kind: Type) -> bool:
-        return any(not self._is_read(part) for part in _struct_parts(kind))
+        if any(not self._is_read(part) for part in _struct_parts(kind)):
+            return True
+        return bool(self.shape.dates) and any(part.field_id in self.shape.dates for part in _all_parts(kind))
 
     def _is_renamed(self, kind: Type) -> bool:
         return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
 
-    def _rebuilt(self, column: Column, kind: Type, *, is_required: bool = False) -> Column:
+    def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
         """Return a column, its parts under their own names, with the parts that are not read."""
+        if field.field_id in self.shape.dates:
+            return F.unix_date(column).cast("bigint") * F.lit(_DAY_NANOS).cast("bigint")
+        kind = field.field_type
         if not self._is_rebuilt(kind):
             return column
         if isinstance(kind, ListType):
-            element = kind.element_type
-            return F.transform(column, lambda one: self._rebuilt(one, element, is_required=kind.element_required))
+            element = kind.element_field
+            return F.transform(column, lambda one: self._rebuilt(one, element, is_required=element.required))
         if isinstance(kind, MapType):
-            key, value = kind.key_type, kind.value_type
-            if self._is_rebuilt(key):
+            key, value = kind.key_field, kind.value_field
+            if self._is_rebuilt(key.field_type):
                 column = F.transform_keys(column, lambda one, _: self._rebuilt(one, key, is_required=True))
-            if self._is_rebuilt(value):
-                is_kept = kind.value_required
-                column = F.transform_values(column, lambda _, one: self._rebuilt(one, value, is_required=is_kept))
+            if self._is_rebuilt(value.field_type) or value.field_id in self.shape.dates:
+                column = F.transform_values(
+                    column, lambda _, one: self._rebuilt(one, value, is_required=value.required)
+                )
             return column
         assert isinstance(kind, StructType)
         parts = []
         for part in kind.fields:
             if self._is_read(part):
-                made = self._rebuilt(column[part.name], part.field_type, is_required=part.required)
+                made = self._rebuilt(column[part.name], part, is_required=part.required)
             else:
                 made = self._filled(part)
                 # What may be null is said to be, so that a null struct may hold it.
-                made = made if part.required else F.when(F.lit(True), made)
+                made = made if part.required else F.when(column.isNotNull(), made)
             parts.append(made.alias(part.name))
         made = F.struct(*parts)
         return made if is_required else F.when(column.isNotNull(), made)
@@ -284,16 +281,16 @@ class ReadColumn:
 
 
 def join_fields(
-    wanted: Mapping[int, NestedField], compared: Mapping[int, NestedField], names: ReadNames
+    wanted: Mapping[int, NestedField], compared: Iterable[NestedField], names: ReadNames
 ) -> dict[int, NestedField]:
     """Return the top-level fields to read: those wanted, and what else deletes compare, dropped parts included.
 
     A field whose name another one has by now gets a name of its own.
     """
     fields = dict(wanted)
-    for field_id, part in compared.items():
-        known = fields.get(field_id)
-        fields[field_id] = part if known is None else _joined(known, part, names)
+    for part in compared:
+        known = fields.get(part.field_id)
+        fields[part.field_id] = part if known is None else _joined(known, part, names)
     return {part.field_id: part for part in _apart(tuple(fields.values()), names)}
 
 
@@ -345,6 +342,13 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def _all_parts(kind: Type) -> Iterator[NestedField]:
+    if isinstance(kind, NestedType):
+        yield from kind.fields
+        for part in kind.fields:
+            yield from _all_parts(part.field_type)
+
+
 def _struct_parts(kind: Type) -> Iterator[NestedField]:
     if isinstance(kind, StructType):
         yield from kind.fields
@@ -355,51 +359,3 @@ def _struct_parts(kind: Type) -> Iterator[NestedField]:
     elif isinstance(kind, MapType):
         yield from _struct_parts(kind.key_type)
         yield from _struct_parts(kind.value_type)
-
-
-def sql_literal(value: Any, kind: Type) -> str:
-    """Return a value of a type as a SQL literal of its stored form.
-
-    It means the same in every session, and Spark knows that it is not null.
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(kind, BooleanType):
-        return "true" if value else "false"
-    if isinstance(kind, IntType):
-        return f"{value}"
-    if isinstance(kind, FloatType | DoubleType):
-        letter, name = ("F", "FLOAT") if isinstance(kind, FloatType) else ("D", "DOUBLE")
-        return f"{float(value)!r}{letter}" if math.isfinite(value) else f"CAST('{float(value)!r}' AS {name})"
-    if isinstance(kind, DecimalType):
-        return f"CAST({Decimal(value):f}BD AS DECIMAL({kind.precision},{kind.scale}))"
-    if isinstance(kind, StringType):
-        return _text(value)
-    if isinstance(kind, UuidType):
-        return f"X'{value.hex}'"
-    if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):
-        return f"X'{bytes(value).hex()}'"
-    if isinstance(kind, DateType):
-        return f"date_from_unix_date({value})"
-    if isinstance(kind, TimestamptzType):
-        return f"timestamp_micros({value}L)"
-    if isinstance(kind, TimestampType):
-        return f"timestampadd(MICROSECOND, {value}L, timestamp_ntz'1970-01-01')"
-    if isinstance(kind, StructType):
-        parts = (f"{_text(one.name)}, {sql_literal(value.get(one.name), one.field_type)}" for one in kind.fields)
-        return f"named_struct({', '.join(parts)})"
-    if isinstance(kind, ListType):
-        return f"array({', '.join(sql_literal(one, kind.element_type) for one in value)})"
-    if isinstance(kind, MapType):
-        pairs = [(sql_literal(key, kind.key_type), sql_literal(one, kind.value_type)) for key, one in value.items()]
-        return f"map({', '.join(chain.from_iterable(pairs))})"
-    if isinstance(kind, LongType) or isinstance(value, int):
-        return f"{value}L"
-    raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
-
-
-def _text(value: str) -> str:
-    # Sessions differ in what a backslash and a doubled quote mean inside text; bytes mean the same in all.
-    if value.isascii() and value.isprintable() and not any(one in "'\"\\" for one in value):
-        return f"'{value}'"
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"

@@ -23,6 +23,7 @@ What may fail: planning, with frazil's error as the text of Spark's; reading a f
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -30,7 +31,6 @@ import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.pandas.types import from_arrow_type
 
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_task import view_table
@@ -41,15 +41,18 @@ from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
 from frazil.spark.arrow_read import ArrowRead, read_through_arrow
+from frazil.spark.arrow_types import from_arrow_type
+from frazil.spark.engine_errors import engine_errors
 from frazil.spark.equality_joins import EqualityJoins
-from frazil.spark.file_shapes import FileShapes, default_parts
-from frazil.spark.jvm import can_open, planned_relation
+from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
+from frazil.spark.jvm import can_open, name_shown_forms, planned_relation, session_with
 from frazil.spark.planned_files import (
     Constant,
     DeleteKind,
     FileGroup,
     ScanFiles,
     column_constant,
+    has_vector_constant,
     key_constant,
     partition_constant,
     spec_constant,
@@ -57,7 +60,7 @@ from frazil.spark.planned_files import (
     vector_constant,
 )
 from frazil.spark.position_joins import DEFAULT_BUDGET_BYTES, PositionJoin
-from frazil.spark.predicates import row_filter
+from frazil.spark.predicates import SHOWN_OTHERWISE, row_filter
 from frazil.spark.read_columns import ReadColumn, ReadNames, join_fields, narrow_column, quoted, read_names
 from frazil.spark.types import show_column, shown_type, stored_type
 from frazil.spec import properties
@@ -74,7 +77,16 @@ from frazil.spec.reserved_columns import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.types import NestedField, StructType, UnknownType
+from frazil.spec.types import (
+    NestedField,
+    StructType,
+    TimestampNsType,
+    TimestamptzNsType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
 
 FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
 OPTIONS = {
@@ -99,6 +111,13 @@ _VECTORS = {
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
 """Spark's other reader refuses types that the vectorised one gives as they are stored, and goes by names."""
+
+_FILLERS: dict[type[Type], str] = {
+    UuidType: "''",
+    TimeType: "'00:00:00'",
+    TimestampNsType: "timestamp_ntz'1970-01-01'",
+    TimestamptzNsType: "timestamp_micros(0L)",
+}
 
 
 @dataclass(frozen=True)
@@ -127,13 +146,14 @@ class ReadRequest:
 
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
-    reader = _Reader(spark, request)
-    if reader.scan.vector_bytes() > request.vector_budget_bytes:
-        reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
-    legs = [reader.leg(group) for group in reader.scan.groups()]
-    if not legs:
-        return spark.createDataFrame([], reader.result_schema())
-    return reduce(DataFrame.unionAll, legs)
+    with engine_errors(f"read {request.loaded.name} on Spark"):
+        reader = _Reader(spark, request)
+        if reader.scan.vector_bytes() > request.vector_budget_bytes:
+            reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
+        legs = [reader.leg(group) for group in reader.scan.groups()]
+        if not legs:
+            return spark.createDataFrame([], reader.result_schema())
+        return reduce(DataFrame.unionAll, legs)
 
 
 class _Reader:
@@ -147,21 +167,21 @@ class _Reader:
         self.view = view_table(metadata, schema)
         self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
         self.scan.reaches = partial(can_open, spark)
+        self.scan.session = session_with(spark, self._settings())
         self.joins = EqualityJoins.of(self.scan, self.names, self.view, OPTIONS)
         self.positions: PositionJoin | None = None
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
         wanted = {part.field_id: part for part in request.shown.fields if not is_reserved_id(part.field_id)}
         wanted |= {part.field_id: part for part in schema.fields if part.field_id in tested}
-        self.compared_only = {
-            field_id: part for field_id, part in self.joins.columns().items() if field_id not in wanted
-        }
+        self.compared_only = {part.field_id for part in self.joins.columns()} - set(wanted)
         self.fields = join_fields(wanted, self.joins.columns(), self.names)
         self.read_schema = Schema(tuple(self.fields.values()))
         self.scan.shapes = FileShapes(
             request.loaded.storage,
             ReadRules(self.read_schema, self.view.name_mapping),
             default_parts(tuple(self.fields.values())),
+            former_dates(metadata, tuple(self.fields.values())),
             has_mapping=self.view.name_mapping is not None,
         )
 
@@ -188,7 +208,20 @@ class _Reader:
             mark = self.names.own("gone") if self._shows(DELETED) else None
             frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
         frame = self._filtered(frame, columns)
-        return frame.select(*[self._shown(part, group, columns) for part in self.request.shown.fields])
+        frame = frame.select(*[self._shown(part, group, columns) for part in self.request.shown.fields])
+        if not self.request.as_stored:
+            self._name_shown_forms(frame, columns)
+        return frame
+
+    def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
+        """Let filters on what users see of a column prune by what it holds."""
+        forms = {}
+        for at, part in enumerate(self.request.shown.fields):
+            column = columns.get(part.field_id)
+            if column is not None and column.is_plain and isinstance(part.field_type, SHOWN_OTHERWISE):
+                forms[at] = json.dumps(["shown", ["col", column.name]])
+        if forms:
+            name_shown_forms(frame, forms)
 
     def _without_positions(self, frame: DataFrame) -> DataFrame:
         """Return the rows that no position deletes, or all where deleted ones are shown too."""
@@ -274,16 +307,14 @@ class _Reader:
             data=st.StructType(data),
             constants=st.StructType(
                 [
-                    st.StructField(
-                        one.name, from_arrow_type(one.arrow_type, prefer_timestamp_ntz=True), one.name not in required
-                    )
+                    st.StructField(one.name, from_arrow_type(one.arrow_type), one.name not in required)
                     for one in constants
                 ]
             ),
             size_bytes=self._size_bytes(),
             file_format=group.file_format.value,
             options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
-            settings=self._settings(),
+            session=self.scan.session,
         )
 
     def _split_options(self) -> SplitOptions:
@@ -317,6 +348,7 @@ class _Reader:
         if has_deletes and self.positions is not None:
             found.append(column_constant(names.own("file_path"), "file_path", pa.string()))
             found.append(key_constant(names.own("position_part"), self.positions.keys))
+            found.append(has_vector_constant(names.own("has_vector")))
         if self._shows(FILE):
             found.append(column_constant(names.own("file"), "file_path", pa.string()))
         if self._shows(SPEC_ID):
@@ -419,7 +451,14 @@ class _Reader:
         else:
             column = columns[part.field_id]
             stored = narrow_column(column.stored(), column.field.field_type, part.field_type)
-        return stored if self.request.as_stored else show_column(stored, part.field_type, self.spark)
+        if self.request.as_stored:
+            return stored
+        shown = show_column(stored, part.field_type, self.spark)
+        filler = _FILLERS.get(type(part.field_type)) if part.required else None
+        # Shown forms are made of functions that may give null; this says that nothing is.
+        return (
+            shown if filler is None else F.coalesce(shown, F.expr(filler).cast(shown_type(part.field_type, self.spark)))
+        )
 
     def _lineage(self, part: NestedField, inherited: Column, group: FileGroup) -> Column:
         """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""

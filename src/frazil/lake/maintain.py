@@ -42,11 +42,12 @@ from frazil.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.maintenance.rewrite_order import choose_order
 from frazil.maintenance.rewrite_position_deletes import RewritePositionDeletesResult, rewrite_position_delete_files
+from frazil.maintenance.table_stats import compute_table_stats
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH, Summary
-from frazil.spec.statistics import PartitionStatisticsFile
+from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 LARGE_BYTES: Final = 1 << 30
 """From this many bytes of data files on, a table is rewritten on Spark where a session is there."""
@@ -268,6 +269,14 @@ class Maintain:
         return remove_orphan_files(
             self._catalog, self._load(), request, dry_run=dry_run, threads=_threads(max_concurrent_deletes)
         )
+
+    def compute_table_stats(
+        self, snapshot_id: int | None = None, columns: Sequence[str] | None = None
+    ) -> StatisticsFile | None:
+        """Write the statistics file of a snapshot: how many different values columns have, all unless given."""
+        state, made = compute_table_stats(self._catalog, self._load(), snapshot_id, columns, cache=self._cache)
+        self._show(state)
+        return made
 
     def compute_partition_stats(self, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
         """Write the partition statistics file of a snapshot, the current one unless given."""

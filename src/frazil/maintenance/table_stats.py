@@ -1,0 +1,173 @@
+"""Compute how many different values columns have, as sketches in a statistics file. Specification: "Table Statistics".
+
+All rows of a snapshot are read, deletes applied, column by column into theta sketches (`codec/theta_sketch.py`), in
+this process and in bounded memory. The Puffin file goes to the metadata folder and is listed for the snapshot. It
+informs planners that choose join orders; where it is missing or old, nothing breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.catalog.base import Catalog
+from frazil.codec.puffin import PuffinWriter
+from frazil.codec.single_value import value_encoder
+from frazil.codec.theta_sketch import (
+    EMPTY_SKETCH,
+    NO_HASHES,
+    Hashes,
+    ThetaSketch,
+    encode_theta_sketch,
+    hash_buffer,
+    hash_bytes_of,
+    hash_fixed,
+)
+from frazil.commit.summary import frazil_version
+from frazil.commit.transaction import commit_actions
+from frazil.commit.update_statistics import UpdateStatistics
+from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.partition_values import column_at, find_path
+from frazil.datafile.read_task import read_task, view_table
+from frazil.datafile.read_tasks import read_in_order
+from frazil.datafile.value_arrays import values_of
+from frazil.errors import InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.read_manifests import default_threads
+from frazil.spec.puffin import CREATED_BY, NDV, THETA_SKETCH_V1
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot_history import schema_of_snapshot
+from frazil.spec.statistics import BlobMetadata, StatisticsFile
+from frazil.spec.types import PrimitiveType, StructType, UnknownType
+from frazil.storage.locations import metadata_folder
+
+
+def compute_table_stats(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    snapshot_id: int | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> tuple[LoadedTable, StatisticsFile | None]:
+    """Write the statistics file of a snapshot, the current one unless given; return the new state and the file.
+
+    Without columns, all that are not nested. None where the table has no snapshot. Other writers are no conflict.
+    """
+    metadata = loaded.metadata
+    snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    if snapshot is None:
+        return loaded, None
+    schema = schema_of_snapshot(metadata, snapshot)
+    field_ids = _chosen(schema, columns)
+    if not field_ids:
+        raise InvalidRequestError(f"Cannot compute statistics of {loaded.name}: it has no column of a simple type")
+    sketches = sketch_columns(loaded, snapshot, schema, field_ids, cache=cache, threads=threads)
+    writer = PuffinWriter({CREATED_BY: f"frazil {frazil_version()}"})
+    for field_id, sketch in sketches.items():
+        writer.add_blob(
+            THETA_SKETCH_V1,
+            encode_theta_sketch(sketch),
+            fields=(field_id,),
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            compression_codec="zstd",
+            properties={NDV: str(int(sketch.estimate))},
+        )
+    data = writer.finish()
+    name = f"{snapshot.snapshot_id}-{catalog.new_id()}.stats"
+    path = f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
+    loaded.storage.create(path, data)
+    blobs = tuple(
+        BlobMetadata(one.type, one.snapshot_id, one.sequence_number, one.fields, one.properties)  # type: ignore[arg-type]
+        for one in writer.footer.file_metadata.blobs
+    )
+    made = StatisticsFile(snapshot.snapshot_id, path, len(data), writer.footer.footer_size, blobs)
+    return commit_actions(catalog, loaded, UpdateStatistics(statistics=(made,)), cache=cache), made
+
+
+def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
+    if columns is None:
+        return [one.field_id for one in schema.fields if _is_simple(one.field_type)]
+    if isinstance(columns, str) or not columns:
+        raise InvalidRequestError(f"Cannot compute statistics of the columns {columns!r}: give a list of names")
+    found = []
+    for name in columns:
+        one = schema.field(name)
+        if not _is_simple(one.field_type):
+            raise InvalidRequestError(f"Cannot compute statistics of column {name!r}: it is a {one.field_type}")
+        if not all(isinstance(above.field_type, StructType) for above in schema.ancestors_of(one.field_id)):
+            raise InvalidRequestError(f"Cannot compute statistics of column {name!r}: it is in a list or map")
+        found.append(one.field_id)
+    return list(dict.fromkeys(found))
+
+
+def _is_simple(kind: object) -> bool:
+    return isinstance(kind, PrimitiveType) and not isinstance(kind, UnknownType)
+
+
+def sketch_columns(
+    loaded: LoadedTable,
+    snapshot: Snapshot,
+    schema: Schema,
+    field_ids: Sequence[int],
+    *,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> dict[int, ThetaSketch]:
+    """Return the sketches of a snapshot's columns, by field id; its rows are read."""
+    projection = schema.project(set(field_ids))
+    view = view_table(loaded.metadata, schema)
+    plan = plan_scan(loaded, choice=SnapshotChoice(snapshot_id=snapshot.snapshot_id), cache=cache)
+    read = partial(read_task, view=view, projection=projection, storage=loaded.storage, cache=DeleteCache())
+    paths = {one: find_path(projection, one) or () for one in field_ids}
+    sketches = dict.fromkeys(field_ids, EMPTY_SKETCH)
+    workers = default_threads() if threads is None else threads
+    for batch in read_in_order(read, plan.iter_tasks(), threads=workers):
+        for field_id in field_ids:
+            values = column_at(batch, paths[field_id])
+            hashes = hash_column(values, schema.field(field_id).field_type)
+            sketches[field_id] = sketches[field_id].with_hashes(hashes)
+    return sketches
+
+
+def hash_column(column: pa.Array, kind: Any) -> Hashes:
+    """Return the hashes of a column's values, by their single-value bytes; nulls have none."""
+    array = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
+    array = array.drop_null()
+    if len(array) == 0:
+        return NO_HASHES
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        return _hash_variable(array)
+    if pa.types.is_fixed_size_binary(array.type) and not pa.types.is_decimal(array.type):
+        return hash_fixed(_fixed_bytes(array, array.type.byte_width))
+    if pa.types.is_boolean(array.type):
+        return hash_fixed(array.cast(pa.uint8()).to_numpy().reshape(-1, 1))
+    if pa.types.is_decimal(array.type) or pa.types.is_nested(array.type) or pa.types.is_dictionary(array.type):
+        encode = value_encoder(kind)
+        return hash_bytes_of([encode(one) for one in values_of(pc.unique(array), kind)])
+    return hash_fixed(_fixed_bytes(array, array.type.bit_width // 8))
+
+
+def _fixed_bytes(array: pa.Array, width: int) -> npt.NDArray[np.uint8]:
+    data = np.frombuffer(array.buffers()[1], np.uint8)
+    start = array.offset * width
+    return data[start : start + len(array) * width].reshape(len(array), width)
+
+
+def _hash_variable(array: pa.Array) -> Hashes:
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    buffer = array.buffers()[2]
+    data = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    starts = offsets[:-1].astype(np.int64)
+    return hash_buffer(data, starts, offsets[1:].astype(np.int64) - starts)

@@ -45,7 +45,7 @@ def check_table(
 
 def read_files(frame: DataFrame) -> list[str]:
     """Return the names of the files that a query reads, as its physical plan has them."""
-    plan: Any = frame._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    plan: Any = frame._jdf.queryExecution().executedPlan()
     found: list[str] = []
     stack = [plan]
     while stack:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from typing import Any
+from uuid import UUID as Uuid
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -157,8 +158,6 @@ def test_deletes_written_under_older_specs(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_equality_deletes_in_other_formats_and_types(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "u", UUID), NestedField(3, "d", DATE)))
-    from uuid import UUID as Uuid
-
     table = local_table(tmp_path, schema)
     table.append([{"id": at, "u": Uuid(int=at % 3), "d": at % 4} for at in range(12)])
     table.commit(table.write_equality_deletes([{"u": Uuid(int=1), "d": 1}], ["u", "d"], file_format=file_format))

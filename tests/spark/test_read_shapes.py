@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,11 +13,14 @@ from pyspark.sql import SparkSession
 from frazil.codec.name_mapping_json import encode_name_mapping
 from frazil.errors import FrazilError
 from frazil.lake.scan import scan_table
+from frazil.lake.scan_options import scan_with_options
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, ListType, MapType, NestedField, StructType
+from frazil.storage.choose import choose_storage
 from frazil.storage.memory import MemoryStorage
+from tests.s3_server import BUCKET, running
 from tests.spark.read_cases import check_same, check_table, local_table, read_files
 from tests.tables import TableBuilder
 
@@ -215,8 +219,6 @@ def test_a_required_column_that_nothing_gives_is_refused(spark: SparkSession, tm
 
 
 def test_appends_between_snapshots_are_read_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from frazil.lake.scan_options import scan_with_options
-
     table = local_table(tmp_path, SCHEMA)
     for at in range(4):
         table.append([{**ROWS[0], "id": at}])
@@ -232,8 +234,6 @@ def test_appends_between_snapshots_are_read_on_spark(spark: SparkSession, tmp_pa
 
 
 def test_split_sizes_of_the_table_and_of_options_are_honoured(spark: SparkSession, tmp_path: Path) -> None:
-    from frazil.lake.scan_options import scan_with_options
-
     table = local_table(tmp_path, Schema((NestedField(1, "id", LONG),)))
     for start in range(0, 60, 10):
         table.append([{"id": at} for at in range(start, start + 10)])
@@ -258,8 +258,22 @@ def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp
     spark.conf.set("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly", "false")
     try:
         joined = frame.join(small, "region")
-        plan: Any = joined._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+        plan: Any = joined._jdf.queryExecution().executedPlan()
         assert "dynamicpruning" in plan.toString()
         assert joined.count() == 19
     finally:
         spark.conf.unset("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly")
+
+
+def test_storage_that_spark_cannot_reach_is_read_by_python_on_executors(spark: SparkSession) -> None:
+    with running() as server:
+        storage = choose_storage(server.properties)
+        location = f"s3://{BUCKET}/spark/{uuid4()}"
+        table = TableBuilder(SCHEMA, storage=storage, location=location, format_version=3, keeps_ids=True)
+        file = table.write_data(ROWS)
+        table.commit(file)
+        table.commit(*table.write_vectors({file: [0]}))
+        table.commit(table.write_equality_deletes([{"id": 3}], ["id"]))
+        table.append([{**ROWS[0], "id": 9}])
+        rows = check_table(spark, table, "id = 9", columns=["*", "_pos", "_file"])
+        assert sorted(row["id"] for row in rows) == [2, 9]

@@ -425,12 +425,12 @@ def test_a_table_joins_itself_and_is_read_once_for_two_uses(spark: SparkSession,
     with settings(spark, spark__sql__autoBroadcastJoinThreshold="-1", spark__sql__adaptive__enabled="false"):
         again = scan_table(loaded).to_spark(spark)
         counted = frame.groupBy("a").count().alias("l").join(again.groupBy("a").count().alias("r"), "a")
-        plan = counted._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+        plan = counted._jdf.queryExecution().executedPlan().toString()
         assert "ReusedExchange" in plan
         assert counted.count() == 7
         other = scan_table(loaded, "id > 10").to_spark(spark)
         mixed = frame.groupBy("a").count().alias("l").join(other.groupBy("a").count().alias("r"), "a")
-        assert "ReusedExchange" not in mixed._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+        assert "ReusedExchange" not in mixed._jdf.queryExecution().executedPlan().toString()
 
 
 def test_a_cached_frame_stays_and_another_snapshot_is_not_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:

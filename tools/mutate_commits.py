@@ -315,7 +315,7 @@ CLEANING = (
          LOOP, GUARDS),
     swap("commit/transaction.py", "                check_may_delete(state.storage, path, folders)\n", "", LOOP),
     swap("commit/transaction.py",
-         "if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:", "if False:", LOOP),
+         "if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:", "if False:", LOOP, GUARDS),
     swap("commit/transaction.py", "[one for one in slot.written.paths if one not in used]", "slot.written.paths", LOOP),
     swap("commit/transaction.py", "        except Exception as error:\n            if not self._was_unknown",
          "        except BaseException as error:\n            if not self._was_unknown", LOOP),

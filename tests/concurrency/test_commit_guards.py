@@ -5,6 +5,7 @@ Every test here fails if one guard of the commit path is taken away.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 
 from frazil.catalog.memory import MemoryCatalog, MemoryPointers
 from frazil.catalog.names import Identifier
+from frazil.catalog.outcomes import Rejected
 from frazil.catalog.pointer_catalog import PointerCatalog
 from frazil.catalog.pointers import Kind, PointerChange
 from frazil.catalog.sql import SqlCatalog, SqlPointers
@@ -26,9 +28,11 @@ from frazil.changes.updates import AddSnapshot, SetProperties
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
+from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import delete_expired_files
 from frazil.commit.new_snapshot import MAIN, find_parent, snapshot_changes
+from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.summary import SummaryCounts
@@ -51,11 +55,12 @@ from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestContent, ManifestFile
+from frazil.spec.properties import IsolationLevel
 from frazil.spec.statistics import StatisticsFile
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import SCHEMA, TABLE, Lab, paths_of
+from tests.commit_lab import SCHEMA, TABLE, Lab, LabCatalog, paths_of
 from tests.commit_lab import Fault as Fate
 
 # What an action says must hold, and when
@@ -274,15 +279,86 @@ def test_a_commit_that_landed_keeps_its_files_whatever_fails_after_a_refusal() -
         failing = FailingStorage(memory, Fault(call, FaultKind.IO_ERROR))
         lab.catalog.storage = failing
         lab.catalog.false_refusals = [True]
-        try:
+        with contextlib.suppress(FrazilError):
             lab.commit(Append((mine,)))
-        except FrazilError:
-            pass
         lab.catalog.storage = memory
         lab.check_readable()
         if not any(one.fault for one in failing.calls):
             break
     assert call > 4
+
+
+class LateCatalog(LabCatalog):
+    """Refuses the first commit, which lands all the same when the second is tried."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(lab.storage, lab.pointers, now_ms=lab.clock.now, new_id=lab.clock.new_id)
+        self._kept: list[PointerChange] | None = None
+
+    def _swap(self, kind: Any, pairs: Any) -> Any:
+        if self._kept is None:
+            self._kept = [
+                PointerChange(kind, one.base.identifier, one.base.metadata_location, one.loaded.metadata_location or "")
+                for one in self._write(list(pairs))
+            ]
+            return Rejected(CommitConflictError("Cannot commit: a proxy gave up"))
+        kept, self._kept = self._kept, []
+        if kept:
+            assert self._pointers.swap(kept) is None
+        return super()._swap(kind, pairs)
+
+
+def test_an_attempt_that_lands_after_the_next_was_prepared_keeps_its_files() -> None:
+    lab = Lab()
+    mine = lab.file([1])
+    lab.catalog = LateCatalog(lab)
+    lab.commit(Append((mine,)))
+    assert lab.paths() == paths_of(mine)
+    assert len(lab.load().metadata.snapshots) == 1
+    lab.check_readable()
+
+
+def test_a_vector_that_landed_stays_whatever_fails_after_a_refusal() -> None:
+    # United vectors are files of the commit that no manifest list names.
+    for call in range(1, 30):
+        lab = Lab(format_version=3, properties={"commit.retry.num-retries": "0"})
+        file = lab.file([1, 2, 3])
+        lab.commit(Append((file,)))
+        lab.commit(RowDelta(lab.vectors({file: [0]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
+        action = RowDelta(lab.vectors({file: [1]}), ReadSet(lab.snapshot.snapshot_id), "delete")
+        memory = lab.storage
+        failing = FailingStorage(memory, Fault(call, FaultKind.IO_ERROR))
+        lab.catalog.storage = failing
+        lab.catalog.false_refusals = [True]
+        with contextlib.suppress(FrazilError):
+            lab.commit(action)
+        lab.catalog.storage = memory
+        for vector in lab.deletes():
+            assert lab.positions(vector) in ([0], [0, 1])
+        if not any(one.fault for one in failing.calls):
+            break
+    assert call > 6
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+@pytest.mark.parametrize("change", ["deleted rows", "removed a file", "added rows"])
+def test_an_overwrite_of_a_whole_table_sees_all_that_others_did(change: str, isolation: IsolationLevel) -> None:
+    lab = Lab()
+    file = lab.file([1, 2])
+    lab.commit(Append((file,)))
+    read = ReadSet(lab.snapshot.snapshot_id, isolation=isolation)
+    new = ReplacePartitions((lab.file([3]),), read)
+    if change == "deleted rows":
+        lab.commit(RowDelta((lab.position_deletes(file),), read, "delete"))
+    elif change == "removed a file":
+        lab.commit(DeleteFiles(frozenset({file.file_path})))
+    else:
+        lab.commit(Append((lab.file([4]),)))
+    if change == "added rows" and isolation == "snapshot":
+        lab.commit(new)
+    else:
+        with pytest.raises(ConcurrentChangeError):
+            lab.commit(new)
 
 
 def test_a_creation_that_landed_and_was_refused_keeps_its_files() -> None:

@@ -128,12 +128,11 @@ def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: Spa
     table.update_schema(lambda update: update.add_column("more", STRING, default="none"))
     table.update_schema(lambda update: update.add_column("s.extra", INT, default=3))
     set_mapping(table, create_name_mapping(table.schema))
-    rows = check_table(
-        spark, table, "region = 'eu'", "ratio > 0", "s.part = 2", "more = 'none'", "s.extra = 3", columns=["*", "_pos"]
-    )
+    rows = check_table(spark, table, "region = 'eu'", "ratio > 0", "s.part = 2", "more = 'none'", columns=["*", "_pos"])
     assert {row["region"] for row in rows} == {"eu", "us", None, "as"}
     frame = scan_table(table.load()).to_spark(spark)
     assert frame.filter("region = 'eu'").count() == 2
+    assert frame.filter("s.extra = 3").count() == 6
     assert len(read_files(frame.filter("region = 'eu'"))) == 1
 
 
@@ -265,7 +264,7 @@ def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp
         spark.conf.unset("spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly")
 
 
-def test_storage_that_spark_cannot_reach_is_read_by_python_on_executors(spark: SparkSession) -> None:
+def test_storage_that_spark_cannot_reach_and_keys_that_do_not_travel_are_read_here(spark: SparkSession) -> None:
     with running() as server:
         storage = choose_storage(server.properties)
         location = f"s3://{BUCKET}/spark/{uuid4()}"
@@ -277,3 +276,24 @@ def test_storage_that_spark_cannot_reach_is_read_by_python_on_executors(spark: S
         table.append([{**ROWS[0], "id": 9}])
         rows = check_table(spark, table, "id = 9", columns=["*", "_pos", "_file"])
         assert sorted(row["id"] for row in rows) == [2, 9]
+
+
+def test_storage_that_spark_cannot_reach_is_read_on_executors_with_their_own_keys(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context: Any = spark.sparkContext
+    with running() as server:
+        given = dict(server.properties)
+        keys = {
+            "AWS_ACCESS_KEY_ID": given.pop("s3.access-key-id"),
+            "AWS_SECRET_ACCESS_KEY": given.pop("s3.secret-access-key"),
+        }
+        for name, value in keys.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setitem(context.environment, name, value)
+        storage = choose_storage({**given, "s3.use-environment": "true"})
+        location = f"s3://{BUCKET}/spark/{uuid4()}"
+        table = TableBuilder(SCHEMA, storage=storage, location=location, keeps_ids=True)
+        table.append(ROWS)
+        scan = scan_table(table.load())
+        assert len(check_same(spark, scan)) == 3

@@ -6,7 +6,8 @@ each pack. An executor reads its tasks with `datafile/read_task.py`, which appli
 Arrow batches to Spark in the stored form (`types.py`). Filters that are added to the frame later are tested by Spark
 on rows that were read already.
 
-A storage that lives in this process (`memory:`) is read here, when the frame is built.
+A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose keys
+were given to `connect`: a storage that is sent away leaves its keys behind. Keys in the environment of executors work.
 """
 
 from __future__ import annotations
@@ -112,12 +113,17 @@ def read_through_arrow(
 
 
 def _can_travel(read: ArrowRead, tasks: list[FileScanTask]) -> bool:
-    """Return whether executors can read the tasks' files."""
-    if any(task.data_file.file_path.startswith(OWN_SCHEME) for task in tasks):
+    """Return whether a copy of the storage reads the tasks' files: one in memory does not, nor one that needs keys."""
+    paths = [task.data_file.file_path for task in tasks]
+    if any(path.startswith(OWN_SCHEME) for path in paths):
         return False
+    far = [path for path in paths if ":/" in path and not path.startswith("file:")]
     try:
-        pickle.dumps(read.storage)
-    except (TypeError, AttributeError, pickle.PicklingError):
+        # Made here and from this very storage.
+        copy = pickle.loads(pickle.dumps(read.storage))  # noqa: S301
+        if far:
+            copy.size(far[0])
+    except (FrazilError, TypeError, AttributeError, pickle.PicklingError):
         return False
     return True
 

@@ -20,9 +20,11 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -464,8 +466,6 @@ class WriterServer:
     """A process that forks writers; as a context, it ends with the block."""
 
     def __init__(self) -> None:
-        import subprocess
-
         root = Path(__file__).resolve().parent.parent.parent
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.concurrency.commit_worker"],
@@ -538,8 +538,6 @@ def _be_writer(order: Order) -> None:
         Writer(order).work()
         code = 0
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         Path(f"{order.story}.error").write_text(traceback.format_exc())
     finally:

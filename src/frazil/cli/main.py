@@ -12,6 +12,7 @@ import typer
 
 from frazil.cli.demo import run_demo
 from frazil.cli.demo_spark import run_spark_demo
+from frazil.cli.maintain_commands import maintain_app
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import FAILED, Settings, opened, reported
 from frazil.cli.table_commands import table_app
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(table_app, name="table")
+app.add_typer(maintain_app, name="maintain")
 
 
 @app.callback()

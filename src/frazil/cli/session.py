@@ -16,7 +16,7 @@ import pyarrow as pa
 import typer
 
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, InvalidRequestError
 from frazil.lake.connect import connect
 from frazil.lake.lake import Lake
 
@@ -76,3 +76,14 @@ def reported() -> Iterator[None]:
         # The reader of our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+
+
+def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:
+    """Return options written NAME=VALUE."""
+    pairs = {}
+    for text in texts or ():
+        name, mark, value = text.partition("=")
+        if not mark or not name:
+            raise InvalidRequestError(f"Cannot read the {what} {text!r}: it is not NAME=VALUE")
+        pairs[name] = value
+    return pairs

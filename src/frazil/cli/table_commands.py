@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.session import opened
-from frazil.errors import InvalidRequestError
+from frazil.cli.session import opened, pairs_of
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table
 
@@ -129,7 +128,7 @@ def create_table(
             columns,
             partition_by=partition_by or (),
             sort_by=sort_by or (),
-            properties=dict(map(_pair, properties or ())),
+            properties=pairs_of(properties, "property"),
             format_version=format_version,
         )
         settings.show([{"created": _shown(table.identifier), "location": table.location}])
@@ -165,13 +164,6 @@ def register_table(
     with opened(context) as (lake, settings):
         table = lake.register_table(name, metadata)
         settings.show([{"registered": _shown(table.identifier), "location": table.location}])
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition("=")
-    if not mark or not name:
-        raise InvalidRequestError(f"Cannot read the property {text!r}: it is not NAME=VALUE")
-    return name, value
 
 
 def _namespaces(lake: Lake) -> list[tuple[str, ...]]:

@@ -93,6 +93,30 @@ def test_health_tells_what_to_run(warehouse: str) -> None:
     assert "db.events" in run(warehouse, "health", "db.events")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["optimize"],
+        ["rewrite-data-files", "--option", "rewrite-all=true"],
+        ["rewrite-position-delete-files"],
+        ["rewrite-manifests"],
+        ["expire-snapshots", "--retain-last", "1"],
+        ["remove-orphan-files"],
+        ["compute-partition-stats"],
+    ],
+    ids=lambda command: str(command[0]),
+)
+def test_maintenance_runs_and_leaves_the_rows(warehouse: str, command: list[str]) -> None:
+    procedure, *options = command
+    can_show = procedure not in ("optimize", "compute-partition-stats")
+    if can_show:
+        run(warehouse, "maintain", procedure, "db.events", *options, "--dry-run")
+    run(warehouse, "maintain", procedure, "db.events", *options)
+    with frazil.connect(warehouse) as lake:
+        assert lake.table("db.events").scan().count() == 3
+        assert lake.table("db.events").check().ok
+
+
 def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> None:
     output = run(warehouse, "table", "show", "db.nothing", code=1)
     assert "Cannot" in output

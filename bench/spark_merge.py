@@ -1,0 +1,122 @@
+"""Change rows of a table on Spark: what a change costs must follow what it touches, not what the table holds.
+
+    python bench/spark_merge.py [--rows 4000000] [--partitions 100] [--pyiceberg-rows 20000]
+
+The table has `--partitions` partitions of equal size. Each line is one change in both modes; merges of one partition
+stand beside the same merge of all, deletes of 1 % of the rows beside a delete of a partition. The peer is PyIceberg's
+upsert, at a size that it finishes, beside frazil's of the same rows into the same table; both are given the rows as an
+Arrow table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+import frazil
+from spark_append import session, timed
+
+COLUMNS = "id bigint, part int, score double, name string"
+MODES = ("copy-on-write", "merge-on-read")
+
+
+def rows(spark: SparkSession, start: int, end: int, partitions: int) -> DataFrame:
+    """Return rows whose partition is their id's remainder."""
+    return spark.range(start, end, numPartitions=4).selectExpr(
+        "id", f"cast(id % {partitions} as int) as part", "rand(1) as score", "concat('name-', hex(id * 7919)) as name"
+    )
+
+
+def changes(spark: SparkSession, count: int, partitions: int) -> dict[str, Callable[[frazil.Table], Any]]:
+    """Return the changes to time, by name; sources have a hundredth of the rows."""
+    few = count // 100
+
+    def merge(source: DataFrame) -> Callable[[frazil.Table], Any]:
+        def run(table: frazil.Table) -> Any:
+            merging = table.merge(source, on="target.part = source.part and target.id = source.id")
+            return merging.when_matched().update_all().when_not_matched().insert_all().execute()
+
+        return run
+
+    one = rows(spark, 0, count, partitions).filter("part = 7").limit(few)
+    spread = rows(spark, 0, few, partitions)
+    more = rows(spark, count - few // 2, count + few // 2, partitions)
+    return {
+        "merge into one partition": merge(one),
+        "merge into all partitions": merge(spread),
+        "upsert by id": lambda table: table.upsert(more, keys=["id"]),
+        "delete 1 % scattered": lambda table: table.delete("id % 101 = 3"),
+        "delete a partition": lambda table: table.delete("part = 9"),
+        "update 1 % scattered": lambda table: table.update({"score": "score + 1"}, where="id % 103 = 5"),
+    }
+
+
+def beside_pyiceberg(folder: Path, count: int) -> None:
+    """Upsert the same rows with PyIceberg and with frazil into tables of the same rows."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    first = pa.table({"id": pa.array(range(count)), "name": [f"n{one}" for one in range(count)]})
+    half = count // 2
+    given = pa.table({"id": pa.array(range(half, half + count)), "name": [f"m{one}" for one in range(count)]})
+    uri = f"sqlite:///{folder}/theirs.db"
+    theirs: Any = SqlCatalog("theirs", uri=uri, warehouse=f"file://{folder}/theirs")
+    theirs.create_namespace("db")
+    table = theirs.create_table("db.t", first.schema)
+    table.append(first)
+    seconds = timed(lambda: table.upsert(given, join_cols=["id"]))
+    with frazil.connect(folder / "ours") as lake:
+        lake.create_namespace("db")
+        ours = lake.create_table("db.t", "id bigint, name string")
+        ours.append(first)
+        own = timed(lambda: ours.upsert(given, keys=["id"]))
+        assert ours.scan().count() == count + half
+    print(f"upsert {count:,} into {count:,}: PyIceberg {seconds:.2f} s, frazil {own:.2f} s, {own / seconds:.3f} x")
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--pyiceberg-rows", type=int, default=20_000)
+    given = parser.parse_args()
+    spark = session()
+    folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
+    try:
+        lake = frazil.connect(folder / "lake")
+        lake.create_namespace("db")
+        steps = changes(spark, given.rows, given.partitions)
+        print(f"{given.rows:,} rows in {given.partitions} partitions, Spark {spark.version}, local[2]")
+        print(f"{'':28s}" + "".join(f"{mode:>16s}" for mode in MODES))
+        tables = {}
+        for mode in MODES:
+            properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
+            table = lake.create_table(
+                f"db.{mode.replace('-', '_')}", COLUMNS, partition_by=["part"], properties=properties, format_version=3
+            )
+            table.append(rows(spark, 0, given.rows, given.partitions))
+            table.delete("id = 1 and part = 1")
+            tables[mode] = table
+        for name, change in steps.items():
+            times = [timed(partial(change, tables[mode])) for mode in MODES]
+            print(f"{name:28s}" + "".join(f"{one:14.2f} s" for one in times))
+        counts = {mode: table.scan().count() for mode, table in tables.items()}
+        assert len(set(counts.values())) == 1, counts
+        if given.pyiceberg_rows:
+            beside_pyiceberg(folder, given.pyiceberg_rows)
+        lake.close()
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -46,7 +46,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
-from frazil.spec.types import DoubleType, FloatType, NestedField, StructType, Type
+from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 
 Mask = npt.NDArray[np.bool_]
 _BITS = np.array([1, 2, 4, 8, 16, 32, 64], dtype=np.uint8)
@@ -495,22 +495,17 @@ def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:
     )
 
 
-def tuple_constant(name: str, kind: StructType) -> Constant:
-    """Return each file's partition as a struct of all specs' fields."""
-    target = arrow_type_of(kind)
+def tuple_constant(name: str, part: NestedField) -> Constant:
+    """Return one part of each file's partition, null where the file's spec has no such part.
+
+    Parts are apart, since readers of Spark before 4.3 take no structs as constants, and filters on them stay exact.
+    """
+    target = arrow_type_of(part.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
-        known = {part.field_id: at for at, part in enumerate(batch.files.partition_type.fields)}
-        children = []
-        for part, field in zip(kind.fields, target, strict=True):
-            at = known.get(part.field_id)
-            count = len(batch.files)
-            children.append(
-                pa.nulls(count, field.type) if at is None else to_stored(_child(batch.files, at), field.type)
-            )
-        if not children:
-            # A struct without parts has no length of its own.
-            return pa.array([{}] * len(batch.files), target)
-        return pa.StructArray.from_arrays(children, fields=list(target))
+        for at, one in enumerate(batch.files.partition_type.fields):
+            if one.field_id == part.field_id:
+                return to_stored(_child(batch.files, at), target)
+        return pa.nulls(len(batch.files), target)
 
     return Constant(name, target, values)

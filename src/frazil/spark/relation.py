@@ -353,8 +353,9 @@ class _Reader:
             found.append(column_constant(names.own("file"), "file_path", pa.string()))
         if self._shows(SPEC_ID):
             found.append(spec_constant(names.own("spec")))
-        if self._shows_partition is not None:
-            found.append(tuple_constant(names.own("partition"), self._shows_partition))
+        found += [
+            tuple_constant(names.own(f"partition_{part.field_id}"), part) for part in self._shown_partition.fields
+        ]
         if self._shows(ROW_ID) or self._shows(LAST_UPDATED_SEQUENCE_NUMBER):
             found.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
         if self._shows(LAST_UPDATED_SEQUENCE_NUMBER) or is_joined or (has_deletes and self.positions is not None):
@@ -394,11 +395,11 @@ class _Reader:
         return any(one.field_id == part.field_id for one in self.request.shown.fields)
 
     @property
-    def _shows_partition(self) -> StructType | None:
+    def _shown_partition(self) -> StructType:
         for one in self.request.shown.fields:
             if one.field_id == PARTITION_FIELD_ID and isinstance(one.field_type, StructType):
                 return one.field_type
-        return None
+        return StructType(())
 
     @property
     def _position(self) -> Column:
@@ -445,7 +446,8 @@ class _Reader:
             )
             return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
         if part.field_id == PARTITION_FIELD_ID:
-            stored = F.col(quoted(names.own("partition")))
+            parts = self._shown_partition.fields
+            stored = F.struct(*[F.col(quoted(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
         elif isinstance(part.field_type, UnknownType):
             return F.lit(None)
         else:

@@ -23,6 +23,12 @@ from frazil.errors import (
     UnsupportedError,
 )
 
+# PySpark 4.1 leaves the sockets of results to the collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 
 @pytest.fixture
 def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
@@ -87,6 +93,7 @@ def test_parameters_are_passed_on(filled: SparkSession, sql: Any) -> None:
     assert sql("select id from lake.db.t where kind = :k and id > :n", {"k": "a", "n": 1}) == [(3,)]
     assert sql("select id from lake.db.t where kind = ? and id < ?", ["a", 3]) == [(1,)]
     assert rows(filled.sql("select id from {x} where id = {n}", x=filled.table("lake.db.t"), n=2)) == [(2,)]
+    assert sql("select id from identifier(:t) where id = :n", {"t": "lake.db.t", "n": 2}) == [(2,)]
     sql("insert into lake.db.t values (:id, :kind)", {"id": 4, "kind": "it's"})
     assert sql("select kind from lake.db.t where id = 4") == [("it's",)]
     assert sql("select :x", {"x": datetime.date(2024, 1, 1)}) == [(datetime.date(2024, 1, 1),)]
@@ -96,7 +103,7 @@ def test_errors_point_into_the_text(filled: SparkSession) -> None:
     with pytest.raises(AnalysisException, match=r"UNRESOLVED_COLUMN"):
         filled.sql("select nope from lake.db.t")
     with pytest.raises(ParseException):
-        filled.sql("select * from lake.db.t where where")
+        filled.sql("select * from lake.db.t where id =")
     with pytest.raises(TableNotFoundError, match=r"lake\.db\.nope"):
         filled.sql("select * from lake.db.nope")
     with pytest.raises(SqlSyntaxError, match=r"column 25"):

@@ -26,7 +26,7 @@ from frazil.lake.spark_engine import SparkEngine
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SPARK_CATALOG, SqlSession
 from frazil.sql.parse import parse_statement
-from frazil.sql.rewrite import fill_parameters
+from frazil.sql.rewrite import fill_parameters, spell_identifiers
 from frazil.sql.statements import Name
 
 _USE = re.compile(r"\s*(use\b|set\s+catalog\b)", re.IGNORECASE)
@@ -97,6 +97,9 @@ class Attachment:
 
     def sql(self, run: Callable[..., Any], text: str, args: Any) -> Any:
         """Run a statement: a lake's, a query over lakes, or Spark's own."""
+        if "identifier" in text.lower():
+            values = args if isinstance(args, dict) else {}
+            text = spell_identifiers(text, values, lambda name: self._ours(name) is not None)
         statement = parse_statement(text, self.session.is_ours)
         if statement is None:
             return self._query(run, text, args)

@@ -115,7 +115,7 @@ public class UnresolvedNames implements java.util.function.Function {
       while (ctes.hasNext()) {
         scala.Product cte = (scala.Product) ctes.next();
         String name = ((String) cte.productElement(0)).toLowerCase();
-        if (with.allowRecursion()) inner.add(name);
+        if (with.productArity() > 2 && Boolean.TRUE.equals(with.productElement(2))) inner.add(name);
         walk(cte.productElement(1), inner, false);
         inner.add(name);
       }

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from frazil.sql.tokens import MARK, QUOTED, WORD, Token, cut_tokens
+from frazil.sql.tokens import MARK, QUOTED, STRING, WORD, Token, cut_tokens
 
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 _DEFAULT = re.compile(r"\bdefault\b", re.IGNORECASE)
 _QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _AFTER_ITEMS = frozenset(
@@ -91,6 +93,28 @@ def fill_parameters(text: str, values: Mapping[str, str] | Sequence[str]) -> str
             spans.append((token.start, token.end, values[count]))
             count += 1
         before = token
+    return replace_spans(text, spans)
+
+
+def spell_identifiers(text: str, values: Mapping[str, object], is_ours: Callable[[str], bool]) -> str:
+    """Return a text in which `IDENTIFIER('lake.db.t')`, or of a `:name` whose value is text, is the name itself.
+
+    Spark resolves these after parsing, where a lake's names are not known. Only names that are ours are spelled out.
+    """
+    spans: list[tuple[int, int, str]] = []
+    tokens = list(cut_tokens(text))
+    for at, token in enumerate(tokens):
+        rest = tokens[at + 1 : at + 5]
+        if token.upper != "IDENTIFIER" or len(rest) < 3 or not rest[0].is_mark("("):
+            continue
+        name: object = None
+        end = rest[2]
+        if rest[1].kind == STRING:
+            name = rest[1].text
+        elif rest[1].is_mark(":") and len(rest) == 4:
+            name, end = values.get(rest[2].text), rest[3]
+        if isinstance(name, str) and end.is_mark(")") and _NAME.fullmatch(name) and is_ours(name):
+            spans.append((token.start, end.end, name))
     return replace_spans(text, spans)
 
 

@@ -11,6 +11,7 @@ from frazil.sql.rewrite import (
     is_default,
     replace_spans,
     requalify,
+    spell_identifiers,
 )
 
 QUALIFIERS = {("t",): "target", ("db", "t"): "target", ("lake", "db", "t"): "target", ("s",): "source"}
@@ -109,3 +110,19 @@ def test_parameters_by_place_become_values() -> None:
 )
 def test_a_star_is_told_from_a_product(text: str, expected: bool) -> None:
     assert has_star(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("select * from identifier('lake.db.t') x", "select * from lake.db.t x"),
+        ("select * from IDENTIFIER( :name ) where a = :b", "select * from lake.`a b` where a = :b"),
+        ("select * from identifier('other.t')", "select * from identifier('other.t')"),
+        ("select identifier('lake' || '.t')", "select identifier('lake' || '.t')"),
+        ("select identifier('lake; drop table x')", "select identifier('lake; drop table x')"),
+        ("select identifier from lake.t", "select identifier from lake.t"),
+    ],
+)
+def test_identifiers_of_lakes_are_spelled_out(text: str, expected: str) -> None:
+    values = {"name": "lake.`a b`", "b": 1}
+    assert spell_identifiers(text, values, lambda name: name.startswith("lake")) == expected

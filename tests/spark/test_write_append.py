@@ -18,6 +18,8 @@ import frazil
 from frazil.codec.arrow_schema import FIELD_ID_KEY
 from frazil.datafile.partition_values import Partitioner, partition_key
 
+pytestmark = pytest.mark.timeout(600)
+
 UTC = datetime.UTC
 
 

@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import frazil
 
+pytestmark = pytest.mark.timeout(600)
+
 Row = tuple[int | None, str | None, int | None, int | None]
 """id, k, v and the only field of s."""
 DDL = "id bigint, k string, v int, s struct<a: int>"

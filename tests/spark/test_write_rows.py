@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.expr.predicates import is_in
 
+pytestmark = pytest.mark.timeout(600)
+
 MODES = ["copy-on-write", "merge-on-read"]
 
 

@@ -7,7 +7,8 @@
 
 A file that is being written is not reached either: only age tells it from an orphan. So files younger than three days
 stay unless asked, and none younger than a day is ever deleted. As in the reference, names that start with a dot or an
-underscore are other programs' own and stay, folders of partition fields aside.
+underscore are other programs' own and stay, folders of partition fields aside. So do versions of a filesystem catalog:
+their names are its lock.
 
 Refused, because files of others would be taken for orphans: folders that other tables of the catalog use or lie in, a
 folder in which metadata of another table is found, and a table whose folder holds the warehouse. Metadata that spells
@@ -23,6 +24,7 @@ from itertools import islice
 from typing import Final
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.version_files import find_version
 from frazil.commit.delete_paths import delete_paths
 from frazil.commit.expire_snapshots import check_may_collect
 from frazil.errors import FrazilError, InvalidRequestError
@@ -226,7 +228,7 @@ def _listed(
     """Yield the files to look at; refuse metadata of another table among them."""
     if request.files is not None:
         for path, modified_ms in request.files:
-            if any(is_under(path, folder) for folder in searched):
+            if any(is_under(path, folder) for folder in searched) and find_version(path) is None:
                 yield StoredFile(path, 0, modified_ms)
         return
     partition_names = {f"{one.name}=" for spec in loaded.metadata.partition_specs for one in spec.fields}
@@ -244,7 +246,8 @@ def _listed(
                         "inside its folders",
                         hint="Move that table, or give a location that only this table uses.",
                     )
-            if not _is_hidden(file.path[len(base) :], partition_names):
+            # In a filesystem catalog the name of a version stays taken, or a writer who slept could claim it again.
+            if find_version(file.path) is None and not _is_hidden(file.path[len(base) :], partition_names):
                 yield file
 
 

@@ -233,7 +233,7 @@ def _history(metadata: TableMetadata, now_ms: int) -> Iterator[Problem]:
     if may_collect and not deletes and len(metadata.metadata_log) >= max(limit, 1):
         what = f"each commit forgets a metadata file and leaves it behind: the log is full with {limit:,}"
         name = properties.METADATA_DELETE_AFTER_COMMIT_ENABLED.name
-        to_do = f"Set {name} to true, and run t.maintain.remove_orphan_files() for those left behind."
+        to_do = f"Set {name} to true, and run t.maintain.remove_orphan_files(old_metadata=True) for those left behind."
         yield Problem("old-metadata-files", what, to_do, procedure="remove_orphan_files")
 
 

@@ -345,6 +345,25 @@ def test_a_folder_that_is_a_link_to_elsewhere_is_not_searched(tmp_path: Path) ->
     assert (outside / "precious.parquet").exists()
 
 
+def test_versions_of_a_filesystem_catalog_stay_taken(tmp_path: Path) -> None:
+    lake = frazil.connect(str(tmp_path), catalog="filesystem")
+    properties = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
+    table = lake.create_table("db.t", "id bigint", properties=properties)
+    for at in range(5):
+        table.append(pa.table({"id": [at]}))
+    root = Path(table.location.removeprefix("file://"))
+    versions = sorted(root.glob("metadata/v*.metadata.json"))
+    assert len(versions) == 6
+    for path in root.rglob("*.*"):
+        os.utime(path, (0, 0))
+    for old_metadata in (False, True):
+        found = remove_orphan_files(lake.catalog, table.refresh()._loaded, OrphanRequest(old_metadata=old_metadata))
+        assert found == OrphanFilesResult()
+    assert sorted(root.glob("metadata/v*.metadata.json")) == versions
+    table.append(pa.table({"id": [9]}))
+    assert table.scan().count() == 6
+
+
 def test_reading_works_after_everything(tmp_path: Path) -> None:
     disk = OnDisk(tmp_path)
     disk.table.append(pa.table({"id": [7]}))

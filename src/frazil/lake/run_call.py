@@ -199,6 +199,11 @@ def _partition_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, 
     return [] if made is None else [(made.statistics_path,)]
 
 
+def _table_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    made = target.table(values).maintain.compute_table_stats(values["snapshot_id"], values["columns"])
+    return [] if made is None else [(made.statistics_path,)]
+
+
 def _add_files(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     parts = parse_name(values["source_table"])
     source: str | list[str]
@@ -331,6 +336,11 @@ PROCEDURES: dict[str, Procedure] = {
             "removed_delete_files_count int",
         ),
         _maintains("rewrite_data_files", "strategy", "options", "where", "branch", sort_order="sort_by"),
+    ),
+    "compute_table_stats": Procedure(
+        (_TABLE, Parameter("snapshot_id", "bigint"), Parameter("columns", "array<string>")),
+        ("statistics_file string",),
+        _table_stats,
     ),
     "compute_partition_stats": Procedure(
         (_TABLE, Parameter("snapshot_id", "bigint")), ("partition_statistics_file string",), _partition_stats

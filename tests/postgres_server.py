@@ -18,6 +18,8 @@ import pytest
 
 PASSWORD = "s3cret/pass word"
 """Holds characters that a URI has to escape."""
+_PATIENCE_SECONDS = 240
+"""How long a server may take to start: a machine that is busy takes minutes."""
 QUOTED_PASSWORD = "s3cret%2Fpass%20word"
 
 
@@ -45,7 +47,7 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=_PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -55,10 +57,10 @@ class PostgresServer:
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} "
             "-c fsync=off -c shared_buffers=16MB -c max_connections=50 -c log_min_messages=fatal"
         )
-        self.run("pg_ctl", "-D", "data", "-w", "-t", "30", "-l", "log", "-o", options, "start")
+        self.run("pg_ctl", "-D", "data", "-w", "-t", str(_PATIENCE_SECONDS), "-l", "log", "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        self.run("pg_ctl", "-D", "data", "-w", "-t", "30", "-m", mode, "stop")
+        self.run("pg_ctl", "-D", "data", "-w", "-t", str(_PATIENCE_SECONDS), "-m", mode, "stop")
 
 
 def find_binaries() -> Path | None:

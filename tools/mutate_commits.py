@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
 import importlib
 import os
 import re
@@ -433,6 +434,8 @@ def _be_run(source: Path, arguments: Sequence[str], output: Path) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
+        # Servers that tests have started end with the process that started them.
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

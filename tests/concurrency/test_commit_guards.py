@@ -27,17 +27,19 @@ from frazil.changes.requirements import AssertRefSnapshotId
 from frazil.changes.updates import AddSnapshot, SetProperties
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
+from frazil.commit.cherry_pick import CherryPick
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import delete_expired_files
-from frazil.commit.new_snapshot import MAIN, find_parent, snapshot_changes
+from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.summary import SummaryCounts
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_properties import UpdateProperties
+from frazil.commit.update_refs import CreateRef
 from frazil.commit.update_statistics import UpdateStatistics
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import (
@@ -106,22 +108,36 @@ class AddEntries:
     """Adds files as they are, without a question, as a careless writer would."""
 
     files: tuple[AddedFile, ...]
+    target: Target = MAIN
+    operation: str = "delete"
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        parent = find_parent(loaded.metadata, "main")
+        parent = find_parent(loaded.metadata, self.target.branch)
         writer = ManifestWriter(loaded, context)
         new = writer.write_new(self.files, ManifestContent.DELETES)
         return snapshot_changes(
             loaded,
             context,
             writer,
-            target=MAIN,
+            target=self.target,
             parent=parent,
             manifests=[*writer.read_base(parent), *new],
             replaced_manifests=0,
-            operation="delete",
+            operation=self.operation,
             counts=SummaryCounts(),
         )
+
+
+def test_an_append_that_brought_deletes_is_not_repeated() -> None:
+    lab = Lab()
+    file = lab.file([1, 2])
+    lab.commit(Append((file,)), CreateRef("dev", "branch"))
+    lab.commit(AddEntries((AddedFile(lab.position_deletes(file)),), Target("dev"), "append"))
+    picked = lab.head("dev")
+    assert picked is not None
+    lab.commit(Append((lab.file([3]),)))
+    with pytest.raises(InvalidRequestError, match="adds deletes"):
+        lab.commit(CherryPick(picked.snapshot_id))
 
 
 def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:

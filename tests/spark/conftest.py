@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,12 +15,17 @@ import frazil
 from tests.spark.cluster import MASTER, SETTINGS
 
 HERE = Path(__file__).parent
+UNRAISABLE = "pytest.PytestUnraisableExceptionWarning"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            if pyspark.__version__ < "4.3":
+                # Its toArrow() leaves a socket to the garbage collector.
+                for warning in ("unclosed <socket:ResourceWarning", f"Exception ignored in. <socket:{UNRAISABLE}"):
+                    item.add_marker(pytest.mark.filterwarnings(f"ignore:{warning}"))
 
 
 @pytest.fixture(scope="session")

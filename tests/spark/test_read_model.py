@@ -30,9 +30,10 @@ from tests.spark.history_model import (
 )
 
 ALL = ["*", "_file", "_pos", "_row_id", "_last_updated_sequence_number", "_spec_id"]
-SEEDS = int(os.environ.get("FRAZIL_READ_MODEL_SEEDS", "30"))
+SEEDS = int(os.environ.get("FRAZIL_READ_MODEL_SEEDS", "12"))
 """How many histories the slow test makes."""
 FIRST_SEED = int(os.environ.get("FRAZIL_READ_MODEL_FIRST_SEED", "100"))
+"""The first of their seeds."""
 
 
 def check_snapshots(spark: SparkSession, history: History, loaded: LoadedTable) -> None:
@@ -118,14 +119,30 @@ def same_value(one: object, other: object) -> bool:
     return repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(2))
-def test_every_snapshot_and_filter_reads_as_the_model_says(
-    spark: SparkSession, tmp_path: Path, seed: int, version: int
-) -> None:
-    history = make_history(tmp_path, seed, version)
+def check_history(spark: SparkSession, history: History, *, filters: int = 6) -> None:
+    """Check everything that can be read of a history."""
     loaded = history.table.load()
     check_snapshots(spark, history, loaded)
-    check_filters(spark, history, loaded, 8)
-    check_scan_filters(spark, history, loaded, 4)
+    check_filters(spark, history, loaded, filters)
+    check_scan_filters(spark, history, loaded, 3)
     check_deleted_rows(spark, history, loaded)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_snapshot_and_filter_reads_as_the_model_says(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    check_history(spark, make_history(tmp_path, 1, version, steps=6))
+
+
+@pytest.mark.timeout(600)
+def test_files_of_all_formats_in_one_table_read_as_the_model_says(spark: SparkSession, tmp_path: Path) -> None:
+    check_history(spark, make_history(tmp_path, 2, 2, steps=5, formats=("parquet", "orc", "avro")), filters=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_more_histories_read_as_the_model_says(spark: SparkSession, tmp_path: Path) -> None:
+    """Read FRAZIL_READ_MODEL_SEEDS histories, from FRAZIL_READ_MODEL_FIRST_SEED on."""
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        formats = ("parquet",) if seed % 3 else ("parquet", "orc", "avro")
+        check_history(spark, make_history(tmp_path / str(seed), seed, 1 + seed % 3, formats=formats))

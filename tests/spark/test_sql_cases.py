@@ -10,12 +10,6 @@ from pyspark.sql import SparkSession
 import frazil
 from tests.sql_case_files import case_files, read_cases, run_cases
 
-# PySpark 4.1 leaves the sockets of results to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 def test_there_are_cases_enough() -> None:
     assert sum(1 for name in case_files() for _ in read_cases(name)) >= 300

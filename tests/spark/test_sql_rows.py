@@ -12,12 +12,6 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.errors import FrazilError, InvalidRequestError
 
-# PySpark 4.1 leaves the sockets of results to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 @pytest.fixture
 def sql(spark: SparkSession, lake: frazil.Lake) -> Iterator[Any]:

@@ -23,12 +23,6 @@ from frazil.errors import (
     UnsupportedError,
 )
 
-# PySpark 4.1 leaves the sockets of results to the collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 @pytest.fixture
 def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:

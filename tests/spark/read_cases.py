@@ -5,7 +5,7 @@ Import as `tests.spark.read_cases`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,24 +43,30 @@ def check_table(
     return rows
 
 
-def read_files(frame: DataFrame) -> list[str]:
-    """Return the names of the files that a query reads, as its physical plan has them."""
+def file_scans(frame: DataFrame) -> Iterator[Any]:
+    """Yield the nodes of a query's physical plan that read files."""
     plan: Any = frame._jdf.queryExecution().executedPlan()
-    found: list[str] = []
     stack = [plan]
     while stack:
         node = stack.pop()
         name = node.getClass().getSimpleName()
         if name == "AdaptiveSparkPlanExec":
             stack.append(node.executedPlan())
-            continue
-        if name.endswith("QueryStageExec"):
+        elif name.endswith("QueryStageExec"):
             stack.append(node.plan())
-            continue
-        if name == "FileSourceScanExec":
-            partitions = node.inputRDD().partitions()
-            found += [file.urlEncodedPath().rsplit("/", 1)[-1] for one in partitions for file in one.files()]
-            continue
-        children = node.children()
-        stack += [children.apply(at) for at in range(children.size())]
-    return sorted(found)
+        elif name == "FileSourceScanExec":
+            yield node
+        else:
+            children = node.children()
+            stack += [children.apply(at) for at in range(children.size())]
+
+
+def read_files(frame: DataFrame) -> list[str]:
+    """Return the names of the files that a query reads, as its physical plan has them."""
+    partitions = [one for node in file_scans(frame) for one in node.inputRDD().partitions()]
+    return sorted(file.urlEncodedPath().rsplit("/", 1)[-1] for one in partitions for file in one.files())
+
+
+def count_read_files(frame: DataFrame) -> int:
+    """Return how many files a query has read, once it has run."""
+    return sum(int(node.metrics().apply("numFiles").value()) for node in file_scans(frame))

@@ -292,14 +292,17 @@ def test_geometries_are_shown_in_sparks_own_types(spark: SparkSession, tmp_path:
         scan_table(other.load()).to_spark(spark)
 
 
-def test_filters_on_shown_forms_keep_the_right_rows(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_required", [False, True])
+def test_filters_on_shown_forms_keep_the_right_rows_and_prune(
+    spark: SparkSession, tmp_path: Path, is_required: bool
+) -> None:
     schema = Schema(
         (
             NestedField(1, "id", LONG),
-            NestedField(2, "u", UUID),
-            NestedField(3, "t", TIME),
-            NestedField(4, "ns", TIMESTAMP_NS),
-            NestedField(5, "tz", TIMESTAMPTZ_NS),
+            NestedField(2, "u", UUID, required=is_required),
+            NestedField(3, "t", TIME, required=is_required),
+            NestedField(4, "ns", TIMESTAMP_NS, required=is_required),
+            NestedField(5, "tz", TIMESTAMPTZ_NS, required=is_required),
             NestedField(6, "b", BINARY),
         )
     )
@@ -326,6 +329,8 @@ def test_filters_on_shown_forms_keep_the_right_rows(spark: SparkSession, tmp_pat
         (f"u in ('{value}', '{Uuid(int=4)}')", 2, 2),
         ("t = '00:00:11.000000'", 1, 1),
         ("t >= '00:00:20'", 10, 1),
+        ("t < '00:00:10' and not (t <= '00:00:04.000000')", 5, 1),
+        ("u is null", 0, 0),
         ("ns < timestamp_ntz'2023-11-15 00:00:00'", 10, 1),
         ("tz >= timestamp'2023-11-16 00:00:00 UTC'", 10, 1),
         ("b = X'0203'", 1, 1),

@@ -422,6 +422,8 @@ def run_stage(source: Path, stage: Sequence[str], output: Path) -> str | None:
 
 def _be_run(source: Path, arguments: Sequence[str], output: Path) -> NoReturn:
     code = 1
+    # What the parent wants done at its end is not the child's to do.
+    atexit._clear()
     try:
         descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(descriptor, 1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.codec.name_mapping_json import encode_name_mapping
@@ -18,11 +19,11 @@ from frazil.lake.scan_options import scan_with_options
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from frazil.spec.schema import Schema
-from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, ListType, MapType, NestedField, StructType
+from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, DecimalType, ListType, MapType, NestedField, StructType
 from frazil.storage.choose import choose_storage
 from frazil.storage.memory import MemoryStorage
 from tests.s3_server import BUCKET, running
-from tests.spark.read_cases import check_same, check_table, count_read_files, local_table, read_files
+from tests.spark.read_cases import check_same, check_table, count_read_files, file_scans, local_table, read_files
 from tests.tables import TableBuilder
 
 SCHEMA = Schema(
@@ -293,3 +294,38 @@ def test_storage_that_spark_cannot_reach_is_read_on_executors_with_their_own_key
         table.append(ROWS)
         scan = scan_table(table.load())
         assert len(check_same(spark, scan)) == 3
+
+
+def orc_scans(frame: DataFrame) -> int:
+    return sum("orc" in node.toString().lower().split("batched")[0] for node in file_scans(frame))
+
+
+def test_orc_is_read_by_spark_itself_where_names_never_changed(spark: SparkSession, tmp_path: Path) -> None:
+    schema = Schema(
+        (
+            NestedField(1, "id", LONG, required=True),
+            NestedField(2, "name", STRING),
+            NestedField(3, "price", DecimalType(9, 2)),
+            NestedField(4, "part", INT),
+        )
+    )
+    table = local_table(tmp_path, schema, partition_by=["part"], format_version=3)
+    rows = [{"id": at, "name": f"n{at}" if at % 3 else None, "price": Decimal(at), "part": at % 2} for at in range(20)]
+    files = table.write_partitions(rows, file_format="orc")
+    table.commit(*files)
+    table.append([{"id": 100, "name": "parquet", "price": None, "part": None}])
+    checked = check_table(
+        spark, table, "name = 'n4'", "part = 1", "id > 15", "price = 4", columns=["*", "_file", "_spec_id"]
+    )
+    assert len(checked) == 21
+    frame = scan_table(table.load()).to_spark(spark)
+    assert orc_scans(frame) == 1
+    assert len(read_files(frame.filter("part = 1 and id < 50"))) == 1
+    table.commit(*table.write_vectors({files[0]: [0, 1]}))
+    assert len(check_table(spark, table, "id < 5", "name is null")) == 19
+    assert orc_scans(scan_table(table.load()).to_spark(spark)) == 1
+    assert len(check_table(spark, table, columns=["id", "_pos"])) == 19
+    table.update_schema(lambda update: update.rename_column("name", "title"))
+    assert len(check_table(spark, table, "title = 'n5'")) == 19
+    assert orc_scans(scan_table(table.load()).to_spark(spark)) == 0
+    assert orc_scans(scan_table(table.load(), columns=["id", "price"]).to_spark(spark)) == 1

@@ -144,6 +144,10 @@ def slim_table(
     return replace(loaded, metadata=metadata)
 
 
+def _by_python(file_format: FileFormat) -> FileGroup:
+    return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
+
+
 class ScanFiles:
     """The files of one scan of one snapshot, for any filter that comes later."""
 
@@ -165,6 +169,8 @@ class ScanFiles:
         self.shapes: FileShapes | None = None
         self.reaches: Callable[[str], bool] = lambda _: True
         """Whether Spark can open a path."""
+        self.is_orc_native = False
+        """Whether Spark's own reader, which goes by names and knows no positions, reads ORC files without deletes."""
         self.session: Any = None
         """Where Spark looks up settings for the relations of this scan."""
         self._cache = cache
@@ -228,9 +234,13 @@ class ScanFiles:
             deletes.append(DeleteKind.POSITIONS)
         if FileContent.EQUALITY_DELETES in contents:
             deletes.append(DeleteKind.EQUALITY)
-        return [
-            replace(group, deletes=kind) for group in kinds for kind in (deletes if group.is_native else deletes[:1])
-        ]
+        found = []
+        for group in kinds:
+            has_positions = group.is_native and group.file_format is FileFormat.PARQUET
+            found += [replace(group, deletes=kind) for kind in (deletes if has_positions else deletes[:1])]
+            if group.is_native and not has_positions and len(deletes) > 1:
+                found.append(_by_python(group.file_format))
+        return list(dict.fromkeys(found))
 
     def _kinds(self, batch: FileBatch) -> list[FileGroup]:
         """Return the group of each file, deletes aside; of a batch whose files are all alike, that one group."""
@@ -248,8 +258,9 @@ class ScanFiles:
         ]
 
     def _group(self, file_format: FileFormat, spec_id: int, shape: FileShape, *, is_reached: bool) -> FileGroup:
-        if file_format is not FileFormat.PARQUET or not is_reached:
-            return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
+        is_native = file_format is FileFormat.PARQUET or (file_format is FileFormat.ORC and self.is_orc_native)
+        if not is_native or not is_reached:
+            return _by_python(file_format)
         return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)
 
     def _reached(self, files: ManifestColumns) -> list[bool]:
@@ -332,6 +343,17 @@ class ScanFiles:
         """Return which files of a batch are in a group."""
         kind = replace(group, deletes=DeleteKind.NONE)
         kinds = self._kinds(batch)
+        if self.is_orc_native and not group.is_native:
+            # Files that Spark could read, but for their deletes.
+            each = kinds * len(batch.files) if len(kinds) == 1 else kinds
+            has_deletes = [one is not DeleteKind.NONE for one in self._delete_kinds(plan, batch)]
+            return np.array(
+                [
+                    one == kind or (one.is_native and has and one.file_format is group.file_format is FileFormat.ORC)
+                    for one, has in zip(each, has_deletes, strict=True)
+                ],
+                dtype=bool,
+            )
         if len(kinds) == 1:
             keep = np.full(len(batch.files), kinds[0] == kind)
         else:

@@ -78,7 +78,13 @@ from frazil.spec.reserved_columns import (
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    IntType,
+    LongType,
     NestedField,
+    StringType,
     StructType,
     TimestampNsType,
     TimestamptzNsType,
@@ -112,6 +118,7 @@ _VECTORS = {
 }
 """Spark's other reader refuses types that the vectorised one gives as they are stored, and goes by names."""
 
+_SAME_IN_ORC = (BooleanType, IntType, LongType, StringType, BinaryType, DecimalType)
 _FILLERS: dict[type[Type], str] = {
     UuidType: "''",
     TimeType: "'00:00:00'",
@@ -150,6 +157,7 @@ def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
         reader = _Reader(spark, request)
         if reader.scan.vector_bytes() > request.vector_budget_bytes:
             reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
+        reader.scan.is_orc_native = reader.may_read_orc()
         legs = [reader.leg(group) for group in reader.scan.groups()]
         if not legs:
             return spark.createDataFrame([], reader.result_schema())
@@ -192,6 +200,22 @@ class _Reader:
             kind = stored_type(part.field_type) if self.request.as_stored else shown_type(part.field_type, self.spark)
             fields.append(st.StructField(part.name, kind, part.optional, _comment(part)))
         return st.StructType(fields)
+
+    def may_read_orc(self) -> bool:
+        """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""
+        if self.view.name_mapping is not None or any(
+            self._shows(one) for one in (POS, DELETED, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+        ):
+            return False
+        known = self.request.loaded.metadata.schemas
+        for part in self.fields.values():
+            former = [one for one in (schema.find_field(part.field_id) for schema in known) if one is not None]
+            is_same = all(one.name == part.name and one.field_type == part.field_type for one in former)
+            if not is_same or self.names.of(part) != part.name or part.name.lower().startswith("_col"):
+                return False
+            if part.initial_default is not None or not isinstance(part.field_type, _SAME_IN_ORC):
+                return False
+        return True
 
     def leg(self, group: FileGroup) -> DataFrame:
         """Return the rows of one group of files."""

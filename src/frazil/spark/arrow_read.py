@@ -1,10 +1,10 @@
 """Files that Spark's readers cannot read, as rows: Python reads them, on executors where it can.
 
-Avro files, ORC files, and files on a storage that Spark has no driver for. The scan's filter prunes when the frame is
-built, and what is left goes out as tasks (`scan/tasks.py`), packed by the table's split properties, one Spark task for
-each pack. An executor reads its tasks with `datafile/read_task.py`, which applies deletes and the filter, and hands
-Arrow batches to Spark in the stored form (`types.py`). Filters that are added to the frame later are tested by Spark
-on rows that were read already.
+Avro files, ORC files that Spark would not read right, and files on a storage that Spark has no driver for. The scan's
+filter prunes when the frame is built, and what is left goes out as tasks (`scan/tasks.py`), packed by the table's split
+properties, one Spark task for each pack. An executor reads its tasks with `datafile/read_task.py`, which applies
+deletes and the filter, and hands Arrow batches to Spark in the stored form (`types.py`). Filters that are added to the
+frame later are tested by Spark on rows that were read already.
 
 A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose keys
 were given to `connect`: a storage that is sent away leaves its keys behind. Keys in the environment of executors work.

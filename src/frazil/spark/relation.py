@@ -1,9 +1,14 @@
 """A scan as an ordinary DataFrame: lazy, pruned by metadata, read by Spark's own readers.
 
-    scan ── groups of files ──┬─ Parquet, no deletes            relation ── columns
-                              ├─ Parquet, deleted positions     relation ── bit test ── columns
-                              └─ Parquet, equality deletes      relation ── bit test ── anti-joins ── columns
+    scan ── groups of files ──┬─ no deletes                     relation ── columns
+                              ├─ deleted positions              relation ── bit test ── columns
+                              ├─ equality deletes               relation ── bit test ── anti-joins ── columns
+                              └─ not readable by Spark          tasks ── Python workers ── columns
                                                                                 └── union
+
+A group is of one format, of one shape (`file_shapes.py`) and of one set of columns that partitions tell. Parquet is
+read by Spark, ORC without deletes where names never changed; Avro and the rest by Python (`arrow_read.py`). Where
+deleted positions are very many, the bit test is a join (`position_joins.py`).
 
 Each relation is a `HadoopFsRelation` of Spark over a file index that asks Python (`jvm.py`, `planned_files.py`):
 filters added later, by a user or by Spark, reach the planner and prune manifests and files while Spark plans.

@@ -287,6 +287,17 @@ def test_files_follow_the_present_schema_and_spec() -> None:
     assert table.check(bounds=True).ok
 
 
+@pytest.mark.parametrize("old", ["orc", "avro"])
+def test_the_format_of_files_follows_the_table(old: str) -> None:
+    table = with_appends(2, 6, **{"write.format.default": old})
+    before = content(table)
+    assert {one.file_format.value for one in files_of(table)} == {old}
+    table.set_properties({"write.format.default": "parquet"})
+    rewrite(table)
+    assert {one.file_format.value for one in files_of(table)} == {"parquet"}
+    assert content(table) == before
+
+
 def test_another_spec_can_be_asked_for() -> None:
     table = with_appends(2, 6, partition_by=["kind"])
     with table.update_spec() as spec:

@@ -374,8 +374,9 @@ def test_appends_and_overwrites_are_part_of_transactions(
     assert sorted(row["id"] for row in rows_of(table)) == [*range(5), *range(10, 20), *range(30, 100)]
 
 
-def test_a_lake_in_memory_says_that_spark_cannot_reach_it(spark: SparkSession, numbers: DataFrame) -> None:
+def test_a_lake_in_memory_takes_rows_of_spark_too(spark: SparkSession, numbers: DataFrame) -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
-        table = lake.create_table("db.t", "id bigint, text string")
-        with pytest.raises(frazil.UnsupportedError, match="cannot reach the memory"):
-            table.append(numbers)
+        table = lake.create_table("db.t", "id bigint, text string", partition_by=["bucket(3, id)"])
+        table.append(numbers)
+        assert [row["id"] for row in rows_of(table)] == list(range(100))
+        assert len(data_files(table)) == 3

@@ -4,6 +4,9 @@ Lists, maps, uuid, fixed, time, nanoseconds, variants, geometries, ORC, Avro, ha
 has no file system for. Rows come over as Arrow batches, a task's worth goes through one `DataFileWriter`, and what
 comes back are descriptions of files. A task may run twice: each run names its files with an id of its own, and only
 what a successful run reported is ever committed. What a failed run left is nobody's, and is not deleted by guess.
+
+A storage in the memory of this process, or one whose keys were given to `connect` and do not travel, is written to from
+here; the rows have to fit.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from frazil.datafile.format_writer import Convert, find_reshape, reshape_table
 from frazil.datafile.stored_schema import stored_schema
 from frazil.datafile.write import DataFileWriter
 from frazil.datafile.write_target import WriteTarget
+from frazil.errors import FrazilError
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.partition_columns import stored_as
 from frazil.spark.ship_package import ship_package
@@ -42,6 +46,34 @@ def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
     with engine_errors("write data files"):
         found = frame.mapInArrow(_writer_of(target), RESULT).collect()
     return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
+
+
+def write_in_this_process(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
+    """Write a frame in stored form where no executor could: all its rows come here first."""
+    with engine_errors("collect the rows to write"):
+        table = frame.toArrow()
+    if table.num_rows == 0:
+        return []
+    form = _ArrowForm(target, table.schema)
+    with DataFileWriter(target, form.arrow) as writer:
+        for batch in table.to_batches():
+            for one in form.convert(batch):
+                writer.write(one)
+        return writer.close()
+
+
+def can_travel(target: WriteTarget) -> bool:
+    """Return whether a copy of a table's storage works elsewhere: one in memory does not, nor one that needs keys."""
+    if target.location.startswith("memory:"):
+        return False
+    try:
+        # Made here and from this very storage.
+        copy = pickle.loads(pickle.dumps(target.storage))  # noqa: S301
+        if not target.location.startswith("file:"):
+            copy.exists(f"{target.location}/none")
+    except (FrazilError, TypeError, AttributeError, pickle.PicklingError):
+        return False
+    return True
 
 
 def _writer_of(target: WriteTarget) -> Callable[[Batches], Batches]:

@@ -94,6 +94,7 @@ class _ChosenFiles(ScanFiles):
     def __init__(self, whole: ScanFiles, request: ReadRequest, choice: FileChoice) -> None:
         super().__init__(whole.loaded, whole.snapshot, whole.schema, whole.predicate, request.cache)
         self.paths, self.shapes, self.reaches = whole.paths, whole.shapes, whole.reaches
+        self.session = whole.session
         self._choice = choice
 
     def groups(self) -> list[FileGroup]:

@@ -5,7 +5,7 @@
       -> columns of the table             store_assignment.py     by name, exact casts, defaults, stored form
       -> distributed and sorted           distribute.py           partition keys, tasks of the right size
       -> Parquet by Spark's writer        native_write.py         where the schema allows it
-         or files by our own, in tasks    arrow_write.py
+         or files by our own, in tasks    arrow_write.py          or in this process, where executors cannot reach
       -> descriptions (`DataFile`), for a commit
 
 Nothing refers to the files before a commit, so that a failure loses nothing. A parallel writer changes nothing here:
@@ -21,9 +21,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
-from frazil.errors import UnsupportedError
 from frazil.loaded import LoadedTable
-from frazil.spark.arrow_write import write_on_executors
+from frazil.spark.arrow_write import can_travel, write_in_this_process, write_on_executors
 from frazil.spark.column_values import quote
 from frazil.spark.distribute import choose_mode, distribute, has_partitions, write_settings
 from frazil.spark.jvm_write import can_reach, in_own_session
@@ -38,7 +37,6 @@ from frazil.spec.property_kinds import Property
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
-from frazil.storage.locations import scheme_of
 
 _MIN_FILE_ROWS = 10_000
 
@@ -71,11 +69,6 @@ def write_stored(
 ) -> list[DataFile]:
     """Write a frame whose columns have the stored form of the table's; it must be in a session of its own."""
     check_writable(target.spec)
-    if scheme_of(target.location) == "memory":
-        raise UnsupportedError(
-            f"Cannot write a DataFrame to {target.location}: executors cannot reach the memory of this process",
-            hint="Use a lake in a folder, or append the rows as Arrow: t.append(df.toArrow()).",
-        )
     key_name = _key_name(target.schema)
     spread = distribute(frame, target, key_name, choose_mode(target, distribution))
     columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
@@ -83,6 +76,8 @@ def write_stored(
         if has_partitions(target):
             columns.append(F.col(key_name))
         return write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
+    if not can_travel(target):
+        return write_in_this_process(spread.select(*columns), target)
     return write_on_executors(spread.select(*columns), target)
 
 

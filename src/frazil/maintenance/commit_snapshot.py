@@ -13,9 +13,13 @@ from frazil.spec.snapshot import Snapshot
 def commit_snapshot(
     catalog: Catalog, loaded: LoadedTable, action: Action, *, cache: ManifestCache | None = None
 ) -> tuple[LoadedTable, Snapshot | None]:
-    """Commit an action; return the table's new state and the action's own snapshot, None where it made none."""
+    """Commit an action; return the table's new state and the action's own snapshot, None where it made none.
+
+    It is prepared on the table as it is now: the work before may have taken hours, and of the state it began with even
+    the manifests may be gone since.
+    """
     transaction = Transaction(catalog, cache=cache)
-    planned = transaction.table(loaded).add(action)
+    planned = transaction.table(catalog.refresh(loaded)).add(action)
     state = transaction.commit()[0]
     return state, None if planned is None else state.metadata.find_snapshot(planned.snapshot_id)
 

@@ -404,6 +404,36 @@ def test_with_partial_progress_the_groups_without_conflict_land() -> None:
     assert len(content(table)) == before - 1
 
 
+def test_two_rewrites_at_once_double_nothing() -> None:
+    table = with_appends(3)
+    before = content(table)
+    with pytest.raises(ConcurrentChangeError, match="not in the table"):
+        beside(table, lambda: rewrite(other_handle(table)))
+    table.refresh()
+    assert content(table) == before
+    assert len(files_of(table)) == 1
+    assert len(stored(table)) == 7, "the files of the rewrite that lost are gone"
+
+
+@pytest.mark.parametrize("appends", [1, 2])
+def test_a_start_that_expires_meanwhile_is_a_conflict_only_where_history_is_lost(appends: int) -> None:
+    table = with_appends(3)
+
+    def act() -> None:
+        other = other_handle(table)
+        for _ in range(appends):
+            other.append(rows(700, 710))
+        other.maintain.expire_snapshots(older_than=2**62)
+
+    if appends == 1:
+        assert beside(table, act).rewritten_data_files_count == 6
+    else:
+        with pytest.raises(ConcurrentChangeError, match="Cannot tell what changed"):
+            beside(table, act)
+    assert len(content(table.refresh())) == 60 + 10 * appends
+    assert table.check(bounds=True).ok
+
+
 def test_too_many_failed_commits_end_it() -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     victim = next(one for one in files_of(table) if one.partition == ("a",))

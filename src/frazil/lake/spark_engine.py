@@ -93,11 +93,16 @@ class SparkEngine:
 
     def _replacements(self, parsed: Any, text: str) -> dict[int, Any]:
         found: dict[int, Any] = {}
+        frames: dict[Any, Any] = {}
         shows_metadata = _METADATA_COLUMNS.search(text) is not None
         for at, one in enumerate(parsed.names):
             if one.kind != "relation" or _PRIVILEGES in (one.options or {}):
                 continue
-            frame = self.find_frame(one, shows_metadata=shows_metadata)
+            # A table that a query names twice is read in one state.
+            key = (one.parts, one.version, one.timestamp, tuple(sorted((one.options or {}).items())))
+            if key not in frames:
+                frames[key] = self.find_frame(one, shows_metadata=shows_metadata)
+            frame = frames[key]
             if frame is None:
                 continue
             found[at] = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))

@@ -53,7 +53,14 @@ from frazil.changes.requirements import check_requirements
 from frazil.changes.updates import TableUpdate
 from frazil.commit.action import NO_ENGINE, Action, Changes, CommitContext, WrittenManifests, snapshot_id_of
 from frazil.commit.summary import COMMIT_ID
-from frazil.errors import CommitConflictError, CommitError, FrazilError, InvalidRequestError, TableNotFoundError
+from frazil.errors import (
+    CommitConflictError,
+    CommitError,
+    FrazilError,
+    InvalidRequestError,
+    MissingFileError,
+    TableNotFoundError,
+)
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, read_manifest_list
@@ -120,12 +127,25 @@ class TableTransaction:
         slot = self._new_slot(action)
         self._slots.append(slot)
         try:
-            self._prepare(slot, attempt=1)
+            self._prepare_first(slot)
         except Exception as error:
             self._slots.pop()
             self._transaction.discard(self, [slot], error)
             raise
         return self._metadata.find_snapshot(slot.snapshot_id)
+
+    def _prepare_first(self, slot: _Slot) -> None:
+        """Prepare an action; where the state it starts from has expired since it was read, on the present one."""
+        try:
+            self._prepare(slot, attempt=1)
+        except MissingFileError:
+            if len(self._slots) > 1 or self.is_new:
+                raise
+            fresh = self._transaction.catalog.refresh(self.base)
+            if fresh.metadata_location == self.base.metadata_location:
+                raise
+            self.base, self._metadata = fresh, fresh.metadata
+            self._prepare(slot, attempt=1)
 
     def _new_slot(self, action: Action) -> _Slot:
         taken = {one.snapshot_id for one in self._slots}

@@ -66,6 +66,9 @@ class Worker:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
         self.folder.cleanup()
 
 

@@ -35,4 +35,3 @@ def local_session() -> SparkSession:
         )
         made.sparkContext.setLogLevel("ERROR")
         return made
-

@@ -1,6 +1,6 @@
 """Change rows of a table on Spark: what a change costs must follow what it touches, not what the table holds.
 
-    python bench/spark_merge.py [--rows 4000000] [--partitions 100] [--pyiceberg-rows 20000]
+    python bench/spark_merge.py [--rows 4000000] [--partitions 100] [--pyiceberg-rows 500000]
 
 The table has `--partitions` partitions of equal size. Each line is one change in both modes; merges of one partition
 stand beside the same merge of all, deletes of 1 % of the rows beside a delete of a partition. The peer is PyIceberg's
@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--pyiceberg-rows", type=int, default=20_000)
+    parser.add_argument("--pyiceberg-rows", type=int, default=500_000)
     given = parser.parse_args()
     spark = session()
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))

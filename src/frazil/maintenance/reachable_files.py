@@ -58,16 +58,17 @@ class _HashSet:
     """Hashes, sorted when they are first asked for."""
 
     def __init__(self) -> None:
-        self._parts: list[Hashes] = []
+        self._sorted: Hashes = np.empty(0, np.int64)
+        self._added: list[Hashes] = []
 
     def add(self, keys: Iterable[str]) -> None:
-        self._parts.append(np.fromiter((hash(one) for one in keys), np.int64))
+        self._added.append(np.fromiter((hash(one) for one in keys), np.int64))
 
     def contains(self, keys: Iterable[str]) -> Mask:
-        if len(self._parts) != 1:
-            every = np.concatenate(self._parts) if self._parts else np.empty(0, np.int64)
-            self._parts = [np.unique(every)]
-        (known,) = self._parts
+        if self._added:
+            self._sorted = np.unique(np.concatenate([self._sorted, *self._added]))
+            self._added = []
+        known = self._sorted
         asked = np.fromiter((hash(one) for one in keys), np.int64)
         if not len(known):
             return np.zeros(len(asked), dtype=bool)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
-from spark_append import session, timed
+from bench.spark_append import session, timed
 
 COLUMNS = "id bigint, part int, score double, name string"
 MODES = ("copy-on-write", "merge-on-read")

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from bench.spark_append import session, timed
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
-from bench.spark_append import session, timed
 
 COLUMNS = "id bigint, part int, score double, name string"
 MODES = ("copy-on-write", "merge-on-read")

@@ -94,13 +94,13 @@ def test_names_that_come_back_inside_structs_lists_and_maps_mean_what_they_mean_
         update.rename_column("l.element.x", "old_x")
         update.rename_column("m.value.x", "old_x")
 
-    def readd(update: Any) -> None:
+    def re_add(update: Any) -> None:
         update.add_column("s.a", STRING)
         update.add_column("l.element.x", STRING)
         update.add_column("m.value.x", STRING)
 
     table.update_schema(swap)
-    table.update_schema(readd)
+    table.update_schema(re_add)
     table.append(
         [
             {

@@ -139,9 +139,13 @@ def test_arrow_values_take_the_form_that_spark_shows() -> None:
 
 
 def test_nested_arrow_values_take_it_too_also_in_slices() -> None:
+    # Arrow makes nested uuids of their bytes, and not of Python values.
+    plain = pa.struct([("k", pa.binary(16)), ("t", pa.time64("us"))])
     parts = pa.struct([("k", pa.uuid()), ("t", pa.time64("us"))])
-    lists = pa.array([[{"k": KEY.bytes, "t": 1}], None, [], [{"k": None, "t": None}, None]], pa.list_(parts))
-    maps = pa.array([[("a", KEY.bytes)], None, [], [("b", None)]], pa.map_(pa.string(), pa.uuid()))
+    rows = [[{"k": KEY.bytes, "t": 1}], None, [], [{"k": None, "t": None}, None]]
+    lists = pa.array(rows, pa.list_(plain)).cast(pa.list_(parts))
+    pairs = pa.array([[("a", KEY.bytes)], None, [], [("b", None)]], pa.map_(pa.string(), pa.binary(16)))
+    maps = pairs.cast(pa.map_(pa.string(), pa.uuid()))
     table = pa.table({"l": lists, "m": maps})
     whole = shown_table(table, shown_struct(table.schema)).to_pylist()
     assert whole[0] == {"l": [{"k": str(KEY), "t": "00:00:00.000001"}], "m": [("a", str(KEY))]}

@@ -37,7 +37,7 @@ def early(spark: SparkSession) -> Iterator[None]:
 
 def test_explain_shows_how_many_files_a_filter_leaves(spark: SparkSession, table: frazil.Table, early: None) -> None:
     frame = table.scan().to_spark(spark)
-    assert "(2 of 5 files, " in explained(frame.filter("kind in ('a', 'b')"))
+    assert "[2 of 5 files (" in explained(frame.filter("kind in ('a', 'b')"))
 
 
 def test_the_size_of_a_filtered_table_is_that_of_the_files_left(
@@ -47,7 +47,7 @@ def test_the_size_of_a_filtered_table_is_that_of_the_files_left(
 
     def size(of: DataFrame) -> int:
         plan = of._jdf.queryExecution().optimizedPlan()
-        return int(plan.stats().sizeInBytes().toString())
+        return int(str(plan.stats().sizeInBytes()))
 
     assert 4 * size(frame.filter("kind = 'a'")) < size(frame)
 

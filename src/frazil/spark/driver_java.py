@@ -103,7 +103,7 @@ public class PlannedFiles implements FileIndex {
         for (int row = 0; row < rows; row++) size += sizes.getLong(row);
         files += rows;
       }
-      found.note = " (" + files + (total == null ? "" : " of " + total) + " files, " + size + " bytes)";
+      found.note = files + (total == null ? "" : " of " + total) + " files (" + size + " bytes)";
     } catch (java.io.IOException e) {
       throw new IllegalArgumentException("Cannot take over planned files: " + e);
     } finally {
@@ -192,7 +192,9 @@ public class PlannedFiles implements FileIndex {
 
   public Seq rootPaths() {
     ArrayList paths = new ArrayList();
-    paths.add(new Path(root + note));
+    // Spark cuts long texts off, so what is left of the table comes before where it is.
+    if (!note.isEmpty()) paths.add(new Path(note));
+    paths.add(new Path(root));
     return CollectionConverters.asScala(paths).toList();
   }
 

@@ -49,7 +49,10 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 
 Mask = npt.NDArray[np.bool_]
-_BITS = np.array([1, 2, 4, 8, 16, 32, 64], dtype=np.uint8)
+ROWS_PER_BYTE = 2
+"""Two rows a byte: a test is then one comparison of bytes, where more would need a number made of the byte."""
+BLOCK_BITS = 16
+"""Rows come in blocks of 2^16; two blocks share bytes, so that one test serves a whole block and is foreseen."""
 
 
 class DeleteKind(Enum):
@@ -385,11 +388,15 @@ class ScanFiles:
                 continue
             rows = batch.files.column("record_count").to_pylist()
             for numbers, count in zip(batch.deletes, rows, strict=True):
-                total += count // 7 if any(by_position[one] for one in numbers) else 0
+                total += (
+                    max(count // ROWS_PER_BYTE, min(count, 1 << BLOCK_BITS))
+                    if any(by_position[one] for one in numbers)
+                    else 0
+                )
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
-        """Return for each file the bits of its deleted rows, seven to a byte; none are an empty value, never null."""
+        """Return for each file the bits of its deleted rows, two to a byte; none are an empty value, never null."""
 
         def bits(task: FileScanTask) -> bytes:
             vector = load_positions(self.loaded.storage, task, self._positions)
@@ -429,14 +436,16 @@ def place_of(path: str) -> str:
 
 
 def vector_bytes(vector: DeletionVector) -> bytes:
-    """Return deleted positions as bits, seven to a byte, so that each byte is a character that SQL's ascii() reads."""
-    last = vector.last
-    if last is None:
+    """Return deleted positions as bits, two to a byte: 1 for a row of an even block, 2 for one of the block after."""
+    if vector.is_empty:
         return b""
-    bits = np.zeros((last // 7 + 1) * 7, dtype=np.uint8)
-    bits[vector.to_numpy()] = 1
-    packed: bytes = (bits.reshape(-1, 7) * _BITS).sum(axis=1).astype(np.uint8).tobytes()
-    return packed
+    positions = vector.to_numpy()
+    place = (positions >> (BLOCK_BITS + 1) << BLOCK_BITS) + (positions & ((1 << BLOCK_BITS) - 1))
+    packed = np.zeros(int(place.max()) + 1, dtype=np.uint8)
+    is_odd = (positions >> BLOCK_BITS & 1).astype(bool)
+    packed[place[~is_odd]] = 1
+    packed[place[is_odd]] += 2
+    return bytes(packed)
 
 
 def arrow_type_of(kind: Type) -> pa.DataType:

@@ -52,6 +52,7 @@ from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
 from frazil.spark.jvm import can_open, name_shown_forms, planned_relation, session_with
 from frazil.spark.planned_files import (
+    BLOCK_BITS,
     Constant,
     DeleteKind,
     FileGroup,
@@ -439,8 +440,13 @@ class _Reader:
         if self.positions is not None:
             return F.col(quoted(self.names.own("deleted")))
         at = self._position
-        byte = F.substring(F.col(quoted(self.names.own("deleted"))), _divided(at, 7).cast("int") + F.lit(1), F.lit(1))
-        return F.getbit(F.ascii(byte.cast("string")).cast("bigint"), (at % F.lit(7)).cast("int")) != F.lit(0)
+        within = at.bitwiseAND(F.lit((1 << BLOCK_BITS) - 1))
+        place = (F.shiftleft(F.shiftright(at, BLOCK_BITS + 1), BLOCK_BITS) + within).cast("int") + F.lit(1)
+        byte = F.substring(F.col(quoted(self.names.own("deleted"))), place, F.lit(1))
+        # 1 stands for the row of an even block, 2 for that of the block after it, 3 for both.
+        is_odd = F.shiftright(at, BLOCK_BITS).bitwiseAND(F.lit(1)) == F.lit(1)
+        is_even_deleted = (byte == F.lit(b"\x01")) | (byte == F.lit(b"\x03"))
+        return F.when(is_odd, byte >= F.lit(b"\x02")).otherwise(is_even_deleted)
 
     def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
         """Return a field that deletes compare, by its id: names may have changed since."""
@@ -507,7 +513,3 @@ def _top_id(schema: Schema, field_id: int) -> int:
     """Return the top-level column that a field is, or is within."""
     above = schema.ancestors_of(field_id)
     return above[-1].field_id if above else field_id
-
-
-def _divided(column: Column, by: int) -> Column:
-    return F.call_function("div", column, F.lit(by))

@@ -1,7 +1,7 @@
-"""Take Parquet files that others wrote into a table, where they are. Specification: "Column Projection".
+"""Take files that others wrote into a table, where they are. Specification: "Column Projection".
 
     find        the files below a folder, or those named; names that start with a dot or an underscore are left out
-    describe    each by its footer: rows, sizes, bounds; columns are matched by name
+    describe    each: rows, sizes, bounds (`maintenance/describe_files.py`); columns are matched by name
     place       in a partition: by `name=value` folders for identity fields, else by bounds that leave one value only
     commit      with a name mapping, which the table gets where it has none; a file that is in the table already, or
                 that another writer adds meanwhile, is refused
@@ -12,7 +12,6 @@ Columns that are only in the names of folders are read from there, by the partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,33 +21,31 @@ from frazil.catalog.base import Catalog
 from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
 from frazil.codec.single_value import decode_bound
 from frazil.columns.manifest_columns import live_mask
-from frazil.commit.action import Action, Changes, CommitContext
+from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import MAIN, Target, find_parent
 from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_properties import UpdateProperties
-from frazil.datafile.describe_parquet import DescribeRules, describe_parquet
-from frazil.datafile.project import Projection, needed_leaves
-from frazil.datafile.raw_batch import ReadRules
-from frazil.datafile.read_file import open_reader, resolve
-from frazil.errors import InvalidDataFileError, InvalidRequestError, SchemaMismatchError, UnsupportedError
+from frazil.errors import InvalidDataFileError, InvalidRequestError, MissingFileError, SchemaMismatchError
 from frazil.expr.literals import place_literal
 from frazil.loaded import LoadedTable
+from frazil.maintenance.describe_files import DATA_FORMATS, FileDescriber, find_format
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec import properties
-from frazil.spec.data_file import DataFile
+from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestContent
 from frazil.spec.metrics_config import metrics_modes
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.partitioning import PartitionField
 from frazil.spec.types import BOOLEAN, StructType
+from frazil.storage.base import Storage
 from frazil.storage.locations import location_key, scheme_of, strip_slashes
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_OTHER_FORMATS: Final = (".orc", ".avro")
+_ENDINGS: Final = tuple(f".{one.value}" for one in DATA_FORMATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +74,22 @@ class AddFiles:
 def add_files(
     catalog: Catalog,
     loaded: LoadedTable,
-    source: str | Sequence[str],
+    source: str | Sequence[str] | Iterable[FoundFile],
     *,
     partition_filter: Mapping[str, Any] | None = None,
+    file_format: FileFormat | None = None,
     checks_duplicates: bool = True,
     target: Target = MAIN,
     dry_run: bool = False,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, AddFilesResult]:
-    """Add the Parquet files below a folder, or those named, to a table; return its new state and what was added."""
-    workers = default_threads() if threads is None else threads
+    """Add the files below a folder, or those named or found, to a table; return its new state and what was added."""
     wanted = {name: None if value is None else str(value) for name, value in (partition_filter or {}).items()}
-    found = [one for one in _find(loaded, source) if _matches(one, wanted)]
+    found = [one for one in find_files(loaded.storage, source, file_format) if _matches(one, wanted)]
     if not found:
         return loaded, AddFilesResult()
-    files = tuple(map_in_order(_Describer(loaded).describe, found, threads=workers))
+    files = describe_found(loaded, found, threads=threads)
     result = AddFilesResult(len(files), len({partition_key_of(one) for one in files}))
     if checks_duplicates:
         check_duplicates(loaded, files, target, cache=cache)
@@ -100,55 +97,69 @@ def add_files(
         return loaded, result
     transaction = Transaction(catalog, cache=cache)
     table = transaction.table(loaded)
-    actions: list[Action] = [AddFiles(files, checks_duplicates, target)]
-    name = properties.DEFAULT_NAME_MAPPING.name
-    if name not in loaded.metadata.properties:
-        mapping = encode_name_mapping(create_name_mapping(loaded.metadata.current_schema))
-        actions.insert(0, UpdateProperties(FrozenMap({name: mapping})))
-    for action in actions:
-        table.add(action)
+    mapping = missing_name_mapping(loaded)
+    if mapping is not None:
+        table.add(mapping)
+    table.add(AddFiles(files, checks_duplicates, target))
     return transaction.commit()[0], result
+
+
+def missing_name_mapping(loaded: LoadedTable) -> UpdateProperties | None:
+    """Return what gives a table a name mapping, by which files without ids are read; None where it has one."""
+    name = properties.DEFAULT_NAME_MAPPING.name
+    if name in loaded.metadata.properties:
+        return None
+    mapping = encode_name_mapping(create_name_mapping(loaded.metadata.current_schema))
+    return UpdateProperties(FrozenMap({name: mapping}))
 
 
 # Which files
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class FoundFile:
     """A file, and what the `name=value` folders it is in say."""
 
     path: str
     size: int
     folders: Mapping[str, str | None]
+    file_format: FileFormat | None = None
 
 
-def _find(loaded: LoadedTable, source: str | Sequence[str]) -> Iterator[_Found]:
-    storage = loaded.storage
+def find_files(
+    storage: Storage, source: str | Sequence[str] | Iterable[FoundFile], file_format: FileFormat | None = None
+) -> Iterator[FoundFile]:
+    """Yield the files below a folder, or those named; of a format where it is given, else each of its own."""
     if not isinstance(source, str):
         for one in source:
-            path = _as_uri(one)
-            yield _Found(path, storage.size(path), partition_folders(path))
+            if isinstance(one, FoundFile):
+                yield one
+            else:
+                path = as_uri(one)
+                yield FoundFile(path, storage.size(path), partition_folders(path), file_format)
         return
-    folder = strip_slashes(_as_uri(source))
-    if folder.endswith(".parquet") and storage.exists(folder):
-        yield _Found(folder, storage.size(folder), partition_folders(folder))
+    folder = strip_slashes(as_uri(source))
+    if folder.endswith(_ENDINGS) and storage.exists(folder):
+        yield FoundFile(folder, storage.size(folder), partition_folders(folder), file_format)
         return
     count = 0
-    for file in sorted(storage.list(folder), key=lambda one: one.path):
-        below = file.path[len(folder) :]
-        if any(step.startswith(("_", ".")) for step in below.split("/")) or file.size == 0:
-            continue
-        if file.path.endswith(_OTHER_FORMATS):
-            raise UnsupportedError(
-                f"Cannot add {file.path}: only Parquet files can be added", hint="Write its rows to the table instead."
-            )
+    for found in list_data_files(storage, folder, file_format):
         count += 1
-        yield _Found(file.path, file.size, partition_folders(below))
+        yield found
     if count == 0:
         raise InvalidRequestError(f"Cannot add files of {folder!r}: there are none")
 
 
-def _as_uri(location: str) -> str:
+def list_data_files(storage: Storage, folder: str, file_format: FileFormat | None = None) -> Iterator[FoundFile]:
+    """Yield the files below a folder that hold rows: none that is hidden or empty."""
+    for file in sorted(storage.list(folder), key=lambda one: one.path):
+        below = file.path[len(folder) :]
+        if any(step.startswith(("_", ".")) and "=" not in step for step in below.split("/")) or file.size == 0:
+            continue
+        yield FoundFile(file.path, file.size, partition_folders(below), file_format)
+
+
+def as_uri(location: str) -> str:
     """Return a location as metadata stores it: a path of this machine as a URI."""
     return location if scheme_of(location) is not None else f"file://{Path(location).absolute()}"
 
@@ -164,7 +175,7 @@ def partition_folders(path: str) -> dict[str, str | None]:
     return found
 
 
-def _matches(file: _Found, wanted: Mapping[str, str | None]) -> bool:
+def _matches(file: FoundFile, wanted: Mapping[str, str | None]) -> bool:
     missing = [name for name in wanted if name not in file.folders]
     if missing:
         raise InvalidRequestError(
@@ -201,44 +212,53 @@ def check_duplicates(
 # What they are
 
 
+def describe_found(
+    loaded: LoadedTable, found: Sequence[FoundFile], *, threads: int | None = None, ignores_missing: bool = False
+) -> tuple[DataFile, ...]:
+    """Return the descriptions of files for a table, several at a time; refuse those that it could not read.
+
+    With `ignores_missing`, a file that has gone since it was found is left out.
+    """
+    describer = _Describer(loaded)
+
+    def describe(one: FoundFile) -> DataFile | None:
+        try:
+            return describer.describe(one)
+        except MissingFileError:
+            if not ignores_missing:
+                raise
+            return None
+
+    workers = default_threads() if threads is None else threads
+    return tuple(one for one in map_in_order(describe, found, threads=workers) if one is not None)
+
+
 class _Describer:
     """Describes files for one table."""
 
     def __init__(self, loaded: LoadedTable) -> None:
         metadata = loaded.metadata
-        self._loaded = loaded
+        self._storage = loaded.storage
         self._schema = metadata.current_schema
         self._spec = metadata.default_spec
         text = metadata.properties.get(properties.DEFAULT_NAME_MAPPING.name)
         mapping = create_name_mapping(self._schema) if text is None else decode_name_mapping(text)
         modes = metrics_modes(self._schema, metadata.properties)
-        self._describe_rules = DescribeRules(self._schema, modes, mapping, needs_ids=False)
-        self._read_rules = ReadRules(self._schema, mapping)
+        self._files = FileDescriber(loaded.storage, self._schema, modes, mapping, spec_id=self._spec.spec_id)
 
-    def describe(self, found: _Found) -> DataFile:
+    def describe(self, found: FoundFile) -> DataFile:
         """Return the description of a file; refuse one that the table could not read."""
-        described = describe_parquet(
-            self._loaded.storage,
-            found.path,
-            self._describe_rules,
-            size_bytes=found.size,
-            spec_id=self._spec.spec_id,
-        ).file
+        kind = found.file_format or find_format(self._storage, found.path, found.size)
+        described = self._files.describe(found.path, found.size, kind)
         partition = tuple(self._partition_value(one, described, found.folders) for one in self._spec.fields)
         file = replace(described, partition=partition)
-        self._check_readable(file)
-        return file
-
-    def _check_readable(self, file: DataFile) -> None:
         values = {
             one.source_id: value
             for one, value in zip(self._spec.fields, file.partition, strict=True)
             if one.transform.is_identity
         }
-        with closing(open_reader(self._loaded.storage, file, self._read_rules)) as reader:
-            columns = resolve(self._schema, reader.schema, file.file_path, partition_values=values)
-            leaves = needed_leaves(columns, reader.schema.fields)
-            Projection(columns, reader.pruned(leaves).fields)
+        self._files.check_readable(file, values)
+        return file
 
     def _partition_value(self, one: PartitionField, file: DataFile, folders: Mapping[str, str | None]) -> Any:
         if one.transform.is_void:

@@ -6,13 +6,16 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 import frazil
-from frazil.errors import FrazilError, InvalidDataFileError, InvalidRequestError, UnsupportedError
+from frazil.errors import FrazilError, InvalidDataFileError, InvalidRequestError
 from frazil.maintenance.add_files import AddFilesResult, add_files, partition_folders
+from frazil.spec.data_file import FileFormat
 from frazil.spec.properties import DEFAULT_NAME_MAPPING
 
 
@@ -125,7 +128,8 @@ def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
     [
         ("0.parquet", {"id": ["text"]}, FrazilError),
         ("0.parquet", {"id": [1.5]}, FrazilError),
-        ("kind=x/0.orc", {"id": [1]}, UnsupportedError),
+        ("kind=x/0.orc", {"id": [1]}, InvalidDataFileError),
+        ("part-0", {"id": ["text"]}, FrazilError),
     ],
 )
 def test_files_that_the_table_cannot_read_are_refused(
@@ -157,3 +161,80 @@ def test_files_that_are_no_parquet_are_refused(tmp_path: Path) -> None:
 
 def test_folders_are_read_as_they_are_written() -> None:
     assert partition_folders("a=1/b%3Dc=x%2Fy/f=.parquet") == {"a": "1", "b=c": "x/y"}
+
+
+AVRO_SCHEMA = {
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "kind", "type": ["null", "string"]},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "unknown to the table", "type": "int"},
+    ],
+}
+MOMENT = datetime.datetime(2024, 5, 6, 7, 8, 9, tzinfo=datetime.UTC)
+
+
+def write_foreign(folder: Path, name: str, ids: list[int], *, kind: str) -> Path:
+    """Write rows in a format, without field ids; the last row has no kind."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kinds: list[str | None] = [*(f"k{one}" for one in ids[:-1]), None]
+    if kind == "avro":
+        rows = [
+            {"id": one, "kind": text, "ts": MOMENT, "unknown to the table": 1}
+            for one, text in zip(ids, kinds, strict=True)
+        ]
+        with path.open("wb") as file:
+            fastavro.writer(file, AVRO_SCHEMA, rows)
+        return path
+    rows_table = pa.table(
+        {
+            "kind": pa.array(kinds, pa.string()),
+            "ts": pa.array([MOMENT] * len(ids), pa.timestamp("us", "UTC")),
+            "id": ids,
+            "unknown to the table": pa.array([1] * len(ids), pa.int32()),
+        }
+    )
+    orc.write_table(rows_table, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+@pytest.mark.parametrize("ending", ["by name", "by bytes"])
+def test_orc_and_avro_folders_are_added_with_exact_bounds(tmp_path: Path, kind: str, ending: str) -> None:
+    table = new_table(tmp_path, "id bigint, kind string, ts timestamptz, later int")
+    end = f".{kind}" if ending == "by name" else ""
+    for at in range(3):
+        write_foreign(tmp_path / "in", f"part-{at}{end}", [at * 10, at * 10 + 1], kind=kind)
+    assert add(table, str(tmp_path / "in")) == AddFilesResult(3, 1)
+    assert ids(table) == [0, 1, 10, 11, 20, 21]
+    assert ids(table, "kind is null") == [1, 11, 21]
+    assert len(table.scan("id > 15").plan().tasks) == 1, "bounds come from the rows"
+    rows = table.scan("id = 10").to_arrow().to_pylist()
+    assert rows == [{"id": 10, "kind": "k10", "ts": MOMENT, "later": None}]
+    assert table.check(bounds=True).ok
+    assert table.maintain.rewrite_data_files(options={"rewrite-all": True}).added_data_files_count == 1
+    assert ids(table) == [0, 1, 10, 11, 20, 21]
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+def test_partitions_of_orc_and_avro_come_from_folders_and_bounds(tmp_path: Path, kind: str) -> None:
+    table = new_table(tmp_path, "id bigint, ts timestamptz, part string", partition_by=["part", "day(ts)"])
+    write_foreign(tmp_path / "in", f"part=a/0.{kind}", [1, 2], kind=kind)
+    write_foreign(tmp_path / "in", f"part=b/0.{kind}", [3], kind=kind)
+    assert add(table, str(tmp_path / "in")) == AddFilesResult(2, 2)
+    assert ids(table, "part = 'b'") == [3]
+    assert len(table.scan("ts < '2024-05-06T00:00:00Z'").plan().tasks) == 0
+    assert table.check(bounds=True).ok
+
+
+def test_a_file_that_is_no_data_file_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "rows.csv").write_text("id,kind\n1,a\n")
+    with pytest.raises(InvalidDataFileError, match="neither Parquet nor ORC nor Avro"):
+        add(table, str(tmp_path / "in"))
+    with pytest.raises(FrazilError):
+        add(table, str(tmp_path / "in"), file_format=FileFormat.ORC)

@@ -135,6 +135,8 @@ def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: Spa
     frame = scan_table(table.load()).to_spark(spark)
     assert frame.filter("region = 'eu'").count() == 2
     assert frame.filter("s.extra = 3").count() == 6
+    check_table(spark, table, "s.extra = 3", "s.extra is null", columns=["id", "s.extra"])
+    assert scan_table(table.load(), "s.extra = 3").to_arrow().num_rows == 6
     assert len(read_files(frame.filter("region = 'eu'"))) == 1
 
 

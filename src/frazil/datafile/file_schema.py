@@ -134,11 +134,24 @@ def with_ids(
     """Return a file's columns with the ids that hold for this table; `schema` is the table's."""
     if any(part.field_id is not None for part in walk(fields)):
         _check_unique(fields)
-        return FileSchema(fields)
+        own = {part.field_id for part in walk(fields)}
+        return FileSchema(tuple([_numbered_by_parts(part, schema, own) for part in fields]))
     if name_mapping is None and by_position:
         return FileSchema(tuple(_numbered(part, schema) for part in fields), is_mapped=True)
     mapping = create_name_mapping(schema) if name_mapping is None else name_mapping
     return FileSchema(_named(fields, mapping), is_mapped=True)
+
+
+def _numbered_by_parts(part: FileField, schema: Schema, own: Collection[int | None]) -> FileField:
+    """Return a column with the id that its parts tell: some writers number stored columns only."""
+    if not part.parts:
+        return part
+    parts = tuple([_numbered_by_parts(one, schema, own) for one in part.parts])
+    field_id = part.field_id
+    if field_id is None:
+        around = {schema.parents_by_id.get(one.field_id) for one in parts if one.field_id is not None} - {None}
+        field_id = next(iter(around)) if len(around) == 1 and not around & set(own) else None
+    return replace(part, field_id=field_id, parts=parts)
 
 
 def _check_unique(fields: tuple[FileField, ...]) -> None:

@@ -58,14 +58,19 @@ def open_reader(storage: Storage, file: DataFile, rules: ReadRules) -> FileReade
 
 
 def resolve(
-    wanted: Schema, file: FileSchema, path: str, *, partition_values: Mapping[int, Any] = FrozenMap()
+    wanted: Schema,
+    file: FileSchema,
+    path: str,
+    *,
+    partition_values: Mapping[int, Any] = FrozenMap(),
+    within: Schema | None = None,
 ) -> tuple[ResolvedColumn, ...]:
-    """Return where each wanted column comes from in a file."""
+    """Return where each wanted column comes from in a file; `within` is the schema they are of, where it is larger."""
     ids: Collection[int] = file.field_ids
     try:
         if file.is_mapped:
-            return resolve_columns(wanted, (), partition_values=partition_values, name_mapped_ids=ids)
-        return resolve_columns(wanted, ids, partition_values=partition_values)
+            return resolve_columns(wanted, (), partition_values=partition_values, name_mapped_ids=ids, within=within)
+        return resolve_columns(wanted, ids, partition_values=partition_values, within=within)
     except SchemaMismatchError as error:
         raise InvalidDataFileError(error.message, hint=error.hint, path=path, heading=HEADING) from error
 

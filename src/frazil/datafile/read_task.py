@@ -9,7 +9,8 @@
 `TableView` is what reading needs of a table. It holds no storage and no catalog, and can be sent to executors with
 the tasks.
 
-With `_deleted` among the columns, deleted rows are shown too, and the column says which they are.
+With `_deleted` among the columns, deleted rows are shown too, and the column says which they are. A task of a change
+feed (`scan/changelog.py`) that singles rows out shows only those that its other deletes remove.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from frazil.datafile.row_groups import row_group_test
 from frazil.datafile.value_arrays import repeat_value
 from frazil.errors import InvalidManifestError
 from frazil.expr.predicates import FALSE, TRUE, field_ids_of
+from frazil.scan.changelog import ChangelogTask
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.column_projection import ResolvedColumn
 from frazil.spec.data_file import DataFile
@@ -46,6 +48,9 @@ from frazil.spec.name_mapping import NameMapping
 from frazil.spec.partitioning import PartitionSpec, unified_partition_type
 from frazil.spec.properties import DEFAULT_NAME_MAPPING
 from frazil.spec.reserved_columns import (
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SNAPSHOT_ID,
     DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -175,6 +180,7 @@ class _TaskReader:
         self.shows_deleted = projection.find_field(DELETED.field_id) is not None
         self._shown = self._tested = Projection((), ())
         self._compared: list[Projection] = []
+        self._singling: TaskDeletes | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task that are left, as the projection shows them."""
@@ -200,6 +206,9 @@ class _TaskReader:
             return
         path = self.file.file_path
         deletes = load_deletes(self.storage, self.task, self.view.schemas, self.view.rules, self.cache)
+        if isinstance(self.task, ChangelogTask) and self.task.singled_out_by is not None:
+            other = replace(self.task, delete_files=self.task.singled_out_by)
+            self._singling = load_deletes(self.storage, other, self.view.schemas, self.view.rules, self.cache)
         with (
             closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
             reading("data file", path, HEADING),
@@ -228,7 +237,7 @@ class _TaskReader:
         values = self._partition_values()
 
         def find(wanted: Schema) -> tuple[ResolvedColumn, ...]:
-            return resolve(wanted, reader.schema, path, partition_values=values)
+            return resolve(wanted, reader.schema, path, partition_values=values, within=self.view.schema)
 
         own = tuple(one for one in self.projection.fields if not is_reserved_id(one.field_id))
         stored_lineage = tuple(
@@ -239,7 +248,8 @@ class _TaskReader:
         )
         shown = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
-        compared = [find(one.schema) for one in deletes.equality]
+        singling = () if self._singling is None else self._singling.equality
+        compared = [find(one.schema) for one in (*deletes.equality, *singling)]
         reader.prefer_dictionaries(needed_leaves(tested, reader.schema.fields))
         leaves: set[int] = set()
         for columns in (shown, tested, *compared):
@@ -266,22 +276,35 @@ class _TaskReader:
         keep: Mask | None = None
         deleted: Mask | None = None
         if deletes.positions is not None:
-            found = deletes.positions.mask(raw.start, raw.length)
-            if found.any():
-                deleted = found
+            deleted = _any(deletes.positions.mask(raw.start, raw.length))
         if self.task.residual != TRUE:
             rows = self._tested.batch(raw.columns, raw.length)
             passes = row_mask(self.task.residual, rows)
             keep = passes.to_numpy(zero_copy_only=False).astype(bool)
             if not keep.any():
                 return keep, deleted
-        for one, projection in zip(deletes.equality, self._compared, strict=True):
-            found = one.mask(projection.batch(raw.columns, raw.length))
-            if found.any():
-                deleted = found if deleted is None else deleted | found
+        count = len(deletes.equality)
+        deleted = self._or_equal(raw, deletes, self._compared[:count], deleted)
+        if self._singling is not None:
+            positions = self._singling.positions
+            singled = None if positions is None else _any(positions.mask(raw.start, raw.length))
+            singled = self._or_equal(raw, self._singling, self._compared[count:], singled)
+            if singled is None:
+                singled = np.zeros(raw.length, np.bool_)
+            keep = singled if keep is None else keep & singled
         if deleted is not None and not self.shows_deleted:
             keep = ~deleted if keep is None else keep & ~deleted
         return (None if keep is not None and keep.all() else keep), deleted
+
+    def _or_equal(
+        self, raw: RawBatch, deletes: TaskDeletes, compared: list[Projection], deleted: Mask | None
+    ) -> Mask | None:
+        """Return which rows are deleted already or by value."""
+        for one, projection in zip(deletes.equality, compared, strict=True):
+            found = _any(one.mask(projection.batch(raw.columns, raw.length)))
+            if found is not None:
+                deleted = found if deleted is None else deleted | found
+        return deleted
 
     def _show(self, columns: Any, positions: npt.NDArray[np.int64], deleted: Mask | None) -> pa.RecordBatch:
         """Return the columns of the projection for rows of the file."""
@@ -320,6 +343,12 @@ class _TaskReader:
             value = self.file.spec_id
         elif field_id == PARTITION_FIELD_ID:
             value = self._partition(part)
+        elif isinstance(self.task, ChangelogTask):
+            value = {
+                CHANGE_TYPE.field_id: self.task.change_type,
+                CHANGE_ORDINAL.field_id: self.task.change_ordinal,
+                COMMIT_SNAPSHOT_ID.field_id: self.task.commit_snapshot_id,
+            }.get(field_id)
         return repeat_value(value, part.field_type, target.type, length)
 
     def _row_ids(self, positions: npt.NDArray[np.int64], stored: pa.Array | None) -> pa.Array:
@@ -341,6 +370,11 @@ class _TaskReader:
         values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
         assert isinstance(part.field_type, StructType)
         return {one.name: values.get(one.field_id) for one in part.field_type.fields}
+
+
+def _any(mask: Mask) -> Mask | None:
+    """Return a mask that holds for some rows; None where it holds for none."""
+    return mask if mask.any() else None
 
 
 class _Filtered:

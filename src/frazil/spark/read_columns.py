@@ -108,13 +108,15 @@ def _holds_float(kind: Type) -> bool:
 class ReadColumn:
     """One top-level field as it is read from files of one shape.
 
-    `given` are the columns of the relation that hold what a file's partition tells of a field, by the field's id.
+    `given` are the columns of the relation that hold what a file's partition tells of a field, by the field's id;
+    `within` has those of all parts of a struct, by the struct's id, parts that are not asked for too.
     """
 
     field: NestedField
     names: ReadNames
     shape: FileShape = BY_ID
     given: Mapping[int, str] = FrozenMap()
+    within: Mapping[int, tuple[str, ...]] = FrozenMap()
 
     @property
     def name(self) -> str:
@@ -248,8 +250,7 @@ class ReadColumn:
             made = F.struct(*(self._filled(one).alias(one.name) for one in kind.fields))
             if part.initial_default is not None:
                 return made
-            ids = [one.field_id for one in _struct_parts(kind) if one.field_id in self.given]
-            told = [F.col(quoted(self.given[one])) for one in ids]
+            told = [F.col(quoted(name)) for name in self.within.get(part.field_id, ())]
             if told:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
                 return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)

@@ -29,7 +29,7 @@ What may fail: planning, with frazil's error as the text of Spark's; reading a f
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import pyarrow as pa
@@ -262,15 +262,18 @@ class _Reader:
 
     def _columns_of(self, group: FileGroup) -> dict[int, ReadColumn]:
         """Return the columns as files of a group hold them."""
-        parts = self.read_schema.fields_by_id
-        given = {
-            field_id: self.names.of(parts[field_id]) if group.shape.has_ids else self.names.own(f"told_{field_id}")
-            for field_id in group.identity_ids
-            if field_id in parts
-        }
+        parts, schema = self.read_schema.fields_by_id, self.request.schema
+        given: dict[int, str] = {}
+        within: dict[int, tuple[str, ...]] = {}
+        for field_id in sorted(group.identity_ids):
+            above = [one.field_id for one in schema.ancestors_of(field_id) if one.field_id in parts]
+            if field_id in parts or above:
+                named = field_id in parts and group.shape.has_ids
+                given[field_id] = self.names.of(parts[field_id]) if named else self.names.own(f"told_{field_id}")
+                within |= {one: (*within.get(one, ()), given[field_id]) for one in above}
         is_joined = group.deletes is DeleteKind.EQUALITY
         return {
-            field_id: ReadColumn(part, self.names, group.shape, given)
+            field_id: ReadColumn(part, self.names, group.shape, given, within)
             for field_id, part in self.fields.items()
             if is_joined or field_id not in self.compared_only
         }
@@ -320,7 +323,9 @@ class _Reader:
         return frame.select(*shown)
 
     def _relation(self, group: FileGroup, columns: dict[int, ReadColumn]) -> DataFrame:
-        parts = self.read_schema.fields_by_id
+        # What is not asked for may be null, whatever it is.
+        unasked = {one: replace(part, required=False) for one, part in self.request.schema.fields_by_id.items()}
+        parts = {**unasked, **self.read_schema.fields_by_id}
         given = next((one.given for one in columns.values()), {})
         constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
         required = {name for field_id, name in given.items() if parts[field_id].required}

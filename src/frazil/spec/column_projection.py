@@ -60,14 +60,16 @@ def resolve_columns(
     *,
     partition_values: Mapping[int, Any] = FrozenMap(),
     name_mapped_ids: Collection[int] = (),
+    within: Schema | None = None,
 ) -> tuple[ResolvedColumn, ...]:
     """Return the source of each wanted column, in the order wanted.
 
     `file_ids` are the ids in the file itself, `partition_values` the values of its identity partition
     fields by source id (a null counts as present), `name_mapped_ids` the ids that a name mapping gave to
-    columns of a file without ids. A required field that nothing gives a value is refused.
+    columns of a file without ids. `within` is the schema that `wanted` is a part of, where it is one: a struct may be
+    there by a field that is not wanted. A required field that nothing gives a value is refused.
     """
-    resolver = _Resolver(wanted, frozenset(file_ids), partition_values, frozenset(name_mapped_ids))
+    resolver = _Resolver(wanted, frozenset(file_ids), partition_values, frozenset(name_mapped_ids), within)
     return tuple([resolver.resolve(part) for part in wanted.fields])
 
 
@@ -78,8 +80,10 @@ class _Resolver:
         file_ids: frozenset[int],
         partition_values: Mapping[int, Any],
         name_mapped_ids: frozenset[int],
+        within: Schema | None,
     ) -> None:
         self.wanted = wanted
+        self.parents = {**({} if within is None else within.parents_by_id), **wanted.parents_by_id}
         self.partition_values = partition_values
         self.file_ids = self.with_ancestors(file_ids)
         self.name_mapped_ids = self.with_ancestors(name_mapped_ids)
@@ -90,7 +94,7 @@ class _Resolver:
 
     def with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
         """Return ids with those of the fields around them: some writers number leaves only."""
-        parents = self.wanted.parents_by_id
+        parents = self.parents
         found = set(ids)
         for field_id in ids:
             parent = parents.get(field_id)

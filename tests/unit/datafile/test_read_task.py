@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from frazil.codec.arrow_schema import to_arrow_schema
@@ -136,6 +137,42 @@ def test_identity_partition_values_fill_columns_that_the_file_does_not_store() -
     assert read(table, file, residual="num > 7") == {"id": [], "kind": [], "num": []}
     null = table.write_data([{"id": 1}], schema=stored, partition=(None, None))
     assert read(table, null) == {"id": [1], "kind": [None], "num": [None]}
+
+
+def test_a_struct_that_the_partition_tells_a_part_of_is_there_whatever_parts_are_asked_for() -> None:
+    place = StructType((NestedField(4, "land", STRING), NestedField(5, "zone", INT, initial_default=7)))
+    table = TableBuilder(
+        Schema((*SCHEMA.fields, NestedField(3_000, "place", place))), partition_by=["place.land"], format_version=3
+    )
+    stored = table.schema.select(["id"])
+    told = table.write_data([{"id": 1}, {"id": 2}], schema=stored, partition=("fi",))
+    unknown = table.write_data([{"id": 3}], schema=stored, partition=(None,))
+    assert read(table, told, residual="place.zone = 7 and id = 2")["id"] == [2]
+    assert read(table, told, residual="place.zone = 8")["id"] == []
+    assert read(table, told, residual="place.zone is null")["id"] == []
+    zone = table.schema.select(["place.zone"])
+    assert read(table, told, *zone.fields) == {"place": [{"zone": 7}] * 2}
+    assert read(table, unknown, *zone.fields) == {"place": [None]}
+    assert read(table, unknown, residual="place.zone is null")["id"] == [3]
+    table.commit(told, unknown)
+    assert scan_table(table.load(), "place.zone = 7").to_arrow().column("id").to_pylist() == [1, 2]
+
+
+def test_a_struct_whose_parts_alone_are_numbered_is_there_whatever_parts_are_asked_for() -> None:
+    place = StructType((NestedField(3, "land", STRING), NestedField(4, "zone", INT, initial_default=7)))
+    table = TableBuilder(Schema((NestedField(1, "id", LONG), NestedField(2, "place", place))), format_version=3)
+    file = table.write_data([{"id": 1}], schema=table.schema.select(["id"]))
+    land = pa.field("land", pa.string(), metadata={"PARQUET:field_id": "3"})
+    fields = [pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}), pa.field("place", pa.struct([land]))]
+    rows = pa.Table.from_pylist([{"id": 1, "place": {"land": "x"}}, {"id": 2, "place": None}], pa.schema(fields))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, store_schema=False)
+    path = f"{table.metadata.location}/leaves.parquet"
+    data = sink.getvalue().to_pybytes()
+    table.storage.create(path, data)
+    found = replace(file, file_path=path, file_size_in_bytes=len(data), record_count=2)
+    assert read(table, found, residual="place.zone = 7") == {"id": [1], "place": [{"land": "x", "zone": 7}]}
+    assert read(table, found, *table.schema.select(["place.zone"]).fields) == {"place": [{"zone": 7}, None]}
 
 
 def test_stored_values_count_before_partition_values() -> None:

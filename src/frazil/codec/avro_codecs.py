@@ -18,13 +18,35 @@ import zstandard
 from frazil.errors import InvalidPropertyError
 from frazil.spec.frozen_map import FrozenMap
 
+inflater: Any = zlib
+try:
+    # It takes up to 45 % less time, where there is a wheel of it.
+    from isal import isal_zlib
+except ImportError:
+    pass
+else:
+    inflater = isal_zlib
+
+_REFUSED: tuple[type[Exception], ...] = (
+    zlib.error,
+    inflater.error,
+    zstandard.ZstdError,
+    lzma.LZMAError,
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    ValueError,
+)
 _RAW_DEFLATE = -15
 _SLICE = 512
 _MAX_WINDOW = 1 << 27
 """The largest window a zstd frame or xz stream may ask for: what their default settings allow."""
 
-ZLIB_REMAINDER = 4
-"""Bytes allowed after a deflate stream: some writers cut zlib's wrapper off and leave part of its checksum."""
+ZLIB_REMAINDER = 8
+"""Bytes allowed after a deflate stream: some writers cut zlib's wrapper off and leave part of its checksum.
+
+It is more than that: isal cannot count the last bytes that it has already taken in.
+"""
 
 
 class CodecRefusal(Exception):
@@ -41,7 +63,7 @@ def decompress_block(codec: str, data: bytes | memoryview, limit: int) -> bytes:
         if codec == "deflate":
             return _inflate(data, limit)
         return _DECOMPRESSORS[codec](bytes(data), limit)
-    except (zlib.error, zstandard.ZstdError, lzma.LZMAError, pa.ArrowException, OSError, EOFError, ValueError) as error:
+    except _REFUSED as error:
         raise CodecRefusal(f"it is not valid {codec} data ({str(error)[:120]})") from error
 
 
@@ -50,8 +72,8 @@ def _too_large(limit: int) -> CodecRefusal:
 
 
 def _inflate(data: bytes | memoryview, limit: int) -> bytes:
-    stream = zlib.decompressobj(_RAW_DEFLATE)
-    content = stream.decompress(data, limit + 1)
+    stream = inflater.decompressobj(_RAW_DEFLATE)
+    content: bytes = stream.decompress(data, limit + 1)
     if len(content) > limit:
         raise _too_large(limit)
     if not stream.eof:

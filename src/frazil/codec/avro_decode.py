@@ -24,7 +24,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,16 @@ from frazil.codec.avro_container import (
 from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
 from frazil.codec.avro_scratch import ScratchFile
-from frazil.codec.avro_stamps import Shape, Stamp, StampRefusal, guess_shapes, make_stamps, read_stamp, wrong_guesses
+from frazil.codec.avro_stamps import (
+    Shape,
+    Stamp,
+    StampRefusal,
+    first_row_fits,
+    guess_shapes,
+    make_stamps,
+    past_guesses,
+    read_stamp,
+)
 from frazil.errors import CorruptTableError, StorageError
 
 _CHUNK_BYTES = 8 << 20
@@ -208,7 +217,12 @@ class _Job:
         self.budget = _Budget(limits.inflated_bytes(len(data)), origin)
         self.row_bytes = sum(leaf.avro_type.min_size for leaf in leaves)
         """The fewest bytes a row takes."""
-        self._shapes: dict[int, Shape] | None = None
+        self._schema = header.metadata[SCHEMA_KEY]
+        self._shapes: Mapping[int, Shape] | None = None
+        self._borrowed: Mapping[int, Shape] | None = None
+        """Shapes that held for another file of the schema."""
+        self._told: Mapping[int, Shape] | None = None
+        """Shapes that held for this one, and were kept for the next."""
 
     def decode(self, blocks: list[AvroBlock]) -> list[pa.RecordBatch]:
         """Return the rows of some blocks."""
@@ -256,9 +270,15 @@ class _Job:
             layout = _Layout(self.leaves, make_stamps(shapes, self.leaves), self.origin)
             try:
                 batch = self._read_chunk(chunk, layout, file)
-            except StampRefusal as refusal:
-                shapes = {at: shape for at, shape in shapes.items() if at != refusal.leaf}
-            except CorruptTableError:
+            except (StampRefusal, CorruptTableError) as problem:
+                if shapes and shapes is self._borrowed:
+                    # What held for another file says nothing against this one.
+                    self._borrowed = None
+                    guessed = shapes = self._shapes = self._guess_anew(chunk)
+                    continue
+                if isinstance(problem, StampRefusal):
+                    shapes = {at: shape for at, shape in shapes.items() if at != problem.leaf}
+                    continue
                 if not shapes:
                     raise
                 # A wrong guess, or wrong bytes. A better guess may do; if not, reading item by item tells.
@@ -266,19 +286,26 @@ class _Job:
                 better = {at: better[at] for at in shapes if at in better}
                 shapes = better if len(better) < len(shapes) else {}
             else:
-                if len(shapes) < len(guessed):
-                    self._shapes = shapes
-                    wrong_guesses.remember(self.header.metadata[SCHEMA_KEY], guessed.keys() - shapes.keys())
+                if guessed and shapes is not self._borrowed and shapes is not self._told:
+                    self._shapes = self._told = shapes
+                    past_guesses.remember(self._schema, shapes, guessed.keys() - shapes.keys())
                 return batch
 
-    def _shapes_for(self, chunk: _Chunk) -> dict[int, Shape]:
-        """Return the shapes to try, which are guessed once: the first chunk is as good as any."""
+    def _shapes_for(self, chunk: _Chunk) -> Mapping[int, Shape]:
+        """Return the shapes to try: those of another file, or a guess by the first chunk, which is as good as any."""
         if chunk.rows < _STAMPED_ROWS or chunk.size > _STAMPED_BYTES:
             return {}
         if self._shapes is None:
-            known = wrong_guesses.of(self.header.metadata[SCHEMA_KEY])
-            self._shapes = {at: shape for at, shape in self._guess(chunk, few=True).items() if at not in known}
+            past = past_guesses.of(self._schema).right
+            if past and first_row_fits(chunk.blocks[0][1], self.leaves, past):
+                self._shapes = self._borrowed = past
+            else:
+                self._shapes = self._guess_anew(chunk)
         return self._shapes
+
+    def _guess_anew(self, chunk: _Chunk) -> Mapping[int, Shape]:
+        known = past_guesses.of(self._schema).wrong
+        return {at: shape for at, shape in self._guess(chunk, few=True).items() if at not in known}
 
     def _guess(self, chunk: _Chunk, *, few: bool) -> dict[int, Shape]:
         return guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin), few=few)

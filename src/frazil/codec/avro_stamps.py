@@ -28,6 +28,7 @@ import pyarrow as pa
 from frazil.codec.avro_arrow import arrow_type
 from frazil.codec.avro_rows import RowsRefusal, find_spans, read_number
 from frazil.codec.avro_schema import AvroType, Leaf, has_bytes
+from frazil.spec.frozen_map import FrozenMap
 
 _LONG_LIMIT = 1 << 64
 _WORD = 8
@@ -90,25 +91,34 @@ class StampRefusal(Exception):
         self.leaf = leaf
 
 
-class WrongGuesses:
-    """Leaves whose rows turned out not to lie alike, by schema: the next manifest of a table is like the last.
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What was learnt about the rows of a schema: shapes that all rows had, and leaves whose rows do not lie alike."""
+
+    right: Mapping[int, Shape] = FrozenMap()
+    wrong: frozenset[int] = frozenset()
+
+
+class PastGuesses:
+    """Guesses by schema: the next manifest of a table is like the last.
 
     It costs time only if that changes. Safe to use from several threads.
     """
 
     def __init__(self, limit: int = 64) -> None:
         self._limit = limit
-        self._known: dict[bytes, frozenset[int]] = {}
+        self._known: dict[bytes, Guesses] = {}
         self._lock = Lock()
 
-    def of(self, schema: bytes) -> frozenset[int]:
-        """Return the leaves of a schema not to guess again."""
-        return self._known.get(schema, frozenset())
+    def of(self, schema: bytes) -> Guesses:
+        """Return what is known of a schema."""
+        return self._known.get(schema, Guesses())
 
-    def remember(self, schema: bytes, leaves: Iterable[int]) -> None:
-        """Add leaves of a schema; of too many schemas, the oldest is forgotten."""
+    def remember(self, schema: bytes, right: Mapping[int, Shape], wrong: Iterable[int] = ()) -> None:
+        """Keep the shapes of a schema, and add leaves that have none; of too many schemas, the oldest is forgotten."""
         with self._lock:
-            self._known[schema] = self._known.pop(schema, frozenset()) | frozenset(leaves)
+            before = self._known.pop(schema, Guesses())
+            self._known[schema] = Guesses(right, before.wrong | frozenset(wrong))
             while len(self._known) > self._limit:
                 del self._known[next(iter(self._known))]
 
@@ -118,7 +128,17 @@ class WrongGuesses:
             self._known.clear()
 
 
-wrong_guesses = WrongGuesses()
+past_guesses = PastGuesses()
+
+
+def first_row_fits(content: bytes, leaves: Sequence[Leaf], shapes: Mapping[int, Shape]) -> bool:
+    """Return whether the first row of a block has some shapes."""
+    try:
+        for row, spans in find_spans([(1, content)], leaves):
+            return all(shape.fits(row[slice(*spans[at])]) for at, shape in shapes.items())
+    except RowsRefusal:
+        pass
+    return False
 
 
 def guess_shapes(

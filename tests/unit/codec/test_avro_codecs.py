@@ -8,6 +8,7 @@ import zlib
 import pytest
 import zstandard
 
+from frazil.codec import avro_codecs
 from frazil.codec.avro_codecs import AVRO_CODECS, CodecRefusal, compressor, decompress_block
 from frazil.errors import InvalidPropertyError
 from tests.avro_builders import compress
@@ -50,6 +51,22 @@ def test_zstandard_frames_may_follow_each_other() -> None:
 def test_zstandard_frames_with_sizes_have_nothing_after_them() -> None:
     with pytest.raises(CodecRefusal):
         decompress_block("zstandard", zstandard.compress(CONTENT) + b"tail", 1 << 20)
+
+
+@pytest.mark.parametrize("name", ["isal", "zlib"])
+def test_deflate_blocks_are_the_same_with_isal_and_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = zlib if name == "zlib" else pytest.importorskip("isal.isal_zlib")
+    monkeypatch.setattr(avro_codecs, "inflater", chosen)
+    for level in range(10):
+        stream = zlib.compressobj(level, zlib.DEFLATED, -15)
+        data = stream.compress(CONTENT) + stream.flush()
+        assert decompress_block("deflate", data, len(CONTENT)) == CONTENT
+        assert decompress_block("deflate", memoryview(data + b"sum4"), len(CONTENT)) == CONTENT
+        for bad in (data[:-1], data + b"nine more", b"\xff" + data):
+            with pytest.raises(CodecRefusal):
+                decompress_block("deflate", bad, len(CONTENT))
+        with pytest.raises(CodecRefusal, match="more than"):
+            decompress_block("deflate", data, len(CONTENT) - 1)
 
 
 def test_the_rest_of_a_zlib_checksum_is_ignored() -> None:

@@ -16,7 +16,7 @@ from frazil.codec.avro_container import AvroOrigin, read_header
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.codec.avro_scratch import ScratchFile
-from frazil.codec.avro_stamps import WrongGuesses, guess_shapes, make_stamps, wrong_guesses
+from frazil.codec.avro_stamps import PastGuesses, guess_shapes, make_stamps, past_guesses
 from frazil.errors import CorruptTableError
 from tests.avro_builders import container, entry, entry_schema, optional, pairs, required, rows_of
 
@@ -24,6 +24,7 @@ ORIGIN = AvroOrigin("manifest", "Manifests")
 PYTHON, DATAFUSION = 1 << 40, 0
 SCHEMA = entry_schema()
 ROWS = 300
+SCHEMA_TEXT = read_header(container(SCHEMA), ORIGIN).metadata["avro.schema"]
 
 
 def decode(data: bytes, small_bytes: int, names: set[str] | None = None) -> list[dict[str, Any]]:
@@ -122,21 +123,52 @@ def test_what_was_guessed_wrong_is_not_guessed_again() -> None:
     for _ in range(3):
         assert decode(data, DATAFUSION) == decode(data, PYTHON)
     leaves = flatten(parse_schema(text, ORIGIN), ORIGIN)
-    assert {leaves[at].name for at in wrong_guesses.of(text)} == {"upper_bounds"}
+    assert {leaves[at].name for at in past_guesses.of(text).wrong} == {"upper_bounds"}
 
 
-def test_wrong_guesses_of_many_tables_are_forgotten() -> None:
-    memory = WrongGuesses(limit=2)
+@pytest.mark.parametrize("where", [0, 1, 5, ROWS - 1])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"upper_bounds": [{"key": 1, "value": b"12345678"}, {"key": 2, "value": b"a longer text"}]},
+        {"column_sizes": [{"key": 1, "value": 5}]},
+        {"value_counts": None},
+    ],
+)
+def test_what_held_for_one_file_is_tried_on_the_next_and_not_trusted(changes: dict[str, Any], where: int) -> None:
+    decode(blocks_of([file(at) for at in range(ROWS)]), DATAFUSION)
+    alike = past_guesses.of(SCHEMA_TEXT)
+    assert alike.right and not alike.wrong
+    other = [file(at) for at in range(ROWS)]
+    other[where] = file(where, **changes)
+    data = blocks_of(other)
+    assert decode(data, DATAFUSION) == decode(data, PYTHON)
+    # And back again, from a file whose rows all lie in another way.
+    different = blocks_of([file(at, **changes) for at in range(ROWS)])
+    assert decode(different, DATAFUSION) == decode(different, PYTHON)
+    plain = blocks_of([file(at) for at in range(ROWS)])
+    assert decode(plain, DATAFUSION) == decode(plain, PYTHON)
+
+
+def test_files_that_lie_alike_share_what_was_guessed() -> None:
+    decode(blocks_of([file(at) for at in range(ROWS)]), DATAFUSION)
+    before = past_guesses.of(SCHEMA_TEXT)
+    decode(blocks_of([file(at + 1) for at in range(ROWS)]), DATAFUSION)
+    assert past_guesses.of(SCHEMA_TEXT) is before
+
+
+def test_guesses_of_many_tables_are_forgotten() -> None:
+    memory = PastGuesses(limit=2)
     for name in (b"a", b"b", b"a", b"c"):
-        memory.remember(name, {len(memory.of(name))})
-    assert [set(memory.of(name)) for name in (b"a", b"b", b"c")] == [{0, 1}, set(), {0}]
+        memory.remember(name, {}, {len(memory.of(name).wrong)})
+    assert [set(memory.of(name).wrong) for name in (b"a", b"b", b"c")] == [{0, 1}, set(), {0}]
 
 
 @pytest.fixture(autouse=True)
-def _no_wrong_guesses() -> Iterator[None]:
-    wrong_guesses.clear()
+def _no_guesses() -> Iterator[None]:
+    past_guesses.clear()
     yield
-    wrong_guesses.clear()
+    past_guesses.clear()
 
 
 @pytest.mark.parametrize("bits", [0, 5, 6, 7, 13, 14, 20, 27, 28, 41, 54, 55, 56, 62, 63])

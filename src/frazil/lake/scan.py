@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any
@@ -30,13 +30,14 @@ from frazil.expr.predicates import FALSE, TRUE, Predicate
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
+from frazil.scan.changelog import Changelog, ChangelogTask, plan_changelog
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, SnapshotChoice, choose_snapshot, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.split import split_task
 from frazil.scan.tasks import FileScanTask
-from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
+from frazil.spec.reserved_columns import CHANGE_COLUMNS, METADATA_COLUMNS, PARTITION_NAME, partition_column
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType
@@ -98,8 +99,13 @@ def scan_table(
     )
     if limit is not None and limit < 0:
         raise InvalidRequestError(f"Cannot scan {table.name} with the limit {limit}: it must not be negative")
-    bind(scan.table_schema, scan.predicate, case_sensitive=case_sensitive)
-    _ = scan.schema
+    try:
+        bind(scan.table_schema, scan.predicate, case_sensitive=case_sensitive)
+        _ = scan.schema
+    except FieldNotFoundError as error:
+        error.context.setdefault("table", table.name)
+        error.context.setdefault("snapshot", None if scan.snapshot is None else scan.snapshot.snapshot_id)
+        raise
     return scan
 
 
@@ -107,7 +113,8 @@ def scan_table(
 class Scan:
     """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`.
 
-    With `appends`, what snapshots appended is read instead, as it was when they did; with the current schema.
+    With `appends`, what snapshots appended is read instead, as it was when they did; with the current schema. With
+    `changelog`, the rows that snapshots added and removed, each with how and in which of them.
     """
 
     table: LoadedTable
@@ -118,12 +125,14 @@ class Scan:
     limit: int | None = None
     options: ScanOptions = DEFAULT_OPTIONS
     appends: Appends | None = None
+    changelog: Changelog | None = None
 
     @cached_property
     def _chosen(self) -> tuple[Snapshot | None, Schema]:
         metadata = self.table.metadata
-        if self.appends is not None and self.appends.to_snapshot_id is not None:
-            return metadata.snapshot(self.appends.to_snapshot_id), metadata.current_schema
+        window = self.changelog if self.appends is None else self.appends
+        if window is not None and window.to_snapshot_id is not None:
+            return metadata.snapshot(window.to_snapshot_id), metadata.current_schema
         return choose_snapshot(metadata, self.choice)
 
     @property
@@ -139,7 +148,8 @@ class Scan:
     @cached_property
     def schema(self) -> Schema:
         """The columns that are shown, in order."""
-        return _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
+        shown = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
+        return shown if self.changelog is None else Schema((*shown.fields, *CHANGE_COLUMNS))
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -152,6 +162,15 @@ class Scan:
 
     def plan(self) -> Plan:
         """Plan the files to read; manifests are read as the plan is used."""
+        if self.changelog is not None:
+            return plan_changelog(
+                self.table,
+                self.predicate,
+                window=self.changelog,
+                case_sensitive=self.case_sensitive,
+                cache=self.options.manifest_cache,
+                threads=self.options.threads,
+            )
         if self.appends is not None:
             return plan_appends(
                 self.table,
@@ -226,7 +245,10 @@ class Scan:
         """
         session = choose_session(spark)
         relation = spark_room("relation")
-        frame = relation.read_on_spark(
+        read = relation.read_on_spark
+        if self.changelog is not None:
+            read = partial(spark_room("changelog_frames").read_changes, window=self.changelog)
+        frame = read(
             session,
             relation.ReadRequest(
                 self.table,
@@ -268,6 +290,8 @@ class Scan:
 
     def _count(self, task: FileScanTask, cache: DeleteCache) -> int:
         rows = task.data_file.record_count
+        if isinstance(task, ChangelogTask) and task.singled_out_by is not None:
+            return count_task(task, self._view, self.table.storage, cache=cache)
         if task.residual != TRUE or rows < 0 or task.has_equality_deletes:
             return count_task(task, self._view, self.table.storage, cache=cache)
         if not task.delete_files:

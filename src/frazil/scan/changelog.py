@@ -1,0 +1,408 @@
+"""What changed between two snapshots, row by row: which files to read, and which rows of them. Change feeds begin here.
+
+The window is the ancestry of the end snapshot back to the start, which is left out. Snapshots that only rewrite files
+(`replace`) change no rows and are passed over; the others are numbered from 0, oldest first. A snapshot changes rows in
+four ways, each a task with the deletes that hide rows from it and, where files stay, the deletes that single rows out:
+
+    added file        INSERT   rows that the snapshot's own deletes leave
+    removed file      DELETE   rows that were still there before it
+    added deletes     DELETE   of files that stay, rows that were there before and that the deletes now remove
+    removed deletes   INSERT   of files that stay, rows that come back
+
+What was before a snapshot is read from the snapshot itself, whose manifests tell what they removed: its parent may have
+expired. All rows are read with the table's current schema. Rows that a rewrite of files merely copied come out twice,
+removed and added; who reads the feed decides whether to cancel them.
+
+The reference's changelog scan refuses snapshots with deletes; this one reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.codec.manifest_fields import COLUMNS
+from frazil.columns.manifest_columns import live_mask
+from frazil.columns.stats_masks import Mask
+from frazil.errors import InvalidManifestError, InvalidRequestError
+from frazil.expr.bind import bind
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
+from frazil.scan.explain import PlanCounts
+from frazil.scan.file_rows import FILE_FIELDS, data_files_of
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.plan import FileBatch, Plan, add_counts
+from frazil.scan.prune import METRIC_FIELDS
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.tasks import DeleteTask, FileScanTask
+from frazil.spec.data_file import FileContent
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.snapshot import Operation, Snapshot
+from frazil.spec.snapshot_history import ancestor_heads, ancestor_ids, ancestor_ids_between
+from frazil.spec.table_metadata import TableMetadata
+
+INSERT = "INSERT"
+DELETE = "DELETE"
+
+CHANGE_TYPE_FIELD = "change_type"
+CHANGE_ORDINAL_FIELD = "change_ordinal"
+COMMIT_SNAPSHOT_FIELD = "commit_snapshot_id"
+SINGLED_OUT_BY_FIELD = "singled_out_by"
+BY_VALUE_FIELD = "by_value"
+"""Columns of a batch's files beside those of the manifest; the last says whether an equality delete has a say."""
+
+_OWN_FIELDS = (CHANGE_TYPE_FIELD, CHANGE_ORDINAL_FIELD, COMMIT_SNAPSHOT_FIELD, SINGLED_OUT_BY_FIELD, BY_VALUE_FIELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Changelog:
+    """The changes after one snapshot, up to and with another; without a start, from the oldest ancestor on."""
+
+    after_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None
+    is_empty: bool = False
+    """Whether the window was found to hold no snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTask(FileScanTask):
+    """One data file whose rows changed; the deletes of the task hide rows from it.
+
+    With `singled_out_by`, only the rows that these deletes remove are changed.
+    """
+
+    change_type: str = INSERT
+    change_ordinal: int = 0
+    commit_snapshot_id: int = 0
+    singled_out_by: tuple[DeleteTask, ...] | None = None
+
+
+def changelog_between(
+    metadata: TableMetadata,
+    *,
+    start_snapshot_id: int | None = None,
+    end_snapshot_id: int | None = None,
+    start_ms: int | None = None,
+    end_ms: int | None = None,
+) -> Changelog:
+    """Return the window between two snapshots or times, the start left out and the end within.
+
+    Times count along the current snapshot's ancestry: a start is the first snapshot not before it, which is left out if
+    it is of that very millisecond; an end is the last snapshot not after it.
+    """
+    if start_snapshot_id is not None and start_ms is not None:
+        raise InvalidRequestError("Cannot read changes with both start-snapshot-id and start-timestamp: give one")
+    if end_snapshot_id is not None and end_ms is not None:
+        raise InvalidRequestError("Cannot read changes with both end-snapshot-id and end-timestamp: give one")
+    if start_ms is not None and end_ms is not None and start_ms >= end_ms:
+        raise InvalidRequestError(
+            f"Cannot read changes from start-timestamp {start_ms} to end-timestamp {end_ms}: the end is not later"
+        )
+    nothing = Changelog(is_empty=True)
+    current = metadata.current_snapshot
+    heads = [] if current is None else list(ancestor_heads(metadata.snapshots, current.snapshot_id))
+    if start_ms is not None:
+        if current is None or start_ms > current.timestamp_ms:
+            return nothing
+        start_snapshot_id = _start_of(metadata, [one.snapshot_id for one in heads], start_ms)
+    if end_ms is not None:
+        end_snapshot_id = next((one.snapshot_id for one in heads if one.timestamp_ms <= end_ms), None)
+        if end_snapshot_id is None or end_snapshot_id == start_snapshot_id:
+            return nothing
+    return Changelog(start_snapshot_id, end_snapshot_id)
+
+
+def _start_of(metadata: TableMetadata, ids: Sequence[int], start_ms: int) -> int | None:
+    """Return the snapshot after which changes begin: the newest one before a time, or the one of that time."""
+    last: Snapshot | None = None
+    for snapshot in (metadata.snapshot(one) for one in ids):
+        if snapshot.timestamp_ms <= start_ms:
+            return snapshot.snapshot_id
+        last = snapshot
+    if last is not None and last.parent_snapshot_id is not None:
+        raise InvalidRequestError(
+            f"Cannot read changes from start-timestamp {start_ms}: the snapshots before snapshot {last.snapshot_id} "
+            "have expired",
+            hint=f"Begin at {last.timestamp_ms}, or with start-snapshot-id {last.parent_snapshot_id}.",
+        )
+    return None
+
+
+def plan_changelog(
+    loaded: LoadedTable,
+    predicate: Predicate | str = TRUE,
+    *,
+    window: Changelog = Changelog(),  # noqa: B008 - a frozen value
+    case_sensitive: bool = True,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> ChangelogPlan:
+    """Plan the files that hold the rows changed in a window; reads no manifest before the plan is used."""
+    metadata = loaded.metadata
+    end = metadata.current_snapshot if window.to_snapshot_id is None else metadata.snapshot(window.to_snapshot_id)
+    start = window.after_snapshot_id
+    if end is None and start is not None:
+        raise InvalidRequestError(
+            f"Cannot plan the changes after snapshot {start}: {loaded.name} has no current snapshot"
+        )
+    unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
+    bound = bind(metadata.current_schema, unbound, case_sensitive=case_sensitive)
+    ids: Sequence[int] = ()
+    if end is not None and not window.is_empty:
+        ids = (
+            tuple(ancestor_ids(metadata, end.snapshot_id))
+            if start is None
+            else ancestor_ids_between(metadata, after_snapshot_id=start, to_snapshot_id=end.snapshot_id)
+        )
+    plan = ChangelogPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
+    plan.changed_ids = tuple(one for one in reversed(ids) if metadata.snapshot(one).operation != Operation.REPLACE)
+    return plan
+
+
+class _Numbered:
+    """The deletes of all snapshots of a plan under one numbering."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._indexes: list[DeleteIndex] = []
+        self._total = 0
+
+    def add(self, index: DeleteIndex) -> int:
+        """Take in a snapshot's deletes; return the number of its first one."""
+        start = self._total
+        self._starts.append(start)
+        self._indexes.append(index)
+        self._total += len(index.tasks)
+        return start
+
+    def task(self, number: int) -> DeleteTask:
+        """Return a delete by its number."""
+        at = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return self._indexes[at].task(number - self._starts[at])
+
+    @property
+    def tasks(self) -> Sequence[DeleteTask]:
+        """All deletes by number."""
+        return [task for index in self._indexes for task in index.tasks]
+
+
+@dataclass(frozen=True)
+class _State:
+    """The deletes before or after a snapshot, with the number of the first of them in the plan."""
+
+    index: DeleteIndex
+    start: int
+
+    def deletes_for(self, files: ManifestColumns) -> list[tuple[int, ...]]:
+        """Return for each data file the numbers of the deletes that apply to it."""
+        if self.index.is_empty:
+            return [()] * len(files)
+        return [tuple(self.start + one for one in numbers) for numbers in self.index.deletes_for(files)]
+
+
+class ChangelogPlan(Plan):
+    """The files whose rows some snapshots changed, with how. Make with `plan_changelog`."""
+
+    changed_ids: tuple[int, ...] = ()
+
+    @cached_property
+    def _numbered(self) -> _Numbered:
+        return _Numbered()
+
+    @property
+    def delete_files(self) -> Sequence[DeleteTask]:
+        """The deletes that may apply, of all snapshots; reads the plan to its end."""
+        for _ in self.batches():
+            pass
+        return self._numbered.tasks
+
+    def tasks_of(self, batch: FileBatch) -> Iterator[ChangelogTask]:
+        """Yield the tasks of one batch of this plan's files."""
+        residuals = self._pruner.for_spec(batch.files.spec_id).residuals
+        own = {name: batch.files.column(name).to_pylist() for name in _OWN_FIELDS}
+        plain = replace(batch.files, table=batch.files.table.drop_columns(list(_OWN_FIELDS)))
+        task = self._numbered.task
+        for at, (file, sequence_number) in enumerate(data_files_of(plain)):
+            singled_out = own[SINGLED_OUT_BY_FIELD][at]
+            yield ChangelogTask(
+                file,
+                sequence_number,
+                () if batch.deletes is None else tuple(map(task, batch.deletes[at])),
+                residuals.of(file.partition),
+                change_type=own[CHANGE_TYPE_FIELD][at],
+                change_ordinal=own[CHANGE_ORDINAL_FIELD][at],
+                commit_snapshot_id=own[COMMIT_SNAPSHOT_FIELD][at],
+                singled_out_by=None if singled_out is None else tuple(map(task, singled_out)),
+            )
+
+    def _read(self) -> Iterator[FileBatch]:
+        for ordinal, snapshot_id in enumerate(self.changed_ids):
+            snapshot = self.loaded.metadata.snapshot(snapshot_id)
+            yield from _SnapshotChanges(self, snapshot, ordinal).batches()
+
+
+class _SnapshotChanges:
+    """What one snapshot changed."""
+
+    def __init__(self, plan: ChangelogPlan, snapshot: Snapshot, ordinal: int) -> None:
+        self._plan = plan
+        self._id = snapshot.snapshot_id
+        self._ordinal = ordinal
+        self._manifests = read_manifest_list(plan.loaded.storage, snapshot)
+        written = [one for one in self._manifests if one.added_snapshot_id in (None, self._id)]
+        self._written = [one for one in written if one.content is ManifestContent.DATA]
+        self._has_own_deletes = any(one.content is ManifestContent.DELETES for one in written)
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Yield the files of the snapshot's changes."""
+        before, after = self._states()
+        needs_values = before.index.has_equality_deletes or after.index.has_equality_deletes
+        fields = {*FILE_FIELDS, "snapshot_id"}
+        if self._plan._pruner.needs_metrics or needs_values:
+            fields |= {*METRIC_FIELDS}
+        for files in self._files(self._written, fields, self._is_changed):
+            is_added = files.column("status").to_numpy() == EntryStatus.ADDED.value
+            for mask, state, kind in ((is_added, after, INSERT), (~is_added, before, DELETE)):
+                if mask.any():
+                    chosen = _rows(files, mask)
+                    deletes = state.deletes_for(chosen)
+                    yield self._batch(chosen, deletes, None, kind)
+        if self._has_own_deletes:
+            manifests = [one for one in self._manifests if one.content is ManifestContent.DATA and one.has_live_files]
+            for files in self._files(manifests, fields, self._is_kept):
+                yield from self._row_changes(files, before, after)
+
+    def _row_changes(self, files: ManifestColumns, before: _State, after: _State) -> Iterator[FileBatch]:
+        """Yield the files that stay and whose deletes are others than before."""
+        earlier, later = before.deletes_for(files), after.deletes_for(files)
+        for hiding, singling, kind in ((earlier, later, DELETE), (later, earlier, INSERT)):
+            has_more = [
+                bool(singled) and not self._names(singled) <= self._names(hidden)
+                for hidden, singled in zip(hiding, singling, strict=True)
+            ]
+            mask = np.array(has_more, dtype=bool)
+            if mask.any():
+                chosen = [at for at, is_more in enumerate(has_more) if is_more]
+                yield self._batch(
+                    _rows(files, mask), [hiding[at] for at in chosen], [singling[at] for at in chosen], kind
+                )
+
+    def _names(self, numbers: tuple[int, ...]) -> frozenset[tuple[str, int | None]]:
+        files = [self._plan._numbered.task(one).data_file for one in numbers]
+        return frozenset((one.file_path, one.content_offset) for one in files)
+
+    def _batch(
+        self, files: ManifestColumns, deletes: list[tuple[int, ...]], singling: list[tuple[int, ...]] | None, kind: str
+    ) -> FileBatch:
+        count = len(files)
+        task = self._plan._numbered.task
+        all_deletes = deletes if singling is None else [one + two for one, two in zip(deletes, singling, strict=True)]
+        by_value = [
+            any(task(one).data_file.content is FileContent.EQUALITY_DELETES for one in numbers)
+            for numbers in all_deletes
+        ]
+        shown = [name for name in COLUMNS if name in files.table.column_names and name not in METRIC_FIELDS]
+        table = files.table.select(shown)
+        own = {
+            CHANGE_TYPE_FIELD: pa.repeat(pa.scalar(kind, pa.string()), count),
+            CHANGE_ORDINAL_FIELD: pa.repeat(pa.scalar(self._ordinal, pa.int32()), count),
+            COMMIT_SNAPSHOT_FIELD: pa.repeat(pa.scalar(self._id, pa.int64()), count),
+            SINGLED_OUT_BY_FIELD: pa.array([None] * count if singling is None else singling, pa.list_(pa.int32())),
+            BY_VALUE_FIELD: pa.array(by_value, pa.bool_()),
+        }
+        for name, values in own.items():
+            table = table.append_column(name, values)
+        is_applied = singling is not None or any(deletes)
+        return FileBatch(replace(files, table=table), deletes if is_applied else None)
+
+    # Which entries
+
+    def _is_changed(self, files: ManifestColumns) -> Mask:
+        is_own: Mask = files.column("snapshot_id").to_numpy() == self._id
+        is_existing: Mask = files.column("status").to_numpy() == EntryStatus.EXISTING.value
+        return is_own & ~is_existing
+
+    def _is_kept(self, files: ManifestColumns) -> Mask:
+        return live_mask(files) & ~self._is_changed(files)
+
+    def _was_there(self, files: ManifestColumns) -> Mask:
+        is_deleted: Mask = ~live_mask(files)
+        return self._is_kept(files) | (is_deleted & self._is_changed(files))
+
+    # Reading
+
+    def _states(self) -> tuple[_State, _State]:
+        """Return the deletes before and after the snapshot, as far as they can concern what it changed."""
+        manifests = [one for one in self._manifests if one.content is ManifestContent.DELETES]
+        if not self._has_own_deletes and all(one.deleted_files_count == 0 for one in self._written):
+            # Files that were only added have no use for deletes from before them.
+            oldest = min((one.min_sequence_number for one in self._written), default=0)
+            manifests = [one for one in manifests if self._written and one.sequence_number >= oldest]
+        fields = {*DELETE_FIELDS, "snapshot_id"}
+        found = list(self._read(manifests, fields))
+        return self._state(found, self._was_there), self._state(found, live_mask)
+
+    def _state(self, found: list[ManifestColumns], wanted: Callable[[ManifestColumns], Mask]) -> _State:
+        chosen = []
+        for files in found:
+            kept = _rows(files, self._plan._pruner.prune_files(files, wanted(files)).keep)
+            if len(kept):
+                chosen.append(kept)
+        index = DeleteIndex(chosen, self._plan.loaded.metadata)
+        return _State(index, self._plan._numbered.add(index))
+
+    def _files(
+        self, manifests: list[ManifestFile], fields: set[str], wanted: Callable[[ManifestColumns], Mask]
+    ) -> Iterator[ManifestColumns]:
+        """Yield the entries that are wanted and can match, manifest by manifest."""
+        plan = self._plan
+        for files in self._read(manifests, fields):
+            candidates = wanted(files)
+            pruned = plan._pruner.prune_files(files, candidates)
+            kept = _rows(files, pruned.keep)
+            sizes = kept.column("file_size_in_bytes").to_numpy()
+            rows = kept.column("record_count").to_numpy()
+            add_counts(
+                plan.data_counts,
+                PlanCounts(
+                    manifests_read=1,
+                    files_considered=int(candidates.sum()),
+                    pruned_by_partition=pruned.dropped_by_partition,
+                    pruned_by_metrics=pruned.dropped_by_metrics,
+                    kept=len(kept),
+                    kept_rows=int(np.maximum(rows, 0).sum()),
+                    kept_bytes=int(np.maximum(sizes, 0).sum()),
+                ),
+            )
+            if len(kept):
+                yield kept
+
+    def _read(self, manifests: list[ManifestFile], fields: set[str]) -> Iterator[ManifestColumns]:
+        plan = self._plan
+        chosen = []
+        for manifest in manifests:
+            if manifest.partition_spec_id not in plan._specs:
+                raise InvalidManifestError(
+                    f"Cannot plan the changes: the table has no partition spec {manifest.partition_spec_id}",
+                    path=manifest.manifest_path,
+                    heading="Manifest Lists",
+                )
+            if plan._pruner.keeps_manifest(manifest):
+                chosen.append(manifest)
+
+        def read(manifest: ManifestFile) -> ManifestColumns:
+            kind = plan._specs[manifest.partition_spec_id][1]
+            return read_manifest(plan.loaded.storage, manifest, kind, fields, cache=plan._cache)
+
+        return map_in_order(read, chosen, threads=plan._threads)
+
+
+def _rows(files: ManifestColumns, keep: Mask) -> ManifestColumns:
+    return files if keep.all() else replace(files, table=files.table.filter(pa.array(keep)))

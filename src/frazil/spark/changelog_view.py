@@ -1,0 +1,158 @@
+"""Change feeds made fit for reading: without rows that were merely copied, with updates told as such, or netted.
+
+A rewrite of a file to change one row of it removes and adds all the others: the feed says both of them, of the same
+snapshot and with the same values. `without_carry_overs` cancels those pairs. `net_changes` cancels over the whole
+window: of a row that was added and removed again nothing is left. `with_updates` finds, in each snapshot, the removed
+and the added row of the same identity and calls them `UPDATE_BEFORE` and `UPDATE_AFTER`.
+
+Rows are the same where all their columns are, null being the same as null. Rows that there are several of are
+cancelled one against one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.scan.changelog import DELETE, INSERT
+from frazil.spark.read_columns import quoted
+from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+
+UPDATE_BEFORE = "UPDATE_BEFORE"
+UPDATE_AFTER = "UPDATE_AFTER"
+_OWN = {one.name for one in CHANGE_COLUMNS}
+
+
+def without_carry_overs(changes: DataFrame) -> DataFrame:
+    """Return the changes of each snapshot without the rows that it removed and added again as they were."""
+    same = [one for one in changes.columns if one != CHANGE_TYPE.name]
+    _check_comparable(changes, same)
+    found = changes.groupBy(*map(_column, same)).agg(
+        F.sum(_sign()).alias("__balance"), F.first(F.struct(*map(_column, changes.columns))).alias("__row")
+    )
+    left = found.filter("__balance <> 0").select(
+        F.explode(F.array_repeat("__row", F.abs("__balance").cast("int"))).alias("__row"), F.col("__balance")
+    )
+    kind = F.when(F.col("__balance") > 0, F.lit(INSERT)).otherwise(F.lit(DELETE))
+    return left.select(*_columns_of(changes, {CHANGE_TYPE.name: kind}))
+
+
+def net_changes(changes: DataFrame) -> DataFrame:
+    """Return what is left of the changes of a window once rows that were added and removed cancel.
+
+    What is left is told as of the first snapshot since the row last was as in the beginning.
+    """
+    same = [one for one in changes.columns if one not in _OWN]
+    _check_comparable(changes, same)
+    # In the order of snapshots, what one removes before what it adds.
+    event = F.struct(_column(CHANGE_ORDINAL.name), _sign().alias("sign"), _column(COMMIT_SNAPSHOT_ID.name))
+    found = changes.groupBy(*map(_column, same)).agg(
+        F.array_sort(F.collect_list(event)).alias("__events"),
+        F.first(F.struct(*map(_column, changes.columns))).alias("__row"),
+    )
+    kind = f"count:int,{CHANGE_ORDINAL.name}:int,sign:int,{COMMIT_SNAPSHOT_ID.name}:bigint"
+    start = F.struct(*[F.lit(0).cast(one.split(":")[1]).alias(one.split(":")[0]) for one in kind.split(",")])
+
+    def fold(left: Column, one: Column) -> Column:
+        begun = F.struct(F.lit(1).alias("count"), one[CHANGE_ORDINAL.name], one["sign"], one[COMMIT_SNAPSHOT_ID.name])
+        step = F.when(left["sign"] == one["sign"], 1).otherwise(-1)
+        moved = F.struct(
+            (left["count"] + step).alias("count"),
+            left[CHANGE_ORDINAL.name],
+            left["sign"],
+            left[COMMIT_SNAPSHOT_ID.name],
+        )
+        return F.when(left["count"] == 0, begun).otherwise(moved).cast(f"struct<{kind}>")
+
+    netted = found.withColumn("__net", F.aggregate("__events", start, fold)).filter("__net.count > 0")
+    left = netted.select(F.explode(F.array_repeat("__row", F.col("__net.count"))).alias("__row"), F.col("__net"))
+    return left.select(
+        *_columns_of(
+            changes,
+            {
+                CHANGE_TYPE.name: F.when(F.col("__net.sign") > 0, F.lit(INSERT)).otherwise(F.lit(DELETE)),
+                CHANGE_ORDINAL.name: F.col(f"__net.{CHANGE_ORDINAL.name}"),
+                COMMIT_SNAPSHOT_ID.name: F.col(f"__net.{COMMIT_SNAPSHOT_ID.name}"),
+            },
+        )
+    )
+
+
+def with_updates(changes: DataFrame, identifiers: Sequence[str]) -> DataFrame:
+    """Return the changes without copied rows, a removed and an added row of one identity told as an update.
+
+    Reading fails where one snapshot removes two rows of one identity.
+    """
+    if not identifiers:
+        raise InvalidRequestError(
+            "Cannot compute updates: the table has no identifier columns",
+            hint="Give identifier_columns, or set the table's identifier fields.",
+        )
+    known = {one.lower(): one for one in changes.columns if one not in _OWN}
+    unknown = [one for one in identifiers if one.lower() not in known]
+    if unknown:
+        raise InvalidRequestError(
+            f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
+            hint=f"The columns are: {', '.join(known.values())}.",
+        )
+    keys = [_column(known[one.lower()]) for one in identifiers]
+    found = without_carry_overs(changes)
+    kind = _column(CHANGE_TYPE.name)
+    window = Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name))
+    ranked = found.select(
+        "*",
+        F.count_if(kind == DELETE).over(window).alias("__removed"),
+        F.count_if(kind == INSERT).over(window).alias("__added"),
+        F.row_number().over(Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name), kind).orderBy(kind)).alias("__at"),
+    )
+    names = ",".join(identifiers)
+    problem = F.raise_error(
+        F.lit(
+            f"Cannot compute updates: a snapshot removed several rows of the same identifier columns ([{names}]). "
+            "Rows must be unique by them."
+        )
+    )
+    told = (
+        F.when(F.col("__removed") > 1, problem.cast("string"))
+        .when((F.col("__removed") == 0) | (F.col("__added") == 0), kind)
+        .when(kind == DELETE, F.lit(UPDATE_BEFORE))
+        .when(F.col("__at") == 1, F.lit(UPDATE_AFTER))
+        .otherwise(kind)
+    )
+    return ranked.select(*[told.alias(one) if one == CHANGE_TYPE.name else _column(one) for one in changes.columns])
+
+
+def _sign() -> Column:
+    return F.when(_column(CHANGE_TYPE.name) == INSERT, F.lit(1)).otherwise(F.lit(-1))
+
+
+def _column(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _columns_of(changes: DataFrame, others: dict[str, Column]) -> list[Column]:
+    """Return the columns of the changes from a row that stands for others, some of them made anew."""
+    return [others.get(one, F.col(f"__row.{quoted(one)}")).alias(one) for one in changes.columns]
+
+
+def _check_comparable(changes: DataFrame, names: Sequence[str]) -> None:
+    for one in changes.schema.fields:
+        if one.name in names and _holds(one.dataType, st.VariantType):
+            raise UnsupportedError(
+                f"Cannot compare rows by the column {one.name!r}: variants cannot be compared",
+                hint="Read the table's changes as they are, from its metadata table changes.",
+            )
+
+
+def _holds(kind: st.DataType, wanted: type[st.DataType]) -> bool:
+    if isinstance(kind, st.StructType):
+        return any(_holds(one.dataType, wanted) for one in kind.fields)
+    if isinstance(kind, st.ArrayType):
+        return _holds(kind.elementType, wanted)
+    if isinstance(kind, st.MapType):
+        return _holds(kind.keyType, wanted) or _holds(kind.valueType, wanted)
+    return isinstance(kind, wanted)

@@ -16,12 +16,13 @@ counts as not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from frazil.datafile.bad_bytes import BadBytes
+from frazil.spec.frozen_map import FrozenMap
 
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -112,7 +113,8 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     return Footer(groups, frozenset(at for at, one in enumerate(orders) if one == _TYPE_ORDER))
 
 
-_Fields = dict[tuple[int, int], Callable[[], None]]
+_Fields = Mapping[tuple[int, int], Callable[[], None]]
+_NOTHING: _Fields = FrozenMap()
 
 
 class _Reader:
@@ -159,8 +161,9 @@ class _Reader:
         if self.depth > _MAX_DEPTH:
             raise BadBytes("its footer is nested too deeply")
         number = 0
+        data = self.data
         while True:
-            head = self.data[self.at]
+            head = data[self.at]
             self.at += 1
             if head == 0:
                 break
@@ -168,11 +171,19 @@ class _Reader:
             number = number + (head >> 4) if head >> 4 else self.integer()
             if seen is not None:
                 seen.append(number)
-            handle = fields.get((number, wire))
-            if handle is None:
-                self.skip(wire)
-            else:
+            handle = fields.get((number, wire)) if fields else None
+            if handle is not None:
                 handle()
+            elif wire in _INTEGERS:
+                # Most fields are numbers, and most of a footer is skipped: `skip` without the call.
+                at = self.at
+                while data[at] > 0x7F:
+                    at += 1
+                self.at = at + 1
+            elif wire == _STRUCT:
+                self.struct(_NOTHING)
+            else:
+                self.skip(wire)
         self.depth -= 1
 
     def items(self, expected: int, handle: Callable[[int], None]) -> None:
@@ -214,7 +225,7 @@ class _Reader:
         elif wire == _MAP:
             self._skip_map()
         elif wire == _STRUCT:
-            self.struct({})
+            self.struct(_NOTHING)
         else:
             raise BadBytes(f"its footer has a field of type {wire}")
 

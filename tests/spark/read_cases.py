@@ -64,7 +64,9 @@ def file_scans(frame: DataFrame) -> Iterator[Any]:
 def read_files(frame: DataFrame) -> list[str]:
     """Return the names of the files that a query reads, as its physical plan has them."""
     partitions = [one for node in file_scans(frame) for one in node.inputRDD().partitions()]
-    return sorted(file.urlEncodedPath().rsplit("/", 1)[-1] for one in partitions for file in one.files())
+    return sorted(
+        file.urlEncodedPath().partition("#")[0].rsplit("/", 1)[-1] for one in partitions for file in one.files()
+    )
 
 
 def count_read_files(frame: DataFrame) -> int:

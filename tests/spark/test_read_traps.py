@@ -351,7 +351,7 @@ def test_no_session_setting_changes_the_rows(spark: SparkSession, hard_table: Ta
     assert built_inside.filter("a_new_double = -0.5 and id >= 0").count() == len(rows)
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "garbage"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "garbage", "pages"])
 @pytest.mark.parametrize("hostile", [True, False])
 def test_a_lost_or_damaged_file_is_an_error_that_names_it_whatever_the_session_says(
     spark: SparkSession, tmp_path: Path, damage: str, hostile: bool
@@ -365,21 +365,27 @@ def test_a_lost_or_damaged_file_is_an_error_that_names_it_whatever_the_session_s
         path.unlink()
     elif damage == "truncated":
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    else:
+    elif damage == "garbage":
         path.write_bytes(b"x" * path.stat().st_size)
+    else:
+        data = path.read_bytes()
+        length = int.from_bytes(data[-8:-4], "little") + 8
+        path.write_bytes(b"PAR1" + b"\xff" * (len(data) - length - 4) + data[-length:])
     ignore = "true" if hostile else "false"
     with (
         settings(spark, spark__sql__files__ignoreMissingFiles=ignore, spark__sql__files__ignoreCorruptFiles=ignore),
         pytest.raises(Exception) as caught,
     ):
-        frame.count()
+        frame.agg({"id": "sum"}).collect()
     text = str(caught.value)
     assert path.name in text
-    if damage != "garbage":
+    if damage in ("missing", "truncated"):
         assert "Cannot read" in text
-        assert "db.t" in text
+        assert "table: db.t" in text
         assert "snapshot: 1" in text
         assert "Hint:" in text
+    else:
+        assert "#table=db.t&snapshot=1&hint=restore-the-file" in text
 
 
 def test_the_session_is_left_as_it_was(spark: SparkSession, hard_table: TableBuilder) -> None:

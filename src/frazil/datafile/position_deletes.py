@@ -9,7 +9,7 @@ Paths are compared as they are written, as in the reference: a delete whose path
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -85,8 +85,25 @@ def _positions_of(storage: Storage, task: DeleteTask, data_path: str) -> Deletio
     """Return the positions of one data file, without keeping those of others."""
     found = []
     for paths, positions in _batches(storage, task, Bound(Op.EQ, _PATH, (data_path,))):
-        found.append(positions[pc.equal(paths, data_path).to_numpy(zero_copy_only=False)])
+        is_own = pc.equal(paths, data_path)
+        if task.data_file.referenced_data_file is not None and not pc.all(is_own).as_py():
+            _check_paths(task, pc.unique(paths).to_pylist())
+        found.append(positions[is_own.to_numpy(zero_copy_only=False)])
     return _vector(np.concatenate(found) if found else np.empty(0, np.int64), task)
+
+
+def _check_paths(task: DeleteTask, paths: Collection[str]) -> None:
+    """Refuse a file that is said to be about one data file and deletes rows of another, maybe another table's."""
+    said = task.data_file.referenced_data_file
+    others = [] if said is None else sorted(path for path in paths if path != said)
+    if others:
+        raise InvalidDataFileError(
+            f"Cannot read position deletes: the manifest says they are of {said}, and the file deletes rows of "
+            f"{others[0]}",
+            hint="Restore the delete file or read another snapshot; it may be another table's.",
+            path=task.data_file.file_path,
+            heading=POSITION_HEADING,
+        )
 
 
 def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVector], int]:
@@ -104,6 +121,7 @@ def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVec
         ends = np.cumsum(np.bincount(codes, minlength=len(names)))
         for name, group in zip(names, np.split(positions[order], ends[:-1]), strict=True):
             parts.setdefault(name, []).append(group)
+    _check_paths(task, parts)
     vectors = {path: _vector(np.concatenate(found), task) for path, found in parts.items()}
     size = sum(len(path) + 200 + _BYTES_PER_POSITION * vector.cardinality for path, vector in vectors.items())
     return vectors, size

@@ -26,6 +26,7 @@ from frazil.datafile.read_task import TableView, read_task
 from frazil.errors import FrazilError
 from frazil.scan.split import SplitOptions, plan_groups
 from frazil.scan.tasks import FileScanTask
+from frazil.spark.engine_errors import naming
 from frazil.spark.planned_files import arrow_type_of, to_stored
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import stored_type
@@ -70,7 +71,7 @@ class ArrowRead:
     def rows(self, tasks: tuple[FileScanTask, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tasks in the stored form."""
         schema, cache = self.arrow_schema, DeleteCache()
-        try:
+        with naming(self.table, self.snapshot_id):
             for task in tasks:
                 for batch in read_task(task, self.view, self.projection, self.storage, cache=cache):
                     columns = [
@@ -78,10 +79,6 @@ class ArrowRead:
                         for at, part in enumerate(self.projection.fields)
                     ]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        except FrazilError as error:
-            error.context.setdefault("table", self.table)
-            error.context.setdefault("snapshot", self.snapshot_id)
-            raise
 
 
 class _WorkerRead:

@@ -8,6 +8,9 @@ Py4J for each object would cost about 0.15 ms, this costs about 2 µs.
 applies filters on constants itself, with Spark's own evaluation: Spark does not test those again. An expression that
 `write` does not know becomes `["?"]`, which Python takes as "may be true".
 
+Paths of files carry the table and the snapshot behind a `#` (`mark`), which file systems pass over: Spark's own errors
+about a file, from wherever they come, then say what it is of.
+
 `PruneBeforeJoins` is an optimiser rule that `attach` adds to a session: it plans filtered relations a little earlier,
 so that Spark chooses joins by what is left of a table, and so that `explain` shows how many files are.
 
@@ -152,6 +155,7 @@ public class PlannedFiles implements FileIndex {
     ArrayList found = new ArrayList();
     ArrowStreamReader reader = open(stream);
     try {
+      String mark = (String) reader.getVectorSchemaRoot().getSchema().getCustomMetadata().get("mark");
       while (reader.loadNextBatch()) {
         java.util.List vectors = reader.getVectorSchemaRoot().getFieldVectors();
         int rows = reader.getVectorSchemaRoot().getRowCount();
@@ -167,7 +171,7 @@ public class PlannedFiles implements FileIndex {
           FileStatus[] file = new FileStatus[1];
           Path path = new Path(paths.getUTF8String(row).toString());
           if ("file".equals(path.toUri().getScheme())) check(path, sizes.getLong(row), reader);
-          file[0] = new FileStatus(sizes.getLong(row), false, 1, 134217728L, 0L, path);
+          file[0] = new FileStatus(sizes.getLong(row), false, 1, 134217728L, 0L, marked(path, mark));
           found.add(PartitionDirectory.apply(value, file));
         }
       }
@@ -177,6 +181,20 @@ public class PlannedFiles implements FileIndex {
       close(reader);
     }
     return CollectionConverters.asScala(found).toList();
+  }
+
+  private static final java.util.Set MARKED = new java.util.HashSet(java.util.Arrays.asList((Object[]) new String[] {
+      "file", "hdfs", "viewfs", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss"}));
+
+  /** The path with what Spark's errors about the file should tell, for file systems that are known to pass over it. */
+  private static Path marked(Path path, String mark) {
+    java.net.URI uri = path.toUri();
+    if (mark == null || !MARKED.contains(uri.getScheme())) return path;
+    try {
+      return new Path(new java.net.URI(uri.getScheme(), uri.getAuthority(), uri.getPath(), null, mark));
+    } catch (java.net.URISyntaxException e) {
+      return path;
+    }
   }
 
   /** Local files cost nothing to look at; here an error can still say which table and snapshot it is about. */
@@ -205,8 +223,9 @@ public class PlannedFiles implements FileIndex {
     String[] paths = new String[found.size()];
     for (int i = 0; i < paths.length; i++) {
       PartitionDirectory one = (PartitionDirectory) found.get(i);
-      paths[i] = ((org.apache.spark.sql.execution.datasources.FileStatusWithMetadata) one.files().apply(0))
+      String path = ((org.apache.spark.sql.execution.datasources.FileStatusWithMetadata) one.files().apply(0))
           .getPath().toUri().toString();
+      paths[i] = path.indexOf('#') < 0 ? path : path.substring(0, path.indexOf('#'));
     }
     return paths;
   }

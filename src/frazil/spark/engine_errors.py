@@ -1,8 +1,12 @@
 """What Spark raises, as frazil's errors: the cause first, without a hundred lines of Java.
 
 A task that fails says why at the bottom of several wrappings. Errors that frazil's own code raised there, in a Python
-worker or by `raise_error` in a generated expression, come back as what they were; everything else is an EngineError
-whose first line is the innermost reason.
+worker or by `raise_error` in a generated expression, come back as what they were; a file that Spark could not read is
+an error about that file, with its table and snapshot; everything else is an EngineError whose first line is the
+innermost reason.
+
+`file_mark` is how a table and a snapshot travel with a file's path, so that Spark's own errors name them where nothing
+of frazil runs: on executors, and in a frame that a user runs.
 """
 
 from __future__ import annotations
@@ -10,17 +14,60 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from frazil import errors
-from frazil.errors import EngineError, FrazilError, InvalidRequestError, SchemaMismatchError
+from frazil.errors import (
+    CorruptTableError,
+    EngineError,
+    FrazilError,
+    InvalidDataFileError,
+    InvalidRequestError,
+    MissingFileError,
+    SchemaMismatchError,
+)
 
 _MAX_REASON = 1000
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?\s*$", re.DOTALL)
 _OURS = re.compile(r"^frazil\.errors\.(\w+): (.*)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+_TOLD = re.compile(r"^  ([a-z][a-z ]*): (.*)$")
+_HINT = "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing"
+_FILE = re.compile(
+    r"FAILED_READ_FILE\.(?P<why>\w+)\].*?(?P<path>\S+)#table=(?P<table>\S+?)&snapshot=(?P<snapshot>\w+)&hint=",
+    re.DOTALL,
+)
+FILE_HINT = (
+    "Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read another "
+    "snapshot; the table's check() lists all that is missing."
+)
+
+
+def file_mark(table: str, snapshot_id: int | None) -> str:
+    """Return what stands behind the path of a file of a table in errors of Spark's."""
+    return f"table={table}&snapshot={snapshot_id}&hint={_HINT}"
+
+
+def name_error(error: FrazilError, table: str, snapshot_id: int | None) -> FrazilError:
+    """Return an error that says which table and snapshot it is about, and of a lost or bad file what to do."""
+    error.context.setdefault("table", table)
+    error.context.setdefault("snapshot", snapshot_id)
+    if error.hint is None and isinstance(error, CorruptTableError | MissingFileError):
+        error.hint = FILE_HINT
+    return error
+
+
+@contextmanager
+def naming(table: str, snapshot_id: int | None) -> Iterator[None]:
+    """Let errors say which table and snapshot they are about."""
+    try:
+        yield
+    except FrazilError as error:
+        name_error(error, table, snapshot_id)
+        raise
 
 
 @contextmanager
@@ -40,9 +87,11 @@ def _translate(what: str, error: Exception) -> FrazilError:
     ours = list(_OURS.finditer(text))
     if ours:
         kind = getattr(errors, ours[-1].group(1), EngineError)
-        message = ours[-1].group(2).strip()
         known = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else EngineError
-        return known(message)
+        return _as_it_was(known, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
+    file = _FILE.search(text)
+    if file is not None:
+        return _about_file(file, text)
     raised = _RAISED.search(head)
     if raised is not None and raised.group(1).startswith("Cannot "):
         return SchemaMismatchError(raised.group(1).strip())
@@ -53,3 +102,32 @@ def _translate(what: str, error: Exception) -> FrazilError:
     lines = [line for line in reason.strip().splitlines() if not line.lstrip().startswith("at ")]
     shown = "\n".join(lines)[:_MAX_REASON] or type(error).__name__
     return EngineError(f"Cannot {what}: Spark failed: {shown}")
+
+
+def _as_it_was(kind: type[FrazilError], message: str, rest: str) -> FrazilError:
+    """Return an error with what its text told below the message."""
+    context: dict[str, object] = {}
+    hint = None
+    for line in rest.splitlines():
+        told = _TOLD.match(line)
+        if told is not None:
+            context[told[1].replace(" ", "_")] = told[2]
+        elif line.startswith("Hint: "):
+            hint = line.removeprefix("Hint: ")
+            break
+        else:
+            break
+    return kind(message, hint=hint, **context)
+
+
+def _about_file(found: re.Match[str], text: str) -> FrazilError:
+    path, is_missing = unquote(found["path"]), found["why"] == "FILE_NOT_EXIST"
+    causes = _CAUSE.findall(text)
+    reason = "there is no such file" if is_missing else causes[-1][:_MAX_REASON] if causes else "Spark cannot read it"
+    kind = MissingFileError if is_missing else InvalidDataFileError
+    return kind(
+        f"Cannot read data file {path}: {reason}",
+        hint=FILE_HINT,
+        table=unquote(found["table"]),
+        snapshot=found["snapshot"],
+    )

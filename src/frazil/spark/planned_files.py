@@ -37,6 +37,7 @@ from frazil.scan.plan import FileBatch, Plan, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.arrow_types import to_arrow_type
+from frazil.spark.engine_errors import FILE_HINT, file_mark, name_error
 from frazil.spark.file_shapes import BY_ID, FileShape, FileShapes
 from frazil.spark.predicates import Paths, pruning_predicate
 from frazil.spark.types import stored_type
@@ -284,15 +285,14 @@ class ScanFiles:
                 pushed = pruning_predicate(request, self.paths if paths is None else paths, self.schema)
                 return self.stream(group, constants, pushed)
             except FrazilError as error:
-                raise self.named(error) from error
+                raise name_error(error, self.loaded.name, self.snapshot_id) from error
 
         return answer
 
-    def named(self, error: FrazilError) -> FrazilError:
-        """Return an error that says which table and snapshot it is about."""
-        error.context.setdefault("table", self.loaded.name)
-        error.context.setdefault("snapshot", None if self.snapshot is None else self.snapshot.snapshot_id)
-        return error
+    @property
+    def snapshot_id(self) -> int | None:
+        """The id of the snapshot that is read."""
+        return None if self.snapshot is None else self.snapshot.snapshot_id
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         """Return the files of a group that can match, with their constants, as an Arrow stream."""
@@ -314,17 +314,18 @@ class ScanFiles:
         """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
         summary = None if self.snapshot is None else self.snapshot.summary
         total = None if summary is None else summary.get("total-data-files")
-        return {"about": self.about} if total is None else {"about": self.about, "total-files": total}
+        told = {"about": self.about, "mark": self.mark}
+        return told if total is None else {**told, "total-files": total}
 
     @property
     def about(self) -> str:
         """What follows an error about a file: the table and snapshot it is of, and what to do."""
-        return (
-            f"\n  table: {self.loaded.name}"
-            f"\n  snapshot: {None if self.snapshot is None else self.snapshot.snapshot_id}"
-            "\nHint: Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read "
-            "an older snapshot; the table's check() lists all that is missing."
-        )
+        return f"\n  table: {self.loaded.name}\n  snapshot: {self.snapshot_id}\nHint: {FILE_HINT}"
+
+    @property
+    def mark(self) -> str:
+        """What Spark's own errors show behind the path of a file (`engine_errors.py` reads it there)."""
+        return file_mark(self.loaded.name, self.snapshot_id)
 
     def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
         """Return the planned files of a group."""
@@ -411,7 +412,7 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
     sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
     table = pa.table({"path": spark_paths(paths), "size": sizes, **constants})
-    table = table.replace_schema_metadata({"about": scan.about})
+    table = table.replace_schema_metadata({"about": scan.about, "mark": scan.mark})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

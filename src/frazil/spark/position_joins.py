@@ -29,6 +29,7 @@ from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.scan.delete_index import PartitionKey, partition_key
 from frazil.scan.tasks import DeleteTask
+from frazil.spark.engine_errors import naming
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, files_stream
 from frazil.spark.read_columns import ReadNames, quoted
@@ -157,23 +158,26 @@ class PositionJoin:
         if pack:
             packs.append(pickle.dumps(pack))
         count = len(packs)
-        reader = _WorkerPositions(self.scan.loaded.storage, packs)
+        reader = _WorkerPositions(self.scan.loaded.storage, packs, self.scan.loaded.name, self.scan.snapshot_id)
         return spark.range(0, count, 1, count).mapInArrow(reader, _COLUMNS)
 
 
 class _WorkerPositions:
     """What runs in a Python worker: numbers of packs come in, their positions go out."""
 
-    def __init__(self, storage: Storage, packs: list[bytes]) -> None:
+    def __init__(self, storage: Storage, packs: list[bytes], table: str, snapshot_id: int | None) -> None:
         self._storage = storage
         self._packs = packs
+        self._table = table
+        self._snapshot_id = snapshot_id
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 # The driver of this very query made it.
                 for task, part in pickle.loads(self._packs[number]):  # noqa: S301
-                    yield from self._positions(task, part)
+                    with naming(self._table, self._snapshot_id):
+                        yield from self._positions(task, part)
 
     def _positions(self, task: DeleteTask, part: int) -> Iterator[pa.RecordBatch]:
         file = task.data_file

@@ -47,7 +47,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
 from frazil.spark.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.arrow_types import from_arrow_type
-from frazil.spark.engine_errors import engine_errors
+from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
 from frazil.spark.jvm import can_open, name_shown_forms, planned_relation, session_with
@@ -159,7 +159,8 @@ class ReadRequest:
 
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
-    with engine_errors(f"read {request.loaded.name} on Spark"):
+    snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id
+    with naming(request.loaded.name, snapshot_id), engine_errors(f"read {request.loaded.name} on Spark"):
         reader = _Reader(spark, request)
         if reader.scan.vector_bytes() > request.vector_budget_bytes:
             reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)

@@ -48,9 +48,11 @@ from frazil.loaded import LoadedTable
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import TaskGroup
 from frazil.spark.arrow_types import shown_batch, to_arrow_schema
+from frazil.spark.engine_errors import naming
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import shown_schema
 from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import (
     BINARY,
     BOOLEAN,
@@ -79,6 +81,10 @@ class OpenedScan(Protocol):
     @property
     def table(self) -> LoadedTable:
         """The table."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot."""
 
     @property
     def table_schema(self) -> Schema:
@@ -177,7 +183,9 @@ class TableReader(ds.DataSourceReader):
 
     def partitions(self) -> list[ds.InputPartition]:
         """Return the plan's splits."""
-        return [TasksPartition(group) for group in self._scan.plan().splits()]
+        snapshot = self._scan.snapshot
+        with naming(self._scan.table.name, None if snapshot is None else snapshot.snapshot_id):
+            return [TasksPartition(group) for group in self._scan.plan().splits()]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one split."""
@@ -187,7 +195,9 @@ class TableReader(ds.DataSourceReader):
     def _rows(self) -> RowsOfTasks:
         scan = self._scan
         view = view_table(scan.table.metadata, scan.table_schema)
-        return RowsOfTasks(view, scan.schema, scan.table.storage)
+        snapshot = scan.snapshot
+        snapshot_id = None if snapshot is None else snapshot.snapshot_id
+        return RowsOfTasks(view, scan.schema, scan.table.storage, scan.table.name, snapshot_id)
 
     def __getstate__(self) -> dict[str, Any]:
         # An executor needs what reading needs; the history of the table stays behind.
@@ -222,14 +232,17 @@ class RowsOfTasks:
     view: TableView
     schema: Schema
     storage: Storage
+    table: str
+    snapshot_id: int | None
 
     def read(self, group: TaskGroup) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group of tasks in the shown form."""
         target = to_arrow_schema(shown_schema(self.schema, None))
         cache = DeleteCache()
-        for task in group.tasks:
-            for batch in read_task(task, self.view, self.schema, self.storage, cache=cache):
-                yield shown_batch(batch, target)
+        with naming(self.table, self.snapshot_id):
+            for task in group.tasks:
+                for batch in read_task(task, self.view, self.schema, self.storage, cache=cache):
+                    yield shown_batch(batch, target)
 
 
 def pruning_filter(pushed: Any, schema: Schema) -> Predicate:

@@ -12,11 +12,13 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.commit.transaction import Transaction
 from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.on_spark import spark_room
 from frazil.lake.parse_name import parse_name
 from frazil.lake.schema_of import schema_of
 from frazil.lake.table import Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
+from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema
@@ -161,6 +163,62 @@ class Lake:
     def register_table(self, name: Name, metadata_location: str) -> Table:
         """Give a name to a table whose metadata file exists."""
         return self._table(self._catalog.register_table(parse_name(name), metadata_location))
+
+    def snapshot_table(
+        self,
+        source_table: Name,
+        name: Name,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        parallelism: int | None = None,
+        ignore_missing_files: bool = False,
+        dry_run: bool = False,
+    ) -> SnapshotTableResult:
+        """Make a table over the files of another, to try things on: the other's files are read, and never deleted.
+
+        The source is a table of Spark's own catalog, or a folder with its format: `` parquet.`/data/old` ``.
+        """
+        identifier = parse_name(name)
+        if not dry_run:
+            self._make_namespace(identifier)
+        return snapshot_into(
+            self,
+            self._cache,
+            source_table,
+            identifier,
+            location=location,
+            properties=properties,
+            parallelism=parallelism,
+            ignore_missing_files=ignore_missing_files,
+            dry_run=dry_run,
+        )
+
+    def migrate_table(
+        self,
+        name: Name,
+        properties: Mapping[str, str] | None = None,
+        drop_backup: bool = False,
+        backup_table_name: str | None = None,
+        parallelism: int | None = None,
+        ignore_missing_files: bool = False,
+        dry_run: bool = False,
+    ) -> MigrateTableResult:
+        """Turn a table of Spark's own catalog into one of this lake, under its name, over its files where they are.
+
+        The old entry stays as a backup under another name, `<name>_BACKUP_` unless given; its files are the new
+        table's. Stop its writers first.
+        """
+        return migrate_into(
+            self,
+            self._cache,
+            name,
+            properties=properties,
+            drop_backup=drop_backup,
+            backup_table_name=backup_table_name,
+            parallelism=parallelism,
+            ignore_missing_files=ignore_missing_files,
+            dry_run=dry_run,
+        )
 
     def rename_table(self, name: Name, new_name: Name) -> None:
         """Give a table another name; its files stay where they are."""

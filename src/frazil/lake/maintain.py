@@ -30,8 +30,10 @@ from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.lake.write_rows import is_here_only
 from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import AddFilesResult, add_files
+from frazil.maintenance.adopt_table import SourceTable, find_source_files
 from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
 from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult, convert_equality_deletes
+from frazil.maintenance.describe_files import DATA_FORMATS
 from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult, expire_snapshots
 from frazil.maintenance.optimize import OptimizeResult, optimize
 from frazil.maintenance.orphan_files import OrphanFilesResult, OrphanRequest, PrefixMismatch, remove_orphan_files
@@ -42,9 +44,15 @@ from frazil.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.maintenance.rewrite_order import choose_order
 from frazil.maintenance.rewrite_position_deletes import RewritePositionDeletesResult, rewrite_position_delete_files
+from frazil.maintenance.rewrite_table_path import (
+    RewriteTablePathRequest,
+    RewriteTablePathResult,
+    rewrite_table_path,
+)
 from frazil.maintenance.table_stats import compute_table_stats
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec import properties
+from frazil.spec.data_file import FileFormat
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH, Summary
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
@@ -284,25 +292,50 @@ class Maintain:
         self._show(state)
         return made
 
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+        dry_run: bool = False,
+    ) -> RewriteTablePathResult:
+        """Write the table's metadata anew for another place, and list which files to copy there.
+
+        The table itself does not change. Copy every file of the list, and register the latest version there. With
+        `start_version`, the name of a metadata file that was copied before, only what came after it.
+        """
+        request = RewriteTablePathRequest(
+            source_prefix, target_prefix, start_version, end_version, staging_location, create_file_list
+        )
+        return rewrite_table_path(self._catalog, self._load(), request, dry_run=dry_run)
+
     def add_files(
         self,
-        source: str | Sequence[str],
+        source: str | Sequence[str] | SourceTable,
         partition_filter: Mapping[str, Any] | None = None,
         check_duplicate_files: bool = True,
         parallelism: int | None = None,
         dry_run: bool = False,
         *,
         branch: str = MAIN_BRANCH,
+        file_format: str | None = None,
     ) -> AddFilesResult:
-        """Take Parquet files of others into the table where they are: those below a folder, or those named.
+        """Take Parquet, ORC or Avro files of others into the table where they are: those below a folder, or named.
 
-        Partitions come from `name=value` folders or from bounds. Columns are matched by name, from now on too.
+        Partitions come from `name=value` folders or from bounds. Columns are matched by name, from now on too. The
+        format is each file's own unless given.
         """
+        loaded = self._load()
+        files = find_source_files(loaded.storage, source) if isinstance(source, SourceTable) else source
         state, result = add_files(
             self._catalog,
-            self._load(),
-            source,
+            loaded,
+            files,
             partition_filter=partition_filter,
+            file_format=_format(file_format),
             checks_duplicates=check_duplicate_files,
             target=Target(branch),
             dry_run=dry_run,
@@ -319,6 +352,15 @@ def _predicate(loaded: LoadedTable, where: Predicate | str | None) -> Predicate:
     predicate = parse_predicate(where) if isinstance(where, str) else where
     bind(loaded.metadata.current_schema, predicate)
     return predicate
+
+
+def _format(name: str | None) -> FileFormat | None:
+    if name is None:
+        return None
+    known = [one.value for one in DATA_FORMATS]
+    if name.lower() not in known:
+        raise InvalidRequestError(f"Cannot add files of {name!r}", hint=f"There are: {', '.join(known)}.")
+    return FileFormat(name.lower())
 
 
 def _threads(asked: int | None) -> int | None:

@@ -30,6 +30,7 @@ from frazil.commit.expire_snapshots import check_may_collect
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.reachable_files import ReachableFiles, SameLocations
+from frazil.maintenance.rewrite_table_path import STAGING_PREFIX
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.storage.base import Storage, StoredFile
 from frazil.storage.locations import find_metadata_version, is_under, location_key, strip_slashes, table_folders
@@ -239,7 +240,7 @@ def _listed(
             folder = file.path.rpartition("/")[0]
             if find_metadata_version(file.path) is not None:
                 if folder not in own:
-                    own[folder] = reachable.is_metadata_folder(folder)
+                    own[folder] = reachable.is_metadata_folder(folder) or _is_staging(folder, reachable)
                 if not own[folder]:
                     raise InvalidRequestError(
                         f"Cannot remove orphan files of {loaded.name}: {file.path} is metadata of another table, "
@@ -249,6 +250,12 @@ def _listed(
             # In a filesystem catalog the name of a version stays taken, or a writer who slept could claim it again.
             if find_version(file.path) is None and not _is_hidden(file.path[len(base) :], partition_names):
                 yield file
+
+
+def _is_staging(folder: str, reachable: ReachableFiles) -> bool:
+    """Return whether a folder is one in which this table's own metadata was written anew, to be copied elsewhere."""
+    above, mark, _ = folder.partition(f"/{STAGING_PREFIX}")
+    return mark != "" and reachable.is_metadata_folder(above)
 
 
 def _is_hidden(below: str, partition_names: set[str]) -> bool:

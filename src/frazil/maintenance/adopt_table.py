@@ -1,0 +1,232 @@
+"""Make a table of one that others keep: a new one over the same files (`snapshot`), or one that takes its place.
+
+    describe   the source: its columns, its partitions, where its files are (from Spark's catalog, or from a folder)
+    stage      a table of the same columns and identity partitions; nothing is written yet
+    files      each is described as `maintenance/add_files.py` does, where it is
+    commit     the table, a name mapping and all files at once: either there is a whole table, or none
+
+The files of a source are never deleted by a snapshot of it: the table has `gc.enabled=false`, so that neither expiry
+nor clean-up nor a purge touches files, and its own folder, where it writes, must not overlap with the source's. A table
+that took the source's place owns the files, and may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from frazil.catalog.base import Catalog
+from frazil.commit.append import Append
+from frazil.commit.transaction import Transaction
+from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.add_files import FoundFile, as_uri, describe_found, list_data_files, missing_name_mapping
+from frazil.maintenance.describe_files import find_format
+from frazil.maintenance.infer_schema import infer_schema, with_partitions
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec.data_file import FileFormat
+from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
+from frazil.spec.properties import GC_ENABLED, without_reserved
+from frazil.spec.schema import Schema
+from frazil.spec.versions import DEFAULT, check_version
+from frazil.storage.base import Storage
+from frazil.storage.locations import location_key, strip_slashes, table_folders
+
+SNAPSHOT: Final = "snapshot"
+MIGRATED: Final = "migrated"
+FORMAT_VERSION: Final = "format-version"
+_OTHERS_OWN: Final = ("path", "transient_lastDdlTime", "serialization.format", "location", "provider", "owner")
+"""Properties of a source that are about the source alone."""
+_PLACES: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """A folder of a source's files; `values` are its partition's, None where the names of folders tell them."""
+
+    location: str
+    values: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table that others keep: columns, partition columns, and where its files are."""
+
+    name: str
+    location: str
+    schema: Schema
+    partition_columns: tuple[str, ...] = ()
+    parts: tuple[SourcePart, ...] = ()
+    file_format: FileFormat | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTableResult:
+    """How many files of a source the new table reads."""
+
+    imported_files_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateTableResult:
+    """How many files the new table has, and the name under which the source is kept, None where it is dropped."""
+
+    migrated_files_count: int = 0
+    backup_table: str | None = None
+
+
+def source_of_folder(
+    storage: Storage, folder: str, file_format: FileFormat | None = None, *, format_version: int = DEFAULT
+) -> SourceTable:
+    """Return a folder of files as a source: columns from its first file, partitions from the names of folders."""
+    location = strip_slashes(as_uri(folder))
+    found = list(list_data_files(storage, location, file_format))
+    if not found:
+        raise InvalidRequestError(f"Cannot make a table of {location!r}: there are no files")
+    first = found[0]
+    kind = file_format if file_format is not None else find_format(storage, first.path, first.size)
+    fields = infer_schema(storage, first.path, first.size, kind, format_version=format_version)
+    schema, partitions = with_partitions(fields, (one.folders for one in found))
+    return SourceTable(location, location, schema, partitions, (SourcePart(location),), file_format)
+
+
+def find_source_files(storage: Storage, source: SourceTable) -> Iterator[FoundFile]:
+    """Yield the files of a source, each with the values of its partition."""
+    for part in source.parts:
+        for one in list_data_files(storage, strip_slashes(part.location), source.file_format):
+            if part.values is None:
+                yield one
+            else:
+                yield FoundFile(one.path, one.size, part.values, one.file_format)
+
+
+def snapshot_table(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    source: SourceTable,
+    *,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    ignores_missing: bool = False,
+    dry_run: bool = False,
+    cache: ManifestCache | None = None,
+) -> tuple[LoadedTable | None, SnapshotTableResult]:
+    """Make a table over a source's files that writes into a folder of its own and never deletes what it reads."""
+    kept = {name: value for name, value in source.properties.items() if name not in (*_OTHERS_OWN, *_PLACES)}
+    # The last word is ours: whatever is asked for, the source's files are not this table's to delete.
+    chosen = {**kept, **(properties or {}), GC_ENABLED.name: "false", SNAPSHOT: "true"}
+    staged = _stage(catalog, identifier, source, location, chosen)
+    _check_apart(staged, source)
+    made, count = _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
+    return made, SnapshotTableResult(count)
+
+
+def stage_migration(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    source: SourceTable,
+    properties: Mapping[str, str] | None = None,
+) -> LoadedTable:
+    """Return the first state of a table at a source's own location, refusing what cannot be; nothing is written."""
+    kept = {name: value for name, value in source.properties.items() if name not in _OTHERS_OWN}
+    chosen = {**kept, **(properties or {}), MIGRATED: "true"}
+    location = chosen.pop("location", source.location)
+    return _stage(catalog, identifier, source, location, chosen)
+
+
+def migrate_table(
+    catalog: Catalog,
+    staged: LoadedTable,
+    source: SourceTable,
+    *,
+    threads: int | None = None,
+    ignores_missing: bool = False,
+    dry_run: bool = False,
+    cache: ManifestCache | None = None,
+) -> tuple[LoadedTable | None, int]:
+    """Make a staged table of a source's files, which are the table's from then on; return it and how many they are.
+
+    Nobody may write to the source meanwhile: files that come later are not in the table.
+    """
+    return _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
+
+
+def _stage(
+    catalog: Catalog,
+    identifier: tuple[str, ...],
+    source: SourceTable,
+    location: str | None,
+    properties: dict[str, str],
+) -> LoadedTable:
+    version = _version_of(properties)
+    spec = build_partition_spec(source.schema, source.partition_columns) if source.partition_columns else UNPARTITIONED
+    return catalog.stage_table(
+        identifier,
+        source.schema,
+        spec,
+        location=None if location is None else strip_slashes(as_uri(location)),
+        properties=without_reserved(properties),
+        format_version=version,
+    )
+
+
+def _version_of(properties: dict[str, str]) -> int:
+    text = properties.pop(FORMAT_VERSION, None)
+    if text is None:
+        return DEFAULT
+    if not text.isascii() or not text.isdigit():
+        raise InvalidPropertyError(f"Cannot make a table of {FORMAT_VERSION} {text!r}: it is not a number")
+    check_version(int(text))
+    return int(text)
+
+
+def _check_apart(staged: LoadedTable, source: SourceTable) -> None:
+    """Refuse folders for new files that hold files of the source, or lie among them."""
+    storage = staged.storage
+    theirs = {source.location, *(part.location for part in source.parts)}
+    for folder in table_folders(staged.metadata.location, staged.metadata.properties):
+        own = f"{location_key(storage.resolve_folder(folder)).rstrip('/')}/"
+        for one in theirs:
+            other = f"{location_key(storage.resolve_folder(strip_slashes(one))).rstrip('/')}/"
+            if own.startswith(other) or other.startswith(own):
+                raise InvalidRequestError(
+                    f"Cannot make a snapshot of {source.name} at {folder}: its files would mix with the source's in "
+                    f"{one}",
+                    hint="Give a location of its own.",
+                )
+
+
+def _create(
+    catalog: Catalog,
+    staged: LoadedTable,
+    source: SourceTable,
+    threads: int | None,
+    cache: ManifestCache | None,
+    *,
+    ignores_missing: bool,
+    dry_run: bool,
+) -> tuple[LoadedTable | None, int]:
+    found = list(find_source_files(staged.storage, source))
+    files = describe_found(staged, found, threads=threads, ignores_missing=ignores_missing)
+    if dry_run:
+        return None, len(files)
+    transaction = Transaction(catalog, cache=cache)
+    table = transaction.table(staged)
+    try:
+        mapping = missing_name_mapping(staged)
+        if mapping is not None:
+            table.add(mapping)
+        if files:
+            table.add(Append(files))
+    except BaseException:
+        transaction.roll_back()
+        raise
+    return transaction.commit()[0], len(files)

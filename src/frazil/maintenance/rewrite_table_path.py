@@ -1,0 +1,386 @@
+"""Prepare a table for being copied to another place: its metadata written anew, and a list of what to copy.
+
+    versions         the metadata file asked for and those before it, as far as they are there
+    manifest lists   of all its snapshots
+    deletes          position delete files and vectors, which name data files; each once
+    manifests        all that those lists name; entries keep their status and what they inherit
+    list             `source,target` lines: new files from the staging folder, data files from where they are
+
+All paths in metadata are absolute, so a copy needs other metadata than the original. Nothing of the table changes, and
+nothing is copied here: whoever has the best tool for two stores copies the files of the list, in any order, and then
+registers the latest version. From a version on that was copied before (`start_version`), only what came after it is
+written and listed.
+
+Which data files are listed: live entries of manifests that are new since the start, without those whose own snapshot
+the start had already. That may name a file a second time, and never leaves one out; entries of snapshots that expired
+are listed, too. A manifest list states the length of the new manifests, so those of the start that new lists still
+name are encoded again, for their length alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.metadata_files import read_table_metadata
+from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
+from frazil.codec.table_metadata_json import encode_table_metadata
+from frazil.columns.manifest_columns import live_mask
+from frazil.errors import InvalidRequestError, MissingFileError
+from frazil.loaded import LoadedTable
+from frazil.maintenance.move_paths import (
+    MovedDeletes,
+    Prefixes,
+    SizeChange,
+    move_deletes,
+    move_manifest,
+    move_manifest_list,
+    move_metadata,
+)
+from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.table_metadata import TableMetadata
+from frazil.storage.locations import metadata_folder, strip_slashes
+
+FILE_LIST: Final = "file-list"
+STAGING_PREFIX: Final = "copy-table-staging-"
+NOT_APPLICABLE: Final = "N/A"
+_DELETE_COLUMNS: Final = (
+    "status",
+    "snapshot_id",
+    "content",
+    "file_path",
+    "file_format",
+    "file_size_in_bytes",
+    "record_count",
+    "content_offset",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTablePathRequest:
+    """What to rewrite: a prefix of all paths, its replacement, and which versions, by the names of metadata files."""
+
+    source_prefix: str
+    target_prefix: str
+    start_version: str | None = None
+    end_version: str | None = None
+    staging_location: str | None = None
+    creates_file_list: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTablePathResult:
+    """What was written and where; `latest_version` is the metadata file to register at the target."""
+
+    latest_version: str
+    file_list_location: str
+    rewritten_manifest_file_paths_count: int = 0
+    rewritten_delete_file_paths_count: int = 0
+    staging_location: str = ""
+    listed_files_count: int = 0
+
+
+def rewrite_table_path(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    request: RewriteTablePathRequest,
+    *,
+    dry_run: bool = False,
+    threads: int | None = None,
+) -> RewriteTablePathResult:
+    """Write a table's metadata with other paths to a staging folder, and a list of files to copy; return where.
+
+    The table is not changed. With `dry_run` nothing is written, and the result says how much it would be.
+    """
+    prefixes = _prefixes(request)
+    current = loaded.metadata_location
+    if current is None:
+        raise InvalidRequestError(f"Cannot rewrite the paths of {loaded.name}: it has no metadata file yet")
+    end = _find_version(loaded, request.end_version) if request.end_version is not None else current
+    start = None if request.start_version is None else _find_version(loaded, request.start_version)
+    staging = request.staging_location
+    if staging is None:
+        folder = metadata_folder(loaded.metadata.location, loaded.metadata.properties)
+        staging = f"{folder}/{STAGING_PREFIX}{catalog.new_id()}"
+    workers = default_threads() if threads is None else threads
+    run = _Run(loaded, prefixes, strip_slashes(staging), workers, writes=not dry_run)
+    return run.run(start, end, creates_list=request.creates_file_list)
+
+
+def _prefixes(request: RewriteTablePathRequest) -> Prefixes:
+    for name, value in (("source", request.source_prefix), ("target", request.target_prefix)):
+        if not value.strip("/"):
+            raise InvalidRequestError(f"Cannot rewrite paths: the {name} prefix is empty")
+    if strip_slashes(request.source_prefix) == strip_slashes(request.target_prefix):
+        raise InvalidRequestError(
+            f"Cannot rewrite paths: the source prefix is the target prefix ({request.source_prefix})"
+        )
+    return Prefixes(strip_slashes(request.source_prefix), strip_slashes(request.target_prefix))
+
+
+def _find_version(loaded: LoadedTable, name: str) -> str:
+    """Return the metadata file of a name; whole locations are names, too."""
+    known = [one.metadata_file for one in loaded.metadata.metadata_log]
+    if loaded.metadata_location is not None:
+        known.append(loaded.metadata_location)
+    for one in reversed(known):
+        if name in (one, one.rpartition("/")[2]):
+            if not loaded.storage.exists(one):
+                raise MissingFileError(f"Cannot rewrite paths from version {name}: {one} is gone", path=one)
+            return one
+    raise InvalidRequestError(
+        f"Cannot rewrite paths: the table's log has no version {name!r}",
+        hint=f"The oldest it has is {known[0].rpartition('/')[2]}." if known else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _DeleteEntry:
+    """A position delete file, or a vector, in a manifest."""
+
+    status: EntryStatus
+    snapshot_id: int | None
+    file: DataFile
+
+
+class _Run:
+    """One rewrite under way."""
+
+    def __init__(self, loaded: LoadedTable, prefixes: Prefixes, staging: str, threads: int, *, writes: bool) -> None:
+        self._loaded = loaded
+        self._storage = loaded.storage
+        self._prefixes = prefixes
+        self._staging = staging
+        self._threads = threads
+        self._writes = writes
+        self._copies: dict[str, str] = {}
+        """Where each file of the list comes from, by where it goes."""
+
+    def run(self, start: str | None, end: str, *, creates_list: bool) -> RewriteTablePathResult:
+        """Rewrite everything that is new since a version."""
+        before = None if start is None else read_table_metadata(self._storage, start)
+        after = read_table_metadata(self._storage, end)
+        known_ids = frozenset[int]() if before is None else frozenset(before.snapshots.ids)
+        old = [] if before is None else self._manifests_of(before.snapshots)
+        known = {one.manifest_path for manifests in old for one in manifests}
+        snapshots = list(after.snapshots)
+        lists = self._manifests_of(snapshots)
+        added = [(one, found) for one, found in zip(snapshots, lists, strict=True) if one.snapshot_id not in known_ids]
+        named = {one.manifest_path: one for _, manifests in added for one in manifests}
+        new = {path for path in named if path not in known}
+
+        entries = self._delete_entries(lists)
+        deletes, listed = self._rewrite_deletes(entries, new)
+        sizes = _size_changes(snapshots, lists, entries, deletes)
+        self._rewrite_versions(start, end, after, sizes)
+        lengths = dict(self._rewrite_manifests(named.values(), known, known_ids, deletes))
+        for snapshot, manifests in added:
+            if snapshot.manifest_list is not None:
+                data = move_manifest_list(snapshot, manifests, lengths, self._prefixes)
+                self._stage(snapshot.manifest_list, data, "the manifest list")
+        return RewriteTablePathResult(
+            end.rpartition("/")[2],
+            self._write_list() if creates_list and self._writes else NOT_APPLICABLE,
+            len(new),
+            listed,
+            self._staging,
+            len(self._copies),
+        )
+
+    # Table metadata
+
+    def _rewrite_versions(
+        self, start: str | None, end: str, after: TableMetadata, sizes: Mapping[int, SizeChange]
+    ) -> None:
+        logged = [one.metadata_file for one in after.metadata_log]
+        if start is not None and start != end:
+            if start not in logged:
+                raise InvalidRequestError(
+                    f"Cannot rewrite paths from {start.rpartition('/')[2]} to {end.rpartition('/')[2]}: the first is "
+                    "not older than the second"
+                )
+            logged = logged[logged.index(start) + 1 :]
+        self._rewrite_version(end, after, sizes)
+        for location in logged:
+            if self._prefixes.covers(location) and location != end:
+                try:
+                    self._rewrite_version(location, read_table_metadata(self._storage, location), sizes)
+                except MissingFileError:
+                    # Logs may name files that are gone; nothing current depends on them.
+                    continue
+
+    def _rewrite_version(self, location: str, metadata: TableMetadata, sizes: Mapping[int, SizeChange]) -> None:
+        is_gzip = ".gz" in location.rpartition("/")[2]
+        moved = move_metadata(metadata, self._prefixes, sizes)
+        data = encode_table_metadata(moved, compression="gzip" if is_gzip else "none")
+        self._stage(location, data, "the metadata file")
+        paths = [one.statistics_path for one in metadata.statistics]
+        for path in (*paths, *(one.statistics_path for one in metadata.partition_statistics)):
+            self._copy(path, path, "the statistics file")
+
+    def _manifests_of(self, snapshots: Sequence[Snapshot]) -> list[list[ManifestFile]]:
+        def read(snapshot: Snapshot) -> list[ManifestFile]:
+            try:
+                return read_manifest_list(self._storage, snapshot)
+            except MissingFileError as error:
+                raise InvalidRequestError(
+                    f"Cannot rewrite the paths of snapshot {snapshot.snapshot_id}: its manifest list is gone",
+                    hint="It may have expired since that version. Choose a later one, or none for the current one.",
+                    path=snapshot.manifest_list,
+                ) from error
+
+        return list(map_in_order(read, snapshots, threads=self._threads))
+
+    # Deletes
+
+    def _delete_entries(self, lists: Sequence[Sequence[ManifestFile]]) -> dict[str, list[_DeleteEntry]]:
+        """Return the position deletes of all delete manifests, by the manifest's path."""
+        chosen = {one.manifest_path: one for found in lists for one in found if one.content is ManifestContent.DELETES}
+        found = map_in_order(self._position_deletes, list(chosen.values()), threads=self._threads)
+        return dict(zip(chosen, found, strict=True))
+
+    def _rewrite_deletes(
+        self, entries: Mapping[str, Sequence[_DeleteEntry]], new: set[str]
+    ) -> tuple[dict[str, MovedDeletes], int]:
+        """Rewrite the live position deletes of all snapshots, and list those of new manifests; return how many."""
+        files: dict[str, DataFile] = {}
+        listed: set[str] = set()
+        for manifest, found in entries.items():
+            for one in found:
+                if one.status is not EntryStatus.DELETED:
+                    files.setdefault(one.file.file_path, one.file)
+                    if manifest in new:
+                        listed.add(one.file.file_path)
+        for path in sorted(listed):
+            self._copy(self._prefixes.stage(path, self._staging, "the delete file"), path, "the delete file")
+        if not self._writes:
+            same = {path: MovedDeletes(file.file_size_in_bytes, _Same()) for path, file in files.items()}
+            return same, len(listed)
+
+        def move(file: DataFile) -> MovedDeletes:
+            path = self._prefixes.stage(file.file_path, self._staging, "the delete file")
+            return move_deletes(self._storage, file, path, self._prefixes)
+
+        moved = map_in_order(move, list(files.values()), threads=self._threads)
+        return dict(zip(files, moved, strict=True)), len(listed)
+
+    def _position_deletes(self, manifest: ManifestFile) -> list[_DeleteEntry]:
+        columns = self._decode(manifest, _DELETE_COLUMNS)
+        return [
+            _DeleteEntry(
+                EntryStatus(one["status"]),
+                manifest.added_snapshot_id if one["snapshot_id"] is None else one["snapshot_id"],
+                DataFile(
+                    one["file_path"],
+                    FileFormat(one["file_format"].lower()),
+                    one["record_count"],
+                    one["file_size_in_bytes"],
+                    content=FileContent.POSITION_DELETES,
+                    content_offset=one["content_offset"],
+                ),
+            )
+            for one in columns.table.to_pylist()
+            if one["content"] == FileContent.POSITION_DELETES.value
+        ]
+
+    # Manifests
+
+    def _rewrite_manifests(
+        self,
+        manifests: Iterable[ManifestFile],
+        known: set[str],
+        known_ids: frozenset[int],
+        deletes: dict[str, MovedDeletes],
+    ) -> Iterator[tuple[str, int]]:
+        """Rewrite manifests and yield the length of each; those that are known are encoded and not kept."""
+
+        def rewrite(manifest: ManifestFile) -> tuple[ManifestFile, int, list[str]]:
+            columns = self._decode(manifest, None)
+            encoded = move_manifest(columns, manifest, deletes, self._prefixes)
+            if manifest.manifest_path in known:
+                return manifest, len(encoded.data), []
+            self._stage(manifest.manifest_path, encoded.data, "the manifest")
+            return manifest, len(encoded.data), _new_files(columns, manifest, known_ids)
+
+        for manifest, length, paths in map_in_order(rewrite, list(manifests), threads=self._threads):
+            for path in paths:
+                self._copy(path, path, "the file")
+            yield manifest.manifest_path, length
+
+    def _decode(self, manifest: ManifestFile, fields: Sequence[str] | None) -> ManifestColumns:
+        data = self._storage.read(manifest.manifest_path)
+        return decode_manifest(data, fields=fields, path=manifest.manifest_path)
+
+    # What is written and listed
+
+    def _stage(self, location: str, data: bytes, what: str) -> None:
+        path = self._prefixes.stage(location, self._staging, what)
+        if self._writes:
+            self._storage.replace(path, data)
+        self._copy(path, location, what)
+
+    def _copy(self, source: str, location: str, what: str) -> None:
+        self._copies[self._prefixes.move(location, what)] = source
+
+    def _write_list(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for target in sorted(self._copies):
+            writer.writerow((self._copies[target], target))
+        path = f"{self._staging}/{FILE_LIST}"
+        self._storage.replace(path, text.getvalue().encode())
+        return path
+
+
+def _size_changes(
+    snapshots: Sequence[Snapshot],
+    lists: Sequence[Sequence[ManifestFile]],
+    entries: Mapping[str, Sequence[_DeleteEntry]],
+    deletes: Mapping[str, MovedDeletes],
+) -> dict[int, SizeChange]:
+    """Return by how much the files of snapshots change: paths in delete files are longer or shorter."""
+    found: dict[int, SizeChange] = {}
+    for snapshot, manifests in zip(snapshots, lists, strict=True):
+        change = found.setdefault(snapshot.snapshot_id, SizeChange())
+        for one in (one for manifest in manifests for one in entries.get(manifest.manifest_path, ())):
+            moved = deletes.get(one.file.file_path)
+            # Summaries count a vector by its own bytes, which stay the same.
+            size = 0
+            if moved is not None and not one.file.is_deletion_vector:
+                size = moved.size - one.file.file_size_in_bytes
+            if one.status is not EntryStatus.DELETED:
+                change.total += size
+            if one.snapshot_id == snapshot.snapshot_id and one.status is EntryStatus.ADDED:
+                change.added += size
+            if one.snapshot_id == snapshot.snapshot_id and one.status is EntryStatus.DELETED:
+                change.removed += size
+    return found
+
+
+class _Same(dict[int, tuple[int, int]]):
+    """Where vectors lie in a dry run: where they are."""
+
+    def __missing__(self, offset: int) -> tuple[int, int]:
+        return offset, 0
+
+
+def _new_files(columns: ManifestColumns, manifest: ManifestFile, known_ids: frozenset[int]) -> list[str]:
+    """Return the live files of a manifest that are to be copied as they are."""
+    live = live_mask(columns)
+    paths = columns.column("file_path").to_pylist()
+    kinds = columns.column("content").to_pylist()
+    ids = columns.column("snapshot_id").to_pylist()
+    return [
+        path
+        for path, kind, snapshot_id, is_live in zip(paths, kinds, ids, live, strict=True)
+        if is_live
+        and kind != FileContent.POSITION_DELETES.value
+        and (manifest.added_snapshot_id if snapshot_id is None else snapshot_id) not in known_ids
+    ]

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from frazil.lake.adopt import find_source, is_folder
 from frazil.lake.answer import Answer, answer
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
@@ -17,7 +18,6 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.sql import statements as s
-from frazil.sql.parse_types import quote_path
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
 
@@ -205,17 +205,28 @@ def _table_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]
 
 
 def _add_files(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    parts = parse_name(values["source_table"])
-    source: str | list[str]
-    if len(parts) == 2 and parts[0].lower() in ("parquet", "orc", "avro"):
-        if parts[0].lower() != "parquet":
-            raise UnsupportedError(f"Cannot add {parts[0]} files: only Parquet files can be added")
-        source = parts[1]
-    else:
-        frame = target.context.spark("add the files of a table").query(f"select * from {quote_path(parts)}")
-        source = list(frame.inputFiles())
     given = _given(values, "partition_filter", "check_duplicate_files", "parallelism")
-    return [_fields(target.table(values).maintain.add_files(source, **given), "add_files")]
+    maintain = target.table(values).maintain
+    parts = parse_name(values["source_table"])
+    if is_folder(parts):
+        return [_fields(maintain.add_files(parts[1], file_format=parts[0].lower(), **given), "add_files")]
+    target.context.spark("add the files of a table")
+    source = find_source(target.lake, parts)
+    return [_fields(maintain.add_files(source, **given), "add_files")]
+
+
+def _snapshot(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    if not is_folder(parse_name(values["source_table"])):
+        target.context.spark("make a snapshot of a table of Spark's")
+    given = _given(values, "location", "properties", "parallelism", "ignore_missing_files")
+    name = target.identifier(values["table"])
+    return [_fields(target.lake.snapshot_table(values["source_table"], name, **given), "snapshot")]
+
+
+def _migrate(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    target.context.spark("migrate a table of Spark's")
+    given = _given(values, "properties", "drop_backup", "backup_table_name", "parallelism", "ignore_missing_files")
+    return [_fields(target.lake.migrate_table(values["table"], **given), "migrate")]
 
 
 def _ancestors(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -355,6 +366,56 @@ PROCEDURES: dict[str, Procedure] = {
         ),
         ("added_files_count bigint", "changed_partition_count bigint"),
         _add_files,
+    ),
+    "snapshot": Procedure(
+        (
+            Parameter("source_table", "string", is_required=True),
+            _TABLE,
+            Parameter("location", "string"),
+            Parameter("properties", "map<string,string>"),
+            Parameter("parallelism", "int"),
+            Parameter("ignore_missing_files", "boolean"),
+        ),
+        ("imported_files_count bigint",),
+        _snapshot,
+    ),
+    "migrate": Procedure(
+        (
+            _TABLE,
+            Parameter("properties", "map<string,string>"),
+            Parameter("drop_backup", "boolean"),
+            Parameter("backup_table_name", "string"),
+            Parameter("parallelism", "int"),
+            Parameter("ignore_missing_files", "boolean"),
+        ),
+        ("migrated_files_count bigint",),
+        _migrate,
+    ),
+    "rewrite_table_path": Procedure(
+        (
+            _TABLE,
+            Parameter("source_prefix", "string", is_required=True),
+            Parameter("target_prefix", "string", is_required=True),
+            Parameter("start_version", "string"),
+            Parameter("end_version", "string"),
+            Parameter("staging_location", "string"),
+            Parameter("create_file_list", "boolean"),
+        ),
+        (
+            "latest_version string",
+            "file_list_location string",
+            "rewritten_manifest_file_paths_count int",
+            "rewritten_delete_file_paths_count int",
+        ),
+        _maintains(
+            "rewrite_table_path",
+            "source_prefix",
+            "target_prefix",
+            "start_version",
+            "end_version",
+            "staging_location",
+            "create_file_list",
+        ),
     ),
     "rewrite_position_delete_files": Procedure(
         (_TABLE, Parameter("options", "map<string,string>"), Parameter("where", "string")),

@@ -6,8 +6,8 @@
     ~ expression              the first value of the answer matches it
     ! expression              it is refused, and the message matches it
 
-Nothing after a statement: any answer will do. Lines with # are comments; an empty line ends a case. In statements,
-`$snapshot(db.t, 0)` is the id of a table's first snapshot.
+Nothing after a statement: any answer will do. Lines with # are comments; an empty line ends a case. In statements and
+rows, `$snapshot(db.t, 0)` is the id of a table's first snapshot.
 """
 
 from __future__ import annotations
@@ -89,9 +89,11 @@ def run_cases(name: str, lake: frazil.Lake, run: Callable[[str], Iterable[Iterab
     for case in read_cases(name):
         count += 1
         place = f"{name}.txt:{case.line}: {case.statement}"
-        statement = _SNAPSHOT.sub(
-            lambda found: str(lake.table(found[1]).snapshots[int(found[2])].snapshot_id), case.statement
-        )
+
+        def id_of(found: re.Match[str]) -> str:
+            return str(lake.table(found[1]).snapshots[int(found[2])].snapshot_id)
+
+        statement = _SNAPSHOT.sub(id_of, case.statement)
         rows: list[tuple[Any, ...]] = []
         problem: Exception | None = None
         try:
@@ -107,5 +109,6 @@ def run_cases(name: str, lake: frazil.Lake, run: Callable[[str], Iterable[Iterab
             assert re.search(case.matches, str(rows[0][0])), f"{place}\n{rows[0][0]}"
         if case.rows is not None:
             found = sorted(_trimmed(" | ".join(show_value(value) for value in row)) for row in rows)
-            assert found == sorted(case.rows), f"{place}\n{found}"
+            expected = sorted(_SNAPSHOT.sub(id_of, one) for one in case.rows)
+            assert found == expected, f"{place}\n{found}"
     return count

@@ -10,9 +10,11 @@ from typing import Any
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from frazil.lake.adopt import find_source, is_folder
 from frazil.lake.answer import Answer, answer
+from frazil.lake.changelog_view import create_changelog_view
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
 from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
@@ -204,6 +206,11 @@ def _table_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]
     return [] if made is None else [(made.statistics_path,)]
 
 
+def _changelog_view(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    place = Place(target.lake_name, target.lake, target.identifier(values["table"]))
+    return [(create_changelog_view(target.context, place, target.table(values), values),)]
+
+
 def _add_files(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     given = _given(values, "partition_filter", "check_duplicate_files", "parallelism")
     maintain = target.table(values).maintain
@@ -355,6 +362,18 @@ PROCEDURES: dict[str, Procedure] = {
     ),
     "compute_partition_stats": Procedure(
         (_TABLE, Parameter("snapshot_id", "bigint")), ("partition_statistics_file string",), _partition_stats
+    ),
+    "create_changelog_view": Procedure(
+        (
+            _TABLE,
+            Parameter("changelog_view", "string"),
+            Parameter("options", "map<string,string>"),
+            Parameter("compute_updates", "boolean"),
+            Parameter("identifier_columns", "array<string>"),
+            Parameter("net_changes", "boolean"),
+        ),
+        ("changelog_view string",),
+        _changelog_view,
     ),
     "add_files": Procedure(
         (

@@ -7,6 +7,9 @@
     start-snapshot-id, end-snapshot-id  what was appended after the one, up to and with the other
     split-size, file-open-cost          how files are cut and packed, in bytes
 
+For changes of rows, the window is `start-snapshot-id` or `start-timestamp`, and `end-snapshot-id` or `end-timestamp`,
+times in milliseconds from 1970; without a start it begins with the oldest snapshot, without an end it goes up to now.
+
 Names are compared without regard to case, as Spark does. Options that tune the reference's own readers
 (`vectorization-enabled`, `batch-size`, `locality`, ...) change no rows and are passed over, as is what is not known.
 """
@@ -22,7 +25,9 @@ from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import Predicate
 from frazil.lake.scan import DEFAULT_OPTIONS, Scan, ScanOptions, scan_table
 from frazil.loaded import LoadedTable
+from frazil.scan.changelog import changelog_between
 from frazil.scan.incremental import Appends
+from frazil.scan.plan import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.spec.iso8601 import parse_timestamp
 
 _STATES = ("snapshot-id", "as-of-timestamp", "versionasof", "timestampasof", "branch", "tag")
@@ -69,6 +74,46 @@ def scan_with_options(
     return found
 
 
+def scan_changes(
+    table: LoadedTable,
+    options: Mapping[str, object],
+    *,
+    choice: SnapshotChoice = CURRENT,
+    columns: Sequence[str] | None = None,
+    scan_options: ScanOptions = DEFAULT_OPTIONS,
+) -> Scan:
+    """Make the scan of the rows that snapshots added and removed; a state that is chosen is the end of the window."""
+    known = {name.lower(): str(value) for name, value in options.items() if value is not None}
+    window = {name: _whole(known, name) for name in (*_WINDOW, *_CHANGES_ONLY) if name in known}
+    end = window.get("end-snapshot-id")
+    if choice != CURRENT:
+        named = [name for name in window if name.startswith("end-")]
+        if named:
+            raise InvalidRequestError(f"Cannot read changes up to a state and with the option {named[0]} too: give one")
+        chosen = choose_snapshot(table.metadata, choice)[0]
+        end = None if chosen is None else chosen.snapshot_id
+    changelog = changelog_between(
+        table.metadata,
+        start_snapshot_id=window.get("start-snapshot-id"),
+        end_snapshot_id=end,
+        start_ms=window.get("start-timestamp"),
+        end_ms=window.get("end-timestamp"),
+    )
+    scan = scan_table(
+        table,
+        columns=columns,
+        options=replace(
+            scan_options,
+            split_bytes=_size(known, "split-size", 1, scan_options.split_bytes),
+            open_file_cost_bytes=_size(known, "file-open-cost", 0, scan_options.open_file_cost_bytes),
+        ),
+    )
+    found = replace(scan, changelog=changelog)
+    # Refuses now what the window's snapshots do not allow.
+    found.plan()
+    return found
+
+
 def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> None:
     if len(states) > 1:
         raise InvalidRequestError(
@@ -88,7 +133,7 @@ def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> No
     if changes:
         raise InvalidRequestError(
             f"Cannot read a table with the option {changes[0]}: it is for changes of rows only",
-            hint="Use start-snapshot-id and end-snapshot-id.",
+            hint="Use start-snapshot-id and end-snapshot-id, or read the table's changes.",
         )
 
 

@@ -18,7 +18,7 @@ from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.lake.on_spark import spark_room
 from frazil.lake.scan import ScanOptions
-from frazil.lake.scan_options import scan_with_options
+from frazil.lake.scan_options import scan_changes, scan_with_options
 from frazil.lake.sql_context import Spelled
 from frazil.lake.sql_session import (
     CHANGES,
@@ -36,7 +36,7 @@ from frazil.lake.table import Table
 from frazil.lake.view import View
 from frazil.scan.plan import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
-from frazil.spec.reserved_columns import METADATA_COLUMNS, PARTITION_NAME
+from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME
 from frazil.spec.schema import Schema
 from frazil.sql.parse_types import quote
 from frazil.sql.rewrite import cte_names, has_star, replace_spans
@@ -189,14 +189,22 @@ class SparkEngine:
                 raise InvalidRequestError(
                     f"Cannot read {wanted} {state.reference!r} of {relation.place}: it is a {ref.type}"
                 )
+        choice = SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
         if relation.metadata_table == CHANGES:
-            raise UnsupportedError(f"Cannot read the changes of {relation.place}: they are not built yet")
+            hidden = [one for one in _hidden_columns(table) if one != DELETED.name]
+            return scan_changes(
+                table._loaded,
+                options or {},
+                choice=choice,
+                columns=["*", *hidden] if shows_metadata else None,
+                scan_options=ScanOptions(manifest_cache=table._cache),
+            ).to_spark(self.spark)
         if relation.metadata_table is not None:
             return spark_room("metadata_frames").metadata_frame(
                 self.spark,
                 table._loaded,
                 relation.metadata_table,
-                choice=SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference),
+                choice=choice,
                 cache=table._cache,
             )
         asked = {key: value for key, value in (options or {}).items() if key.lower() not in STATE_OPTIONS}
@@ -208,6 +216,10 @@ class SparkEngine:
             scan_options=ScanOptions(manifest_cache=table._cache),
         )
         return scan.to_spark(self.spark)
+
+    def changes(self, place: Place, table: Table, options: Mapping[str, str]) -> Any:
+        """Return the changes of a table's rows as a DataFrame."""
+        return self.frame_of(Relation(place, table, metadata_table=CHANGES), options=options)
 
     # Views
 

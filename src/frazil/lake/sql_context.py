@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.lake.sql_session import SqlSession
+from frazil.lake.sql_session import Place, SqlSession
+from frazil.lake.table import Table
 from frazil.spec.schema import Schema
 from frazil.spec.types import DateType, TimestampNsType, TimestampType, TimestamptzNsType, TimestamptzType, Type
 from frazil.spec.values import to_internal
@@ -45,6 +46,9 @@ class Engine(Protocol):
 
     def current_namespace(self) -> Name:
         """Return the namespace of Spark's own catalog in which names are looked up."""
+
+    def changes(self, place: Place, table: Table, options: Mapping[str, str]) -> Any:
+        """Return the changes of a table's rows as a DataFrame; `options` are those of a read."""
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""

@@ -223,6 +223,11 @@ class ChangelogPlan(Plan):
             pass
         return self._numbered.tasks
 
+    def iter_tasks(self) -> Iterator[ChangelogTask]:
+        """Yield the tasks as manifests are read, the oldest snapshot's first."""
+        for batch in self.batches():
+            yield from self.tasks_of(batch)
+
     def tasks_of(self, batch: FileBatch) -> Iterator[ChangelogTask]:
         """Yield the tasks of one batch of this plan's files."""
         residuals = self._pruner.for_spec(batch.files.spec_id).residuals

@@ -43,8 +43,12 @@ Batches = Iterator[pa.RecordBatch]
 def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
     """Write a frame in stored form; return its files."""
     ship_package(frame.sparkSession)
+    names = frame.columns
+    if any("." in name or "`" in name for name in names):
+        # Spark looks the columns that it sends up by name, and takes such a name for another thing.
+        frame = frame.toDF(*[f"column_{at}" for at in range(len(names))])
     with engine_errors("write data files"):
-        found = frame.mapInArrow(_writer_of(target), RESULT).collect()
+        found = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
     return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
 
 
@@ -76,9 +80,9 @@ def can_travel(target: WriteTarget) -> bool:
     return True
 
 
-def _writer_of(target: WriteTarget) -> Callable[[Batches], Batches]:
+def _writer_of(target: WriteTarget, names: list[str]) -> Callable[[Batches], Batches]:
     def write(batches: Batches) -> Batches:
-        yield from write_task(target, batches)
+        yield from write_task(target, (one.rename_columns(names) for one in batches))
 
     return write
 

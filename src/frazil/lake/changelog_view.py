@@ -1,0 +1,45 @@
+"""The procedure `create_changelog_view`: a temporary view of the rows that changed between two snapshots.
+
+Parameters, defaults and rows are the reference's. Rows that a rewrite of files merely copied are left out. Where
+identifier columns are given, or `compute_updates` says so, a removed and an added row of one identity are an update;
+with `net_changes`, rows that were added and removed within the window are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frazil.errors import InvalidRequestError
+from frazil.lake.on_spark import spark_room
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import Place
+from frazil.lake.table import Table
+
+
+def create_changelog_view(context: SqlContext, place: Place, table: Table, values: dict[str, Any]) -> str:
+    """Make the view that a call's arguments ask for; return its name."""
+    engine = context.spark("read changes")
+    given: list[str] | None = values["identifier_columns"]
+    computes_updates = given is not None if values["compute_updates"] is None else values["compute_updates"]
+    is_net = bool(values["net_changes"])
+    if computes_updates and is_net:
+        raise InvalidRequestError(
+            "Cannot compute net changes and updates at once",
+            hint="Leave out net_changes, or identifier_columns and compute_updates.",
+        )
+    frame = engine.changes(place, table, values["options"] or {})
+    room = spark_room("changelog_view")
+    if computes_updates:
+        schema = table.schema
+        own = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]
+        frame = room.with_updates(frame, own if given is None else [_unquoted(one) for one in given])
+    else:
+        frame = (room.net_changes if is_net else room.without_carry_overs)(frame)
+    name: str = values["changelog_view"] or f"`{place.name[-1].replace('`', '``')}_changes`"
+    frame.createOrReplaceTempView(name)
+    return name
+
+
+def _unquoted(name: str) -> str:
+    is_quoted = len(name) > 1 and name.startswith("`") and name.endswith("`")
+    return name[1:-1].replace("``", "`") if is_quoted else name

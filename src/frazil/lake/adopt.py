@@ -46,8 +46,8 @@ def find_source(
     if is_folder(parts):
         kind = FileFormat(parts[0].lower())
         return source_of_folder(lake.catalog.storage, parts[1], kind, format_version=format_version)
-    session = choose_session(spark, lake)
-    found: SourceTable = spark_room("session_tables").describe_session_table(session, spark_name(parts))
+    name = spark_name(parts)
+    found: SourceTable = spark_room("session_tables").describe_session_table(choose_session(spark, lake), name)
     return found
 
 
@@ -117,14 +117,14 @@ def migrate_into(
             f"Cannot migrate {parts[1]}: it is a folder, and no catalog's table to be set aside",
             hint="Use snapshot_table, or create a table there and use add_files.",
         )
+    name = spark_name(parts)
     session = choose_session(spark, lake)
     tables = spark_room("session_tables")
-    name = spark_name(parts)
     described: SourceTable = tables.describe_session_table(session, name)
     shown = tuple(described.name.split(".")) if len(name) == 1 else name
     identifier = shown[-2:]
     backup = f"{identifier[-1]}{BACKUP_SUFFIX}" if backup_table_name is None else backup_table_name
-    staged = stage_migration(lake.catalog, identifier, described, properties)
+    staged = stage_migration(lake.catalog, identifier, described, properties, dry_run=dry_run)
     options: dict[str, Any] = {"threads": parallelism, "ignores_missing": ignore_missing_files, "cache": cache}
     if dry_run:
         _, count = migrate_table(lake.catalog, staged, described, dry_run=True, **options)

@@ -178,14 +178,11 @@ class Lake:
 
         The source is a table of Spark's own catalog, or a folder with its format: `` parquet.`/data/old` ``.
         """
-        identifier = parse_name(name)
-        if not dry_run:
-            self._make_namespace(identifier)
         return snapshot_into(
             self,
             self._cache,
             source_table,
-            identifier,
+            parse_name(name),
             location=location,
             properties=properties,
             parallelism=parallelism,

@@ -26,6 +26,7 @@ from frazil.maintenance.describe_files import find_format
 from frazil.maintenance.infer_schema import infer_schema, with_partitions
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import FileFormat
+from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.properties import GC_ENABLED, without_reserved
 from frazil.spec.schema import Schema
@@ -123,7 +124,7 @@ def snapshot_table(
     kept = {name: value for name, value in source.properties.items() if name not in (*_OTHERS_OWN, *_PLACES)}
     # The last word is ours: whatever is asked for, the source's files are not this table's to delete.
     chosen = {**kept, **(properties or {}), GC_ENABLED.name: "false", SNAPSHOT: "true"}
-    staged = _stage(catalog, identifier, source, location, chosen)
+    staged = _stage(catalog, identifier, source, location, chosen, dry_run=dry_run)
     _check_apart(staged, source)
     made, count = _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
     return made, SnapshotTableResult(count)
@@ -134,12 +135,14 @@ def stage_migration(
     identifier: tuple[str, ...],
     source: SourceTable,
     properties: Mapping[str, str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> LoadedTable:
-    """Return the first state of a table at a source's own location, refusing what cannot be; nothing is written."""
+    """Return the first state of a table at a source's own location, refusing what cannot be; no file is written."""
     kept = {name: value for name, value in source.properties.items() if name not in _OTHERS_OWN}
     chosen = {**kept, **(properties or {}), MIGRATED: "true"}
     location = chosen.pop("location", source.location)
-    return _stage(catalog, identifier, source, location, chosen)
+    return _stage(catalog, identifier, source, location, chosen, dry_run=dry_run)
 
 
 def migrate_table(
@@ -165,16 +168,29 @@ def _stage(
     source: SourceTable,
     location: str | None,
     properties: dict[str, str],
+    *,
+    dry_run: bool,
 ) -> LoadedTable:
+    """Return the first state of a new table; its namespace is created where it is missing, unless it is a dry run."""
     version = _version_of(properties)
     spec = build_partition_spec(source.schema, source.partition_columns) if source.partition_columns else UNPARTITIONED
+    place = None if location is None else strip_slashes(as_uri(location))
+    stored = without_reserved(properties)
+    if not catalog.namespace_exists(identifier[:-1]):
+        if dry_run:
+            metadata = new_table_metadata(
+                source.schema,
+                spec,
+                location=f"{strip_slashes(catalog.warehouse)}/{'/'.join(identifier)}" if place is None else place,
+                properties=stored,
+                format_version=version,
+                uuid=catalog.new_id(),
+                now_ms=catalog.now_ms(),
+            )
+            return LoadedTable(identifier, metadata, None, catalog.storage)
+        catalog.create_namespace(identifier[:-1])
     return catalog.stage_table(
-        identifier,
-        source.schema,
-        spec,
-        location=None if location is None else strip_slashes(as_uri(location)),
-        properties=without_reserved(properties),
-        format_version=version,
+        identifier, source.schema, spec, location=place, properties=stored, format_version=version
     )
 
 

@@ -1,14 +1,16 @@
-"""`frazil maintain PROCEDURE TABLE`: the procedures of `t.maintain`, with a dry run that shows what would happen."""
+"""`frazil maintain PROCEDURE TABLE`: what `t.maintain` does, and adopting tables of others."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.session import opened, pairs_of
+from frazil.cli.session import Settings, opened, pairs_of
+from frazil.maintenance.rewrite_data_files import Progress
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
 
@@ -18,6 +20,12 @@ Options = Annotated[
     list[str] | None, typer.Option("--option", help="NAME=VALUE, as the procedure has it. May be repeated")
 ]
 Where = Annotated[str | None, typer.Option(help="Only files that can hold such rows")]
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", help="NAME=VALUE, of the new table. May be repeated")
+]
+IgnoreMissing = Annotated[
+    bool, typer.Option("--ignore-missing-files", help="Leave out files that go while they are looked at")
+]
 
 
 @maintain_app.command()
@@ -25,9 +33,10 @@ def optimize(
     context: typer.Context,
     name: TableName,
     budget_bytes: Annotated[int | None, typer.Option(help="Rewrite at most so many bytes")] = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Do whatever is worth doing."""
-    _run(context, name, "optimize", budget_bytes=budget_bytes)
+    _run(context, name, "optimize", budget_bytes=budget_bytes, dry_run=dry_run)
 
 
 @maintain_app.command("rewrite-data-files")
@@ -52,6 +61,7 @@ def rewrite_data_files(
         where=where,
         options=options,
         dry_run=dry_run,
+        on_progress=_tell,
     )
 
 
@@ -106,12 +116,147 @@ def compute_partition_stats(context: typer.Context, name: TableName) -> None:
     _run(context, name, "compute_partition_stats")
 
 
+@maintain_app.command("convert-equality-deletes")
+def convert_equality_deletes(context: typer.Context, name: TableName, dry_run: DryRun = False) -> None:
+    """Make position deletes, or deletion vectors, of equality deletes."""
+    _run(context, name, "convert_equality_deletes", dry_run=dry_run)
+
+
+@maintain_app.command("remove-dangling-deletes")
+def remove_dangling_deletes(context: typer.Context, name: TableName) -> None:
+    """Remove delete files that apply to no data file any more."""
+    _run(context, name, "remove_dangling_deletes")
+
+
+# Tables and files of others
+
+
+@maintain_app.command("add-files")
+def add_files(
+    context: typer.Context,
+    name: TableName,
+    source: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A folder of Parquet, ORC or Avro files, or one file")
+    ],
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", help="NAME=VALUE: only files of such folders. May be repeated")
+    ] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--file-format", help="parquet, orc or avro; each file's own by default")
+    ] = None,
+    check_duplicate_files: Annotated[bool, typer.Option(help="Refuse files that the table has already")] = True,
+    dry_run: DryRun = False,
+) -> None:
+    """Take files of others into a table, where they are."""
+    _run(
+        context,
+        name,
+        "add_files",
+        source=source,
+        partition_filter=partition,
+        file_format=file_format,
+        check_duplicate_files=check_duplicate_files,
+        dry_run=dry_run,
+    )
+
+
+@maintain_app.command()
+def snapshot(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A table of Spark's own catalog, or parquet.`/a/folder`")
+    ],
+    name: TableName,
+    location: Annotated[str | None, typer.Option(help="Where the new table keeps its own files")] = None,
+    properties: Properties = None,
+    ignore_missing_files: IgnoreMissing = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a table over the files of another, which are read and never deleted."""
+    with opened(context) as (lake, settings):
+        result = lake.snapshot_table(
+            source,
+            name,
+            location=location,
+            properties=pairs_of(properties, "property"),
+            ignore_missing_files=ignore_missing_files,
+            dry_run=dry_run,
+        )
+        _show(settings, result)
+
+
+@maintain_app.command()
+def migrate(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of Spark's own catalog: db.events")],
+    properties: Properties = None,
+    drop_backup: Annotated[bool, typer.Option("--drop-backup", help="Keep no name for the old table")] = False,
+    backup_table_name: Annotated[
+        str | None, typer.Option(help="The old table's name; <name>_BACKUP_ by default")
+    ] = None,
+    ignore_missing_files: IgnoreMissing = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Turn a table of Spark's own catalog into one of the lake, over its files."""
+    with opened(context) as (lake, settings):
+        result = lake.migrate_table(
+            name,
+            properties=pairs_of(properties, "property"),
+            drop_backup=drop_backup,
+            backup_table_name=backup_table_name,
+            ignore_missing_files=ignore_missing_files,
+            dry_run=dry_run,
+        )
+        _show(settings, result)
+
+
+@maintain_app.command("rewrite-table-path")
+def rewrite_table_path(
+    context: typer.Context,
+    name: TableName,
+    source_prefix: Annotated[str, typer.Argument(metavar="SOURCE", help="What all paths of the table start with")],
+    target_prefix: Annotated[str, typer.Argument(metavar="TARGET", help="What they start with after the copy")],
+    start_version: Annotated[
+        str | None, typer.Option(help="The metadata file that was copied before: only what came after it")
+    ] = None,
+    end_version: Annotated[
+        str | None, typer.Option(help="The metadata file to copy; the current one by default")
+    ] = None,
+    staging_location: Annotated[str | None, typer.Option(help="Where new metadata is kept before it is copied")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Write a table's metadata for another place, and list the files to copy."""
+    _run(
+        context,
+        name,
+        "rewrite_table_path",
+        source_prefix=source_prefix,
+        target_prefix=target_prefix,
+        start_version=start_version,
+        end_version=end_version,
+        staging_location=staging_location,
+        dry_run=dry_run,
+    )
+
+
 def _run(context: typer.Context, table_name: str, procedure: str, **arguments: Any) -> None:
     with opened(context) as (lake, settings):
-        if "options" in arguments:
-            arguments["options"] = pairs_of(arguments["options"], "option")
-        result = getattr(lake.table(table_name).maintain, procedure)(**arguments)
-        settings.show([{"result": name, "value": value} for name, value in _facts(result).items()], ["result", "value"])
+        for one, what in (("options", "option"), ("partition_filter", "partition")):
+            if one in arguments:
+                arguments[one] = pairs_of(arguments[one], what)
+        _show(settings, getattr(lake.table(table_name).maintain, procedure)(**arguments))
+
+
+def _tell(progress: Progress) -> None:
+    """Say how far a rewrite is, to somebody who watches."""
+    if sys.stderr.isatty():
+        share = progress.done_bytes / max(progress.all_bytes, 1)
+        end = progress.done_groups == progress.all_groups
+        typer.echo(f"\r{progress.done_groups} of {progress.all_groups} groups, {share:.0%}", err=True, nl=end)
+
+
+def _show(settings: Settings, result: Any) -> None:
+    settings.show([{"result": name, "value": value} for name, value in _facts(result).items()], ["result", "value"])
 
 
 def _facts(result: Any) -> Mapping[str, Any]:

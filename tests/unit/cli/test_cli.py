@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -103,18 +104,45 @@ def test_health_tells_what_to_run(warehouse: str) -> None:
         ["expire-snapshots", "--retain-last", "1"],
         ["remove-orphan-files"],
         ["compute-partition-stats"],
+        ["convert-equality-deletes"],
+        ["remove-dangling-deletes"],
     ],
     ids=lambda command: str(command[0]),
 )
 def test_maintenance_runs_and_leaves_the_rows(warehouse: str, command: list[str]) -> None:
     procedure, *options = command
-    can_show = procedure not in ("optimize", "compute-partition-stats")
+    can_show = procedure not in ("compute-partition-stats", "remove-dangling-deletes")
     if can_show:
         run(warehouse, "maintain", procedure, "db.events", *options, "--dry-run")
     run(warehouse, "maintain", procedure, "db.events", *options)
     with frazil.connect(warehouse) as lake:
         assert lake.table("db.events").scan().count() == 3
         assert lake.table("db.events").check().ok
+
+
+def test_files_and_folders_of_others_are_adopted(warehouse: str, tmp_path: Path) -> None:
+    folder = tmp_path / "old" / "kind=x"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [7, 8]}), folder / "0.parquet")
+    added = ["maintain", "add-files", "db.events", str(tmp_path / "old"), "--partition", "kind=x"]
+    for options in (["--dry-run"], []):
+        found = {one["result"]: one["value"] for one in rows(warehouse, *added, *options)}
+        assert found["added_files_count"] == 1
+    run(warehouse, "maintain", "snapshot", f"parquet.`{tmp_path / 'old'}`", "db.new", "--property", "a=b")
+    run(warehouse, "maintain", "migrate", f"parquet.`{tmp_path / 'old'}`", code=1)
+    with frazil.connect(warehouse) as lake:
+        assert lake.table("db.events").scan().count() == 5
+        assert lake.table("db.new").scan().count() == 2
+        assert lake.table("db.new").properties["a"] == "b"
+
+
+def test_a_table_is_prepared_for_another_place(warehouse: str, tmp_path: Path) -> None:
+    source, target = f"file://{warehouse}/db/events", f"file://{tmp_path}/copy"
+    command = ["maintain", "rewrite-table-path", "db.events", source, target]
+    planned = {one["result"]: one["value"] for one in rows(warehouse, *command, "--dry-run")}
+    found = {one["result"]: one["value"] for one in rows(warehouse, *command)}
+    assert planned["rewritten_manifest_file_paths_count"] == found["rewritten_manifest_file_paths_count"] == 1
+    assert Path(str(found["file_list_location"]).removeprefix("file://")).exists()
 
 
 def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> None:

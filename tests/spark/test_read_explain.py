@@ -5,13 +5,19 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
+from frazil.lake.scan import scan_table
 from frazil.spark.jvm import prune_before_joins
+from frazil.spec.schema import Schema
+from frazil.spec.types import LONG, NestedField
+from tests.spark.read_cases import local_table
 
 
 def explained(frame: DataFrame, mode: str = "simple") -> str:
@@ -50,6 +56,63 @@ def test_the_size_of_a_filtered_table_is_that_of_the_files_left(
         return int(str(plan.stats().sizeInBytes()))
 
     assert 4 * size(frame.filter("kind = 'a'")) < size(frame)
+
+
+@pytest.fixture
+def costs(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.cbo.enabled")
+
+
+def stats_of(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().optimizedPlan().stats()
+
+
+def rows_of(frame: DataFrame) -> int:
+    count = stats_of(frame).rowCount()
+    assert count.isDefined()
+    return int(str(count.get()))
+
+
+def test_the_optimiser_knows_how_many_rows_there_are(spark: SparkSession, table: frazil.Table, costs: None) -> None:
+    assert rows_of(table.scan().to_spark(spark)) == 50
+    assert rows_of(table.scan("kind = 'a'").to_spark(spark)) == 10
+    table.delete("id = 3")
+    assert rows_of(table.scan().to_spark(spark)) == 45
+
+
+def test_rows_deleted_by_position_are_not_counted(spark: SparkSession, tmp_path: Path, costs: None) -> None:
+    schema = Schema((NestedField(1, "id", LONG),))
+    made = local_table(tmp_path, schema, format_version=3)
+    file = made.write_data([{"id": at} for at in range(20)])
+    made.commit(file, made.write_data([{"id": at} for at in range(5)]))
+    made.commit(*made.write_vectors({file: [1, 2, 3]}))
+    assert rows_of(scan_table(made.load()).to_spark(spark)) == 22
+
+
+def test_the_rows_of_a_filtered_table_are_those_of_the_files_left(
+    spark: SparkSession, table: frazil.Table, early: None, costs: None
+) -> None:
+    frame = table.scan().to_spark(spark)
+    assert rows_of(frame.filter("kind in ('a', 'b')")) <= 20
+
+
+def test_the_optimiser_knows_distinct_values_where_statistics_are_of_the_snapshot(
+    spark: SparkSession, lake: frazil.Lake, costs: None
+) -> None:
+    made = lake.create_table("db.s", "id bigint not null, kind string not null")
+    made.append(pa.table({"id": pa.array(range(1000)), "kind": pa.array([f"k{at % 7}" for at in range(1000)])}))
+    assert not stats_of(made.scan().to_spark(spark).groupBy("kind").count()).rowCount().isDefined()
+    made.maintain.compute_table_stats()
+    made = lake.table("db.s")
+    assert rows_of(made.scan().to_spark(spark).groupBy("kind").count()) == 7
+    made.append(pa.table({"id": pa.array([1]), "kind": pa.array(["new"])}))
+    assert not stats_of(made.scan().to_spark(spark).groupBy("kind").count()).rowCount().isDefined()
+
+
+def test_plans_name_the_table(spark: SparkSession, table: frazil.Table) -> None:
+    assert f"parquet {table.name}" in explained(table.scan().to_spark(spark))
 
 
 def test_filters_known_early_and_late_give_the_same_rows(spark: SparkSession, table: frazil.Table, early: None) -> None:

@@ -11,6 +11,8 @@ applies filters on constants itself, with Spark's own evaluation: Spark does not
 Paths of files carry the table and the snapshot behind a `#` (`mark`), which file systems pass over: Spark's own errors
 about a file, from wherever they come, then say what it is of.
 
+`table` is what Spark's optimiser learns rows and distinct values from, and its plans the table's name.
+
 `PruneBeforeJoins` is an optimiser rule that `attach` adds to a session: it plans filtered relations a little earlier,
 so that Spark chooses joins by what is left of a table, and so that `explain` shows how many files are.
 
@@ -30,6 +32,7 @@ import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.*;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
@@ -47,16 +50,23 @@ public class PlannedFiles implements FileIndex {
   private final String key;
   private final String root;
   private final StructType constants;
+  private final String name;
+  private final String columns;
   private long bytes;
+  private long rows;
   private boolean isPruned = false;
 
   public PlannedFiles(
-      java.util.function.Function planner, String key, String root, StructType constants, String bytes) {
+      java.util.function.Function planner, String key, String root, StructType constants, String name, String bytes,
+      String rows, String columns) {
     this.planner = planner;
     this.key = key;
     this.root = root;
     this.constants = constants;
+    this.name = name;
     this.bytes = Long.parseLong(bytes);
+    this.rows = Long.parseLong(rows);
+    this.columns = columns;
   }
 
   private String note = "";
@@ -91,7 +101,7 @@ public class PlannedFiles implements FileIndex {
 
   /** The same files under filters that are known before Spark plans joins: it has their size, and can show it. */
   public PlannedFiles pruned(java.util.Collection filters) {
-    PlannedFiles found = new PlannedFiles(planner, key, root, constants, "0");
+    PlannedFiles found = new PlannedFiles(planner, key, root, constants, name, "0", "0", columns);
     found.shown = shown;
     byte[] answer = found.ask(filters);
     ArrowStreamReader reader = open(answer);
@@ -102,8 +112,13 @@ public class PlannedFiles implements FileIndex {
       while (reader.loadNextBatch()) {
         ArrowColumnVector sizes = new ArrowColumnVector(
             (FieldVector) reader.getVectorSchemaRoot().getFieldVectors().get(1));
+        ArrowColumnVector counts = new ArrowColumnVector(
+            (FieldVector) reader.getVectorSchemaRoot().getFieldVectors().get(2));
         int rows = reader.getVectorSchemaRoot().getRowCount();
-        for (int row = 0; row < rows; row++) size += sizes.getLong(row);
+        for (int row = 0; row < rows; row++) {
+          size += sizes.getLong(row);
+          found.rows += counts.getLong(row);
+        }
         files += rows;
       }
       found.note = files + (total == null ? "" : " of " + total) + " files (" + size + " bytes)";
@@ -113,11 +128,41 @@ public class PlannedFiles implements FileIndex {
       close(reader);
     }
     found.bytes = Math.max(size, 1L);
+    found.rows = Math.min(found.rows, rows);
     found.isPruned = true;
     return found;
   }
 
   public boolean isPruned() { return isPruned; }
+
+  /** The table as Spark's plans name it, with what its optimiser may know. */
+  public CatalogTable table() throws ReflectiveOperationException {
+    java.util.HashMap known = new java.util.HashMap();
+    String[] parts = columns.isEmpty() ? new String[0] : columns.split("\0", -1);
+    for (int i = 0; i + 2 < parts.length; i += 3)
+      known.put(parts[i], new CatalogColumnStat(
+          number(Math.min(Long.parseLong(parts[i + 1]), rows)), scala.Option.empty(), scala.Option.empty(),
+          "!".equals(parts[i + 2]) ? number(0L) : scala.Option.empty(),
+          scala.Option.empty(), scala.Option.empty(), scala.Option.empty(), 2));
+    CatalogStatistics stats = new CatalogStatistics(scala.math.BigInt.apply(bytes), number(rows),
+        scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(known)));
+    // Every Spark adds parts to a table. All have defaults but for the first four.
+    java.lang.reflect.Constructor constructor = CatalogTable.class.getConstructors()[0];
+    Object[] made = new Object[constructor.getParameterTypes().length];
+    made[0] = new org.apache.spark.sql.catalyst.TableIdentifier(name);
+    made[1] = CatalogTableType$.MODULE$.EXTERNAL();
+    made[2] = CatalogStorageFormat$.MODULE$.empty();
+    made[3] = new StructType();
+    for (int i = 4; i < made.length; i++)
+      made[i] = CatalogTable$.class.getMethod("$lessinit$greater$default$" + (i + 1), new Class[0])
+          .invoke(CatalogTable$.MODULE$, new Object[0]);
+    CatalogTable bare = (CatalogTable) constructor.newInstance(made);
+    for (int i = 4; i < made.length; i++)
+      if ("stats".equals(bare.productElementName(i))) made[i] = new scala.Some(stats);
+    return (CatalogTable) constructor.newInstance(made);
+  }
+
+  private static scala.Option number(long value) { return new scala.Some(scala.math.BigInt.apply(value)); }
 
   /** What users see of some columns, as SQL, with the JSON that stands for it. */
   public void setShown(java.util.Map forms) { shown = forms; }
@@ -161,9 +206,9 @@ public class PlannedFiles implements FileIndex {
         int rows = reader.getVectorSchemaRoot().getRowCount();
         ArrowColumnVector paths = new ArrowColumnVector((FieldVector) vectors.get(0));
         ArrowColumnVector sizes = new ArrowColumnVector((FieldVector) vectors.get(1));
-        ColumnVector[] values = new ColumnVector[vectors.size() - 2];
+        ColumnVector[] values = new ColumnVector[vectors.size() - 3];
         for (int i = 0; i < values.length; i++)
-          values[i] = new ArrowColumnVector((FieldVector) vectors.get(i + 2));
+          values[i] = new ArrowColumnVector((FieldVector) vectors.get(i + 3));
         ColumnarBatch batch = new ColumnarBatch(values, rows);
         for (int row = 0; row < rows; row++) {
           InternalRow value = batch.getRow(row).copy();
@@ -381,11 +426,18 @@ class PruneFilteredRelation extends scala.runtime.AbstractPartialFunction {
         (org.apache.spark.sql.execution.datasources.HadoopFsRelation) found.relation();
     ArrayList conjuncts = new ArrayList();
     split(filter.condition(), conjuncts);
+    PlannedFiles left = ((PlannedFiles) files.location()).pruned(conjuncts);
     Object pruned = new org.apache.spark.sql.execution.datasources.HadoopFsRelation(
-        ((PlannedFiles) files.location()).pruned(conjuncts), files.partitionSchema(), files.dataSchema(),
+        left, files.partitionSchema(), files.dataSchema(),
         files.bucketSpec(), files.fileFormat(), files.options(), files.sparkSession());
     Object[] parts = new Object[found.productArity()];
     for (int i = 0; i < parts.length; i++) parts[i] = i == 0 ? pruned : found.productElement(i);
+    try {
+      for (int i = 0; i < parts.length; i++)
+        if ("catalogTable".equals(found.productElementName(i))) parts[i] = new scala.Some(left.table());
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalArgumentException("Cannot describe planned files: " + e);
+    }
     org.apache.spark.sql.catalyst.trees.TreeNode relation = found.makeCopy(parts);
     return new org.apache.spark.sql.catalyst.plans.logical.Filter(
         filter.condition(), (org.apache.spark.sql.catalyst.plans.logical.LogicalPlan) relation);

@@ -165,7 +165,9 @@ class EqualityJoins:
             constants=st.StructType(
                 [st.StructField(sequence, st.LongType(), False), st.StructField(part, st.IntegerType(), False)]
             ),
+            table=self.scan.loaded.name,
             size_bytes=sum(task.data_file.file_size_in_bytes for task in tasks),
+            rows=sum(task.data_file.record_count for task in tasks),
             file_format=FileFormat.PARQUET.value,
             options=self.options,
             session=self.scan.session,

@@ -23,7 +23,7 @@ from frazil.errors import EngineError, FrazilError, UnsupportedError
 from frazil.spark.driver_java import CLASS_NAME, RULE_NAME, SOURCE
 
 Planner = Callable[[str], bytes]
-"""Given Spark's pushed filters as JSON, an Arrow stream: path, size, then the constants of each file."""
+"""Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
 
 _lock = threading.Lock()
 _compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -63,7 +63,10 @@ def planned_relation(
     root: str,
     data: st.StructType,
     constants: st.StructType,
+    table: str,
     size_bytes: int,
+    rows: int,
+    columns: str = "",
     file_format: str,
     options: Mapping[str, str],
     session: Any = None,
@@ -71,6 +74,8 @@ def planned_relation(
     """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
 
     `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
+    `table`, `size_bytes`, `rows` and `columns` are what Spark's plans show and its optimiser knows
+    (`relation_stats.py`).
     `session` is where Spark looks up, for this relation alone, settings that are no options (`session_with`).
     """
     if not is_classic(spark):
@@ -84,7 +89,8 @@ def planned_relation(
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for value in (_Callback(planner), key, root, _to_java(jvm, constants), str(size_bytes)):
+        told = (table, str(size_bytes), str(rows), columns)
+        for value in (_Callback(planner), key, root, _to_java(jvm, constants), *told):
             arguments.add(value)
         index = _classes(spark).loadClass(CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
@@ -99,7 +105,7 @@ def planned_relation(
             _to_scala_map(jvm, options),
             own_session if session is None else session,
         )
-        plan = _module(packages, "LogicalRelation").apply(relation, False)
+        plan = _module(packages, "LogicalRelation").apply(relation, index.table())
         frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
     except (TypeError, AttributeError) as error:
         raise UnsupportedError(

@@ -3,7 +3,7 @@
 A table's files are read by one relation for each `FileGroup`: files of one format whose columns come from the same
 places, apart by what deletes apply to them. When Spark asks a relation for its files, the filters it pushed are joined
 to the scan's own, the planner prunes (`scan/plan.py`), and the files of the group go back as an Arrow stream: path,
-size, and the group's constants, which Spark gives to each row of a file as columns that cost nothing.
+size, rows, and the group's constants, which Spark gives to each row of a file as columns that cost nothing.
 
 A `ScanFiles` lives as long as Spark holds the relation, so it keeps no more of the table than one snapshot needs. What
 was planned last is kept for a moment: the groups of one query ask one after the other with the same filters.
@@ -296,7 +296,7 @@ class ScanFiles:
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         """Return the files of a group that can match, with their constants, as an Arrow stream."""
-        fields = [pa.field("path", pa.string()), pa.field("size", pa.int64())]
+        fields = [pa.field("path", pa.string()), pa.field("size", pa.int64()), pa.field("rows", pa.int64())]
         fields += [pa.field(one.name, one.arrow_type) for one in constants]
         schema = pa.schema(fields, metadata=self._totals())
         sink = pa.BufferOutputStream()
@@ -305,6 +305,7 @@ class ScanFiles:
                 columns = [
                     spark_paths(batch.files.column("file_path").cast(pa.string())),
                     batch.files.column("file_size_in_bytes").cast(pa.int64()),
+                    batch.files.column("record_count").cast(pa.int64()),
                     *(one.values(batch) for one in constants),
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
@@ -411,7 +412,8 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
     """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
     sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
-    table = pa.table({"path": spark_paths(paths), "size": sizes, **constants})
+    rows = pa.array([one.record_count for one in files], pa.int64())
+    table = pa.table({"path": spark_paths(paths), "size": sizes, "rows": rows, **constants})
     table = table.replace_schema_metadata({"about": scan.about, "mark": scan.mark})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

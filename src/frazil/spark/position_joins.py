@@ -137,7 +137,9 @@ class PositionJoin:
             constants=st.StructType(
                 [st.StructField("sequence", st.LongType(), False), st.StructField("part", st.IntegerType(), False)]
             ),
+            table=self.scan.loaded.name,
             size_bytes=sum(one.data_file.file_size_in_bytes for one in tasks),
+            rows=sum(one.data_file.record_count for one in tasks),
             file_format=FileFormat.PARQUET.value,
             options=self.options,
             session=self.scan.session,

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 import pyarrow as pa
 import pyspark.sql.types as st
@@ -68,6 +68,7 @@ from frazil.spark.planned_files import (
 from frazil.spark.position_joins import DEFAULT_BUDGET_BYTES, PositionJoin
 from frazil.spark.predicates import SHOWN_OTHERWISE, row_filter
 from frazil.spark.read_columns import ReadColumn, ReadNames, join_fields, narrow_column, quoted, read_names
+from frazil.spark.relation_stats import distinct_values, relation_stats
 from frazil.spark.types import show_column, shown_type, stored_type
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
@@ -335,6 +336,9 @@ class _Reader:
             data += self._lineage_fields()
         constants += self._own_constants(group)
         paths = dict(path for column in columns.values() for path in column.paths())
+        named = {one.name: one.field for one in columns.values() if one.is_read}
+        named |= {name: parts[field_id] for field_id, name in given.items()}
+        stats = relation_stats(self.scan, group, named, self._distinct)
         return planned_relation(
             self.spark,
             self.scan.planner(group, constants, paths),
@@ -347,7 +351,10 @@ class _Reader:
                     for one in constants
                 ]
             ),
-            size_bytes=self._size_bytes(),
+            table=self.request.loaded.name,
+            size_bytes=stats.size_bytes,
+            rows=stats.rows,
+            columns=stats.columns_text,
             file_format=group.file_format.value,
             options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
             session=self.scan.session,
@@ -419,13 +426,9 @@ class _Reader:
             f"{self.request.schema.schema_id} {self.predicate!r} {self._settings()} {columns}"
         )
 
-    def _size_bytes(self) -> int:
-        """Return the bytes of the snapshot's files, from its summary where that has them."""
-        snapshot = self.request.snapshot
-        total = None if snapshot is None or snapshot.summary is None else snapshot.summary.get("total-files-size")
-        if total is not None and total.isdigit():
-            return max(int(total), 1)
-        return max(sum(one.data_counts.kept_bytes for one in [self.scan.plan()]), 1)
+    @cached_property
+    def _distinct(self) -> dict[int, int]:
+        return distinct_values(self.request.loaded.metadata, self.scan.snapshot_id)
 
     def _shows(self, part: NestedField) -> bool:
         return any(one.field_id == part.field_id for one in self.request.shown.fields)

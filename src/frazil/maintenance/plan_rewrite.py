@@ -117,6 +117,33 @@ def plan_rewrite(
     return replace(plan, groups=tuple(_ordered(groups, sizes.job_order)))
 
 
+def plan_again(
+    loaded: LoadedTable,
+    plan: RewritePlan,
+    groups: Iterable[RewriteGroup],
+    *,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
+) -> RewritePlan:
+    """Return groups of an older plan on a table as it is now: the files that are still there, with today's deletes."""
+    wanted = list(groups)
+    paths = {task.data_file.file_path for one in wanted for task in one.tasks}
+    everything = replace(plan.request, where=TRUE)
+    found = {
+        one.data_file.file_path: one
+        for one in _tasks(loaded, everything, cache, threads)
+        if one.data_file.file_path in paths
+    }
+    sizes = plan.request.options.sizes
+    made = []
+    for one in wanted:
+        tasks = [found[path] for task in one.tasks if (path := task.data_file.file_path) in found]
+        if tasks:
+            made.append(_group(one.number, tasks, sizes))
+    snapshot = find_parent(loaded.metadata, plan.request.target.branch)
+    return RewritePlan(loaded, plan.request, snapshot, plan.spec, tuple(made))
+
+
 def within_budget(plan: RewritePlan, budget_bytes: int) -> RewritePlan:
     """Return a plan of at most some bytes of input: first the groups that get rid of most files for their bytes."""
     sizes = plan.request.options.sizes

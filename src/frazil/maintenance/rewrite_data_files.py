@@ -7,8 +7,10 @@
     after     where asked, deletes that are left dangling go in a commit of their own
 
 Appends never conflict. A row that others delete from a file meanwhile does: the group's new files still hold it. Such a
-group is refused by `commit/rewrite_files.py`; its new files are deleted and it is reported, or raised where there
-is no partial progress. Equality deletes of others reach the new files, which keep the sequence number of the start.
+group is refused by `commit/rewrite_files.py`, and its new files are deleted. With partial progress the groups that were
+to be committed with it are committed one by one, and once all are through, those that lost are planned and rewritten
+again, on the table as it is then; one that loses twice is reported. Without it, the conflict is raised. Equality
+deletes of others reach the new files, which keep the sequence number of the start.
 
 Delete files that are about rewritten files alone go in the same commit. Killed at any time, nothing is lost or doubled:
 files that were not committed are orphans, and another run does the rest.
@@ -25,7 +27,7 @@ from typing import TypeAlias
 from frazil.catalog.base import Catalog
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.rewrite_files import RewriteFiles
-from frazil.errors import CommitError, EngineError, FrazilError
+from frazil.errors import CommitError, ConcurrentChangeError, EngineError, FrazilError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
 from frazil.maintenance.plan_rewrite import (
@@ -33,6 +35,7 @@ from frazil.maintenance.plan_rewrite import (
     RewritePlan,
     RewriteRequest,
     own_position_deletes,
+    plan_again,
     plan_rewrite,
     within_budget,
 )
@@ -153,6 +156,8 @@ class _Run:
         self._state = plan.loaded
         self._done_bytes = 0
         self._done = 0
+        self._lost: list[tuple[RewriteGroup, ConcurrentChangeError]] = []
+        self._is_second_try = False
         self.tally = _Tally()
 
     def run(self) -> LoadedTable:
@@ -173,7 +178,28 @@ class _Run:
                     self._try_commit(chosen)
         if waiting:
             self._try_commit(waiting)
+        if self._lost:
+            self._try_again()
         return self._state
+
+    def _try_again(self) -> None:
+        """Rewrite the groups that lost to other writers once more, on the table as it is now."""
+        lost, self._lost = self._lost, []
+        self._is_second_try = True
+        now = self._catalog.refresh(self._state)
+        self._plan = plan_again(now, self._plan, [group for group, _ in lost], cache=self._cache, threads=self._threads)
+        left = {one.number for one in self._plan.groups}
+        for group, error in lost:
+            if group.number not in left:
+                # Its files are gone: somebody else has rewritten or removed them all.
+                self._fail([group], error)
+        for group in self._plan.groups:
+            try:
+                files = self._rewrite(group)
+            except FrazilError as error:
+                self._fail([group], error)
+                continue
+            self._try_commit([(group, files)])
 
     def _commit_all(self) -> None:
         written: list[Written] = []
@@ -245,16 +271,31 @@ class _Run:
     # Committing
 
     def _try_commit(self, written: list[Written]) -> None:
-        """Commit some groups; where they conflict, report them and go on, up to the limit of failed commits."""
+        """Commit some groups; where they conflict, keep the losers for later and go on, up to the limit of failures."""
         try:
             self._commit(written)
+        except ConcurrentChangeError as error:
+            if len(written) > 1 and self.tally.failed_commits < self._sizes.max_failed_commits:
+                for one in written:
+                    self._try_commit([one])
+                return
+            self._give_up(written, error, is_known=True)
         except FrazilError as error:
-            self._discard(written, error)
-            self.tally.failed_commits += 1
-            self._fail([group for group, _ in written], error)
-            is_known = isinstance(error, CommitError) and error.may_clean_up
-            if not is_known or self.tally.failed_commits > self._sizes.max_failed_commits:
-                raise
+            self._give_up(written, error, is_known=isinstance(error, CommitError) and error.may_clean_up)
+
+    def _give_up(self, written: list[Written], error: FrazilError, *, is_known: bool) -> None:
+        """Drop what was written for groups; try them again later, report them, or end it all."""
+        self._discard(written, error)
+        # One that loses again has been counted.
+        self.tally.failed_commits += 0 if self._is_second_try else 1
+        groups = [group for group, _ in written]
+        is_last = not is_known or self.tally.failed_commits > self._sizes.max_failed_commits
+        if isinstance(error, ConcurrentChangeError) and not is_last and not self._is_second_try:
+            self._lost += [(one, error) for one in groups]
+            return
+        self._fail(groups, error)
+        if is_last:
+            raise error
 
     def _commit(self, written: Sequence[Written]) -> None:
         tasks = [task for group, _ in written for task in group.tasks]

@@ -391,17 +391,57 @@ def test_an_equality_delete_meanwhile_is_a_conflict_where_new_files_get_a_new_nu
     assert len(content(table.refresh())) == 59
 
 
-def test_with_partial_progress_the_groups_without_conflict_land() -> None:
+@pytest.mark.parametrize("max_commits", [1, 10])
+def test_with_partial_progress_a_group_that_loses_is_rewritten_again(max_commits: int) -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     before = len(content(table))
     victim = next(one for one in files_of(table) if one.partition == ("a",))
-    result = beside(table, lambda: delete(table, victim, [0]), partial_progress_enabled=True)
+    result = beside(
+        table,
+        lambda: delete(table, victim, [0]),
+        partial_progress_enabled=True,
+        partial_progress_max_commits=max_commits,
+    )
+    assert (result.rewritten_data_files_count, result.failed_data_files_count, result.failures) == (12, 0, ())
+    assert len(content(table)) == before - 1, "the row that was deleted meanwhile stays deleted"
+    assert len(files_of(table)) == 2
+    assert sorted(one.record_count for one in files_of(table)) == [59, 60]
+    assert {one for one in stored(table) if one.endswith(".parquet")} >= {one.file_path for one in files_of(table)}
+    assert table.check(bounds=True).ok
+
+
+class EveryTime(Beside):
+    """Lets another writer act after every group of one partition."""
+
+    def __call__(self, plan: RewritePlan, group: RewriteGroup) -> Sequence[DataFile]:
+        files = rewrite_group(plan, group)
+        if group.tasks[0].data_file.partition == ("a",):
+            self.act()
+        return files
+
+
+@pytest.mark.parametrize("max_commits", [1, 10])
+def test_a_group_that_loses_twice_is_reported_and_the_others_land(max_commits: int) -> None:
+    table = with_appends(3, 12, partition_by=["kind"])
+    before = len(content(table))
+    files = stored(table)
+    victims = [one for one in files_of(table) if one.partition == ("a",)]
+    request = request_for(
+        table,
+        max_concurrent_file_group_rewrites=1,
+        partial_progress_enabled=True,
+        partial_progress_max_commits=max_commits,
+    )
+    rewriter = EveryTime(lambda: delete(table, victims.pop(), [0]))
+    _, result = rewrite_data_files(table._catalog, table._loaded, request, rewriter=rewriter)
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
     assert len(result.failures) == 1 and "deletes were added" in result.failures[0]
-    assert len(content(table)) == before - 1
+    assert len(content(table.refresh())) == before - 2
+    made = {one for one in stored(table) if one.endswith(".parquet")} - set(files)
+    assert made == {one.file_path for one in files_of(table) if one.partition == ("b",)}, "no file is left over"
     assert table.check(bounds=True).ok
-    assert rewrite(table).rewritten_data_files_count == 6, "a second run does the rest"
-    assert len(content(table)) == before - 1
+    assert rewrite(table).rewritten_data_files_count == 6, "another run does the rest"
+    assert len(content(table)) == before - 2
 
 
 def test_two_rewrites_at_once_double_nothing() -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -33,6 +32,7 @@ from frazil.datafile.apply_deletes import load_positions, position_tasks
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.datafile.write_target import write_target
+from frazil.errors import EngineError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -42,6 +42,7 @@ from frazil.spark.distribute import write_settings
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import in_own_session
 from frazil.spark.relation import ReadRequest
+from frazil.spark.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
 from frazil.spark.target_rows import FileChoice, plan_tasks, read_chosen
 from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
 from frazil.spark.write_files import write_stored
@@ -53,8 +54,6 @@ from frazil.spec.reserved_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, UnknownType
 
-FILE_COLUMN = "__frazil_file"
-POS_COLUMN = "__frazil_pos"
 ROW_ID_COLUMN = "__frazil_row_id"
 _STORED = "__frazil_stored_"
 _ROWS_A_FILE = 1_000_000
@@ -182,25 +181,14 @@ class RowChange:
         """Return the files that can hold rows of a filter, by path."""
         return {} if self._parent is None else plan_tasks(self._request(()), predicate)
 
-    def collect_positions(self, found: DataFrame) -> dict[str, DeletionVector]:
-        """Run a query over `rows` and return the places of its rows, by file."""
+    def read_places(self, kept: DataFrame) -> Places:
+        """Return the places of kept rows; they have the columns of `row_places.py`."""
         with engine_errors(f"find rows of {self.loaded.name}"):
-            table = found.select(FILE_COLUMN, POS_COLUMN).toArrow()
-        files = table.column(0).to_numpy()
-        positions = table.column(1).to_numpy()
-        return self.positions_by_file(files, positions)
+            return read_places(kept)
 
-    def positions_by_file(
-        self, files: np.ndarray[tuple[int], np.dtype[np.int32]], positions: np.ndarray[tuple[int], np.dtype[np.int64]]
-    ) -> dict[str, DeletionVector]:
-        """Return places, given as numbers of files and positions, by path."""
-        order = np.argsort(files, kind="stable")
-        files, positions = files[order], positions[order]
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(files)) + 1)) if len(files) else np.empty(0, np.int64)
-        found = {}
-        for start, part in zip(starts.tolist(), np.split(positions, starts[1:]) if len(files) else [], strict=True):
-            found[self.choice.path_of(int(files[start]))] = DeletionVector(part)
-        return found
+    def by_path(self, places: Places) -> dict[str, DeletionVector]:
+        """Return positions by the path of their file."""
+        return {self.choice.path_of(number): vector for number, vector in places.positions.items()}
 
     # Committing
 
@@ -235,6 +223,8 @@ class RowChange:
         cache = DeleteCache()
         gone = [*whole]
         kept: dict[str, DeletionVector] = {}
+        # How many rows of the files that are kept stay; None where only reading them tells.
+        staying: int | None = 0
         for path, vector in positions.items():
             task = tasks[path]
             before = load_positions(self.loaded.storage, task, cache)
@@ -243,9 +233,19 @@ class RowChange:
                 gone.append(task)
             else:
                 kept[path] = vector
+                if len(position_tasks(task)) != len(task.delete_files):
+                    staying = None
+                elif staying is not None:
+                    staying += task.data_file.record_count - all_deleted.cardinality
         if self._is_merge_on_read and not is_rewrite:
-            return self._finish_deltas(read, kept, gone, tasks, cache, new_rows, added)
-        return self._finish_rewrite(read, kept, gone, tasks, new_rows, added)
+            files = [*added, *self._write([] if new_rows is None else [new_rows], new_count)]
+            return self._finish_deltas(read, kept, gone, tasks, cache, files)
+        frames = [] if new_rows is None else [new_rows]
+        rest = self._rest(kept, tasks)
+        if rest is not None:
+            frames.insert(0, rest)
+        files = [*added, *self._write(frames, None if staying is None else new_count + staying)]
+        return self._finish_rewrite(read, kept, gone, tasks, files)
 
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
         if not positions:
@@ -254,24 +254,24 @@ class RowChange:
         found = self.plan_files(TRUE if asked is None else asked)
         return {path: found[path] for path in positions}
 
+    def _rest(self, kept: Mapping[str, DeletionVector], tasks: Mapping[str, FileScanTask]) -> DataFrame | None:
+        """Return the rows of files that are to be written again, without those that go."""
+        if not kept:
+            return None
+        lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
+        # A task for each file, whole: where nothing is shuffled, one file then takes the place of one.
+        largest = max(tasks[path].data_file.file_size_in_bytes for path in kept)
+        rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
+        return None if rest is None else rest.drop(FILE.name, POS.name, *self._unknown_names())
+
     def _finish_rewrite(
         self,
         read: ReadSet,
         kept: Mapping[str, DeletionVector],
         gone: Sequence[FileScanTask],
         tasks: Mapping[str, FileScanTask],
-        new_rows: DataFrame | None,
-        added: Sequence[DataFile],
+        files: Sequence[DataFile],
     ) -> PlannedChange | None:
-        frames = [] if new_rows is None else [new_rows]
-        if kept:
-            lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
-            # A task for each file, whole: where nothing is shuffled, one file then takes the place of one.
-            largest = max(tasks[path].data_file.file_size_in_bytes for path in kept)
-            rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
-            if rest is not None:
-                frames.insert(0, rest.drop(FILE.name, POS.name, *self._unknown_names()))
-        files = [*added, *self._write(frames)]
         removed = tuple(one.data_file for one in (*gone, *(tasks[path] for path in kept)))
         if not files and not removed:
             return None
@@ -285,10 +285,8 @@ class RowChange:
         gone: Sequence[FileScanTask],
         tasks: Mapping[str, FileScanTask],
         cache: DeleteCache,
-        new_rows: DataFrame | None,
-        added: Sequence[DataFile],
+        files: Sequence[DataFile],
     ) -> PlannedChange | None:
-        files = [*added, *self._write([] if new_rows is None else [new_rows])]
         removed_deletes: list[DataFile] = []
         included: list[DataFile] = []
         deletes: list[DataFile] = []
@@ -321,8 +319,12 @@ class RowChange:
         )
         return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
 
-    def _write(self, frames: Sequence[DataFrame]) -> list[DataFile]:
-        """Write rows, in stored form; those of several frames share files where partitions bring them together."""
+    def _write(self, frames: Sequence[DataFrame], count: int | None) -> list[DataFile]:
+        """Write rows, in stored form; those of several frames share files where partitions bring them together.
+
+        `count` is how many there must be. Rows that are kept twice, by executors that did the same work, could differ
+        where a source gives other rows each time; a change of which the places and the rows disagree is refused.
+        """
         if not frames:
             return []
         table = write_target(self.loaded)
@@ -330,7 +332,15 @@ class RowChange:
         for one in frames[1:]:
             whole = whole.unionByName(one)
         own = in_own_session(whole, write_settings(table))
-        return write_stored(own, table, distribution=self._rules.distribution)
+        files = write_stored(own, table, distribution=self._rules.distribution)
+        written = sum(one.record_count for one in files)
+        if count is not None and written != count:
+            self.loaded.storage.delete_many([one.file_path for one in files])
+            raise EngineError(
+                f"Cannot change {self.loaded.name}: Spark wrote {written} rows where it had found {count}",
+                hint="Use a source that gives the same rows each time it runs.",
+            )
+        return files
 
     def _unknown_names(self) -> list[str]:
         return [part.name for part in self.schema.fields if isinstance(part.field_type, UnknownType)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.new_snapshot import Target
@@ -14,6 +15,8 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
 from frazil.spark.engine_errors import engine_errors
+from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
 def plan_delete(
@@ -28,9 +31,13 @@ def plan_delete(
 
     The condition is Spark SQL or a column, or a frazil predicate. Only files that may hold such rows are read.
     """
-    change = RowChange(spark, loaded, "delete", target, cache)
-    found = find_rows(change, where)
-    return change.finish(found.positions, whole=found.whole)
+
+    def plan() -> PlannedChange | None:
+        change = RowChange(spark, loaded, "delete", target, cache)
+        found = find_rows(change, where)
+        return change.finish(found.positions, whole=found.whole)
+
+    return start_over_if_lost(plan)
 
 
 class FoundRows:
@@ -71,5 +78,7 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
     if not partial:
         return FoundRows({}, whole)
     change.choice.only = {path: DeletionVector() for path in partial}
-    positions = change.collect_positions(found)
+    with engine_errors(f"find rows of {change.loaded.name}"):
+        kept = keep_rows(found.select(FILE_COLUMN, POS_COLUMN, F.lit(1).alias(ACTION_COLUMN)))
+    positions = change.by_path(change.read_places(kept))
     return FoundRows({path: positions[path] for path in partial if path in positions}, whole)

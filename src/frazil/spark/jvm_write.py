@@ -158,5 +158,37 @@ def is_deterministic(frame: DataFrame) -> bool:
     return bool(plan.deterministic())
 
 
+def to_bytes(spark: SparkSession, text: str | None) -> int:
+    """Return a setting such as `10MB` as a number of bytes."""
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text or "0"))
+
+
+def is_local_relation(frame: DataFrame) -> bool:
+    """Return whether a frame is rows of the driver's as they are: nothing has to run to have them again."""
+    if not is_classic(frame.sparkSession):
+        return False
+    return str(frame._jdf.queryExecution().analyzed().getClass().getSimpleName()) == "LocalRelation"
+
+
+def kept_partitions(frame: DataFrame) -> int:
+    """Return how many tasks the rows of a kept frame are read by."""
+    plan = frame._jdf.queryExecution().analyzed()
+    if str(plan.getClass().getSimpleName()) == "LogicalRDD":
+        return max(int(plan.rdd().getNumPartitions()), 1)
+    return max(int(frame.sparkSession.sparkContext.defaultParallelism), 1)
+
+
+def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
+    """Return at most so many rows of each task of a frame."""
+    spark = frame.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    most = _module(expressions, "Literal").apply(rows)
+    limited = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(most, frame._jdf.queryExecution().analyzed())
+    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    return DataFrame(datasets.ofRows(spark._jsparkSession, limited), spark)
+
+
 def _module(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -26,12 +25,14 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
-from frazil.spark.change_rows import FILE_COLUMN, POS_COLUMN, ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.column_values import literal, quote
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
-from frazil.spark.jvm_write import equal_columns
-from frazil.spark.source_keys import JoinKey, prune_by_source
+from frazil.spark.jvm_write import equal_columns, to_bytes
+from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
+from frazil.spark.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import NestedField
 
@@ -40,7 +41,6 @@ Do: TypeAlias = Literal["update", "delete", "insert"]
 
 TARGET, SOURCE = "target", "source"
 _FOUND = "__frazil_source"
-_ACTION = "__frazil_action"
 _MATCHED_ONLY = -1
 """A row that met the source and that no clause is about: kept to see whether it meets it once more."""
 _PREFIX = "spark.merge-into.num-target-rows-"
@@ -67,9 +67,13 @@ def plan_merge(
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
     """Join a source with the table and write what its clauses take; the action is to be committed."""
-    with engine_errors(f"read the source of a merge into {loaded.name}"):
-        kept = source.localCheckpoint(eager=True)
-    return merge_rows(spark, loaded, kept, to_column(on), clauses, target, cache=cache)
+
+    def plan() -> PlannedChange | None:
+        with engine_errors(f"read the source of a merge into {loaded.name}"):
+            kept = keep_rows(source)
+        return merge_rows(spark, loaded, kept, to_column(on), clauses, target, cache=cache)
+
+    return start_over_if_lost(plan)
 
 
 def merge_rows(
@@ -80,40 +84,36 @@ def merge_rows(
     clauses: Sequence[Clause],
     target: Target,
     *,
-    keys: Sequence[JoinKey] | None = None,
+    looked: SourceKeys | None = None,
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
     """Carry a merge out up to its commit. The source is used several times, so it must be one that is kept.
 
-    `keys` are what is joined by, where the caller knows; else they are found in the condition.
+    `looked` is what its keys say, where the caller has asked; else they are found in the condition and asked for.
     """
     _check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
     with engine_errors(f"merge into {loaded.name}"):
-        prune: Predicate = TRUE
-        if not any(one.when == "not_matched_by_source" for one in clauses):
-            found = _find_keys(change, source, on) if keys is None else list(keys)
-            prune = prune_by_source(source, found, change.schema, loaded.metadata.default_spec)
-        changed = _join(change, source, on, clauses, prune).localCheckpoint(eager=True)
-        places = changed.select(FILE_COLUMN, POS_COLUMN, _ACTION).toArrow()
-    actions = places.column(2).to_numpy()
-    counts = dict(zip(*(one.tolist() for one in np.unique(actions, return_counts=True)), strict=True))
-    has_place = places.column(0).is_valid().to_numpy()
-    files = places.column(0).filter(has_place).to_numpy()
-    rows = places.column(1).filter(has_place).to_numpy()
-    actions = actions[has_place]
-    if _needs_single_match(clauses):
-        _check_single(change, files, rows)
-    is_changed = actions > 0
-    positions = change.positions_by_file(files[is_changed], rows[is_changed])
+        if looked is None:
+            looked = SourceKeys(TRUE)
+            if not any(one.when == "not_matched_by_source" for one in clauses):
+                looked = read_keys(source, _find_keys(change, source, on), loaded.metadata.default_spec)
+        changed = keep_rows(_join(change, source, on, clauses, looked))
+    places = change.read_places(changed)
+    if places.is_twice and _needs_single_match(clauses):
+        raise InvalidRequestError(
+            f"Cannot merge into {loaded.name}: a row of the table matches more than one row of the source",
+            hint="Remove duplicates from the source, or join by more columns.",
+        )
+    positions = change.by_path(places)
     written = [at + 1 for at, one in enumerate(clauses) if one.do != "delete"]
-    new_count = sum(counts.get(at, 0) for at in written)
+    new_count = sum(places.counts.get(at, 0) for at in written)
     if not positions and new_count == 0:
         return None
     new_rows = None
     if new_count:
-        new_rows = changed.filter(F.col(_ACTION).isin(written)).drop(FILE_COLUMN, POS_COLUMN, _ACTION)
-    properties = FrozenMap({**_summary(clauses, counts), **target.properties})
+        new_rows = changed.filter(F.col(ACTION_COLUMN).isin(written)).drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)
+    properties = FrozenMap({**_summary(clauses, places.counts), **target.properties})
     change.target = replace(target, properties=properties)
     return change.finish(positions, new_rows, new_count=new_count)
 
@@ -135,16 +135,6 @@ def _needs_single_match(clauses: Sequence[Clause]) -> bool:
     return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
 
 
-def _check_single(change: RowChange, files: Any, rows: Any) -> None:
-    order = np.lexsort((rows, files))
-    is_again = (np.diff(files[order]) == 0) & (np.diff(rows[order]) == 0)
-    if is_again.any():
-        raise InvalidRequestError(
-            f"Cannot merge into {change.loaded.name}: a row of the table matches more than one row of the source",
-            hint="Remove duplicates from the source, or join by more columns.",
-        )
-
-
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
     """Return the columns of the table that a condition says to equal an expression over the source."""
     parts = {part.name: part for part in change.schema.fields}
@@ -156,9 +146,9 @@ def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey
     ]
 
 
-def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Clause], prune: Predicate) -> DataFrame:
+def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Clause], looked: SourceKeys) -> DataFrame:
     """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
-    rows = change.rows(prune).alias(TARGET)
+    rows = change.rows(looked.prune).alias(TARGET)
     given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
     whens = {one.when for one in clauses}
     if whens == {"not_matched"}:
@@ -167,6 +157,9 @@ def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Cl
         has_target, has_source = F.lit(False), F.lit(True)
     else:
         kinds = {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}
+        if looked.is_few and "not_matched_by_source" not in whens and _is_large(change, looked.prune):
+            # Rows of the table meet the source's keys where they are read; else all of them would be shuffled.
+            rows = rows.join(F.broadcast(source.alias(SOURCE)), on, "left_semi").alias(TARGET)
         joined = rows.join(given, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
         has_target = F.col(f"{TARGET}.{FILE_COLUMN}").isNotNull()
         has_source = F.col(f"{SOURCE}.{_FOUND}").isNotNull()
@@ -183,8 +176,15 @@ def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Cl
         action = action.when(holds, F.lit(at + 1))
     if _needs_single_match(clauses):
         action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
-    chosen = joined.select("*", action.otherwise(F.lit(0)).alias(_ACTION)).filter(F.col(_ACTION) != 0)
+    chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
     return chosen.select(*_new_row(change, source, chosen, clauses))
+
+
+def _is_large(change: RowChange, prune: Predicate) -> bool:
+    """Return whether Spark would not take the files that may match for small enough to send them to every task."""
+    text = change.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    size = sum(one.data_file.file_size_in_bytes for one in change.plan_files(prune).values())
+    return size > max(to_bytes(change.spark, text), 0)
 
 
 def _new_row(change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[Clause]) -> list[Column]:
@@ -199,14 +199,14 @@ def _new_row(change: RowChange, source: DataFrame, chosen: DataFrame, clauses: S
     for part in change.stored_fields:
         value: Any = F
         for at, one in writing:
-            value = value.when(F.col(_ACTION) == at, _value(change, given[at], part, one))
+            value = value.when(F.col(ACTION_COLUMN) == at, _value(change, given[at], part, one))
         made = value if writing else literal(None, part.field_type)
         columns.append(made.alias(part.name))
     kept_ids = [at for at, one in writing if one.do == "update"]
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
-        row_id = F.when(F.col(_ACTION).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
-    return [*place, F.col(_ACTION), *columns, *change.lineage_columns(row_id)]
+        row_id = F.when(F.col(ACTION_COLUMN).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
+    return [*place, F.col(ACTION_COLUMN), *columns, *change.lineage_columns(row_id)]
 
 
 def _values(change: RowChange, source: DataFrame, chosen: DataFrame, clause: Clause) -> dict[int, Column]:

@@ -13,6 +13,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.delete import find_rows
+from frazil.spark.kept_rows import start_over_if_lost
 from frazil.spec.data_file import DataFile
 
 
@@ -26,10 +27,14 @@ def plan_overwrite(
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
     """Find the rows of a condition and plan to put files, which are written already, in their place."""
-    change = RowChange(spark, loaded, "delete", target, cache)
-    try:
+
+    def plan() -> PlannedChange | None:
+        change = RowChange(spark, loaded, "delete", target, cache)
         found = find_rows(change, where)
         return change.finish(found.positions, whole=found.whole, added=files, is_rewrite=True)
+
+    try:
+        return start_over_if_lost(plan)
     except FrazilError as error:
         if error.may_clean_up:
             loaded.storage.delete_many([one.file_path for one in files])

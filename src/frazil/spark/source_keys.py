@@ -1,23 +1,29 @@
 """What the rows of a source say about the rows of the table they can meet: the source prunes the target.
 
-One aggregate over the columns that a merge joins by gives their bounds and about how many values there are; few values
-are then named one by one. Where the table is partitioned by a time of such a column, the days (hours, months, years)
-that occur are named too, so that a source with rows of January and December does not read what lies between. The
-result is a filter for planning the table's files: rows outside of it meet no row of the source.
+The columns that a merge joins by come here where rows are few; else one aggregate over them gives their bounds and
+about how many values there are, and few values are then named one by one. Where the table is partitioned by a time of
+such a column, the days or hours that occur are named too, so that a source with rows of January and December does not
+read what lies between. The result is a filter for planning the table's files: rows outside of it meet no row of the
+source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of, any_of, at_least, at_most, is_in, is_null, less_than
+from frazil.spark.column_values import quote
+from frazil.spark.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.partition_columns import plain_number, transform_value
 from frazil.spec.partitioning import PartitionSpec
-from frazil.spec.schema import Schema
 from frazil.spec.transforms import Day, Hour, Transform
 from frazil.spec.types import (
     BinaryType,
@@ -62,67 +68,177 @@ def is_usable_key(part: NestedField) -> bool:
     return isinstance(part.field_type, _USABLE)
 
 
-def prune_by_source(source: DataFrame, keys: list[JoinKey], schema: Schema, spec: PartitionSpec) -> Predicate:
-    """Return the filter that every row of the table which meets a row of the source fulfils."""
-    keys = [one for one in keys if is_usable_key(one.part)]
-    if not keys:
-        return TRUE
-    asked: list[Column] = []
-    for at, one in enumerate(keys):
-        value = plain_number(one.value, one.part.field_type)
-        asked += [F.min(value).alias(f"low{at}"), F.max(value).alias(f"high{at}")]
-        asked += [F.count_if(value.isNull()).alias(f"nulls{at}"), F.approx_count_distinct(value).alias(f"about{at}")]
-    found = source.agg(F.count(F.lit(1)).alias("rows"), *asked).collect()[0]
-    if found["rows"] == 0:
-        return FALSE
-    parts = [
-        _filter_of(source, one, found[f"low{at}"], found[f"high{at}"], found[f"nulls{at}"], found[f"about{at}"], spec)
-        for at, one in enumerate(keys)
-    ]
-    return all_of(*parts)
+@dataclass(frozen=True, slots=True)
+class SourceKeys:
+    """What the keys of a source say: a filter on the table, whether rows are few, a key that occurs twice."""
+
+    prune: Predicate
+    is_few: bool = False
+    twice: tuple[Any, ...] | None = None
 
 
-def _filter_of(
-    source: DataFrame, key: JoinKey, low: Any, high: Any, nulls: int, about: int, spec: PartitionSpec
-) -> Predicate:
-    name = key.part.name
-    missing = is_null(name) if key.is_null_safe and nulls else FALSE
-    if low is None:
-        return missing
-    bounds = all_of(at_least(name, _value(low)), at_most(name, _value(high)))
-    value = plain_number(key.value, key.part.field_type)
-    if about <= MAX_VALUES:
-        values = _distinct(source, value)
-        if values is not None:
-            return any_of(is_in(name, values), missing)
-    return any_of(all_of(bounds, *_times(source, key, spec)), missing)
+def read_keys(
+    kept: DataFrame,
+    keys: Sequence[JoinKey],
+    spec: PartitionSpec,
+    unique: Sequence[str] = (),
+    *,
+    few_rows: int = FEW_ROWS,
+) -> SourceKeys:
+    """Ask a kept source for its keys: what every row of the table which meets one of its rows fulfils.
+
+    `unique` are columns of the source that must not have the same values twice, null being a value.
+    """
+    usable = [one for one in keys if is_usable_key(one.part)]
+    asked = [one for key in usable for one in _columns_of(key, spec, kept)]
+    names = [F.col(quote(name)) for name in unique]
+    is_comparable = all(_is_comparable(kept.schema[name].dataType) for name in unique)
+    told = [one.column.alias(f"a{at}") for at, one in enumerate(asked)]
+    more = [one.alias(f"u{at}") for at, one in enumerate(names)] if is_comparable else []
+    found = collect_few(kept, [*told, *more], few_rows)
+    if found is None:
+        twice = _find_twice(kept, names)
+        return SourceKeys(TRUE if not asked else _prune_by_aggregate(kept, usable, asked), twice=twice)
+    twice = _find_twice_here(found, len(more)) if is_comparable else _find_twice(kept, names)
+    if found.num_rows == 0:
+        return SourceKeys(FALSE if usable else TRUE, is_few=True, twice=twice)
+    values = [_ValuesHere(found.column(f"a{at}")) for at in range(len(asked))]
+    return SourceKeys(_prune(usable, asked, values), is_few=True, twice=twice)
 
 
-def _times(source: DataFrame, key: JoinKey, spec: PartitionSpec) -> list[Predicate]:
-    """Return which days or hours of a column occur, where the table is partitioned by those and they are few."""
-    found = []
+class _Asked:
+    """A column asked for: the values of a key, or, with a unit, the days or hours of its values."""
+
+    def __init__(self, key: JoinKey, column: Column, unit: int | None = None) -> None:
+        self.key, self.column, self.unit = key, column, unit
+
+
+class _Values(Protocol):
+    """What is known of the values of a column; `listed` is None where they are more than `MAX_VALUES`."""
+
+    @property
+    def bounds(self) -> tuple[Any, Any]: ...
+
+    @property
+    def has_null(self) -> bool: ...
+
+    @property
+    def listed(self) -> list[Any] | None: ...
+
+
+class _ValuesHere:
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._values = pc.unique(column.drop_null())
+        self.has_null = column.null_count > 0
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        if pa.types.is_boolean(self._values.type):
+            values = self._values.to_pylist()
+            return (min(values), max(values)) if values else (None, None)
+        found = pc.min_max(self._values)
+        return found["min"].as_py(), found["max"].as_py()
+
+    @property
+    def listed(self) -> list[Any] | None:
+        return self._values.to_pylist() if len(self._values) <= MAX_VALUES else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ValuesThere:
+    bounds: tuple[Any, Any]
+    has_null: bool
+    listed: list[Any] | None
+
+
+def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_Asked]:
+    found = [_Asked(key, plain_number(key.value, key.part.field_type))]
     for one in spec.fields_of_source(key.part.field_id):
         unit = _unit_of(one.transform, key.part)
-        if unit is None:
-            continue
-        times = _distinct(source, transform_value(one.transform, key.value, key.part.field_type, source.sparkSession))
-        if times is not None:
-            ranges = [
-                all_of(at_least(key.part.name, at * unit), less_than(key.part.name, (at + 1) * unit)) for at in times
-            ]
-            found.append(any_of(*ranges))
+        if unit is not None:
+            times = transform_value(one.transform, key.value, key.part.field_type, source.sparkSession)
+            found.append(_Asked(key, times, unit))
     return found
+
+
+def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequence[_Asked]) -> Predicate:
+    columns: list[Column] = []
+    for at, one in enumerate(asked):
+        columns += [F.min(one.column).alias(f"low{at}"), F.max(one.column).alias(f"high{at}")]
+        columns += [F.count_if(one.column.isNull()).alias(f"nulls{at}")]
+        columns += [F.approx_count_distinct(one.column).alias(f"about{at}")]
+    told = kept.agg(*columns).collect()[0]
+    listed: dict[int, list[Any]] = {}
+    few = [at for at in range(len(asked)) if told[f"about{at}"] <= MAX_VALUES]
+    if few:
+        # About so few values each, so they may come together here.
+        sets = kept.agg(*(F.collect_set(asked[at].column).alias(f"set{at}") for at in few)).collect()[0]
+        listed = {at: [_value(one) for one in sets[f"set{at}"]] for at in few}
+    values = [
+        _ValuesThere(
+            (_value(told[f"low{at}"]), _value(told[f"high{at}"])),
+            told[f"nulls{at}"] > 0,
+            listed.get(at) if len(listed.get(at, ())) <= MAX_VALUES else None,
+        )
+        for at in range(len(asked))
+    ]
+    return _prune(keys, asked, values)
+
+
+def _prune(keys: Sequence[JoinKey], asked: Sequence[_Asked], values: Sequence[_Values]) -> Predicate:
+    return all_of(
+        *(_filter_of(key, [(a, v) for a, v in zip(asked, values, strict=True) if a.key is key]) for key in keys)
+    )
+
+
+def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, _Values]]) -> Predicate:
+    name = key.part.name
+    own = next(values for asked, values in known if asked.unit is None)
+    missing = is_null(name) if key.is_null_safe and own.has_null else FALSE
+    low, high = own.bounds
+    if low is None:
+        return missing
+    if own.listed is not None:
+        return any_of(is_in(name, own.listed), missing)
+    parts = [all_of(at_least(name, low), at_most(name, high))]
+    for asked, values in known:
+        if asked.unit is not None and values.listed is not None:
+            unit = asked.unit
+            parts.append(
+                any_of(*(all_of(at_least(name, at * unit), less_than(name, (at + 1) * unit)) for at in values.listed))
+            )
+    return any_of(all_of(*parts), missing)
+
+
+def _find_twice(kept: DataFrame, names: Sequence[Column]) -> tuple[Any, ...] | None:
+    if not names:
+        return None
+    rows = kept.groupBy(*names).count().filter("count > 1").limit(1).collect()
+    return tuple(rows[0][: len(names)]) if rows else None
+
+
+def _find_twice_here(found: pa.Table, count: int) -> tuple[Any, ...] | None:
+    names = [f"u{at}" for at in range(count)]
+    if not names:
+        return None
+    counted = found.select(names).group_by(names).aggregate([([], "count_all")])
+    again = counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()
+    return tuple(again[0][name] for name in names) if again else None
+
+
+def _is_comparable(kind: st.DataType) -> bool:
+    """Return whether equal values of a type are equal bytes: not floating point, nor text with a collation."""
+    if isinstance(kind, st.StringType):
+        return kind == st.StringType()
+    return isinstance(
+        kind, st.IntegralType | st.BooleanType | st.DateType | st.TimestampType | st.TimestampNTZType | st.BinaryType
+    )
 
 
 def _unit_of(transform: Transform, part: NestedField) -> int | None:
     if not isinstance(part.field_type, TimestampType | TimestamptzType):
         return None
     return _MICROS.get(type(transform))
-
-
-def _distinct(source: DataFrame, value: Column) -> list[Any] | None:
-    rows = source.select(value.alias("value")).filter("value is not null").distinct().limit(MAX_VALUES + 1).collect()
-    return None if len(rows) > MAX_VALUES else [_value(row["value"]) for row in rows]
 
 
 def _value(value: Any) -> Any:

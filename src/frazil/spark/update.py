@@ -13,9 +13,11 @@ from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
-from frazil.spark.change_rows import FILE_COLUMN, POS_COLUMN, ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
+from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
 def plan_update(
@@ -28,18 +30,21 @@ def plan_update(
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
     """Find the rows of a condition, compute their new values once, and write what the change takes."""
-    change = RowChange(spark, loaded, "update", target, cache)
-    with engine_errors(f"update {loaded.name}"):
+    return start_over_if_lost(lambda: _update(RowChange(spark, loaded, "update", target, cache), values, where))
+
+
+def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> PlannedChange | None:
+    with engine_errors(f"update {change.loaded.name}"):
         # `target` is what expressions may call the table, where a subquery has columns of the same names.
         rows = (change.rows(where) if isinstance(where, Predicate) else change.rows()).alias("target")
         found = rows if isinstance(where, Predicate) else rows.filter(to_column(where))
         # Kept where it was computed: its positions and its values must be those of one run.
-        changed = _changed(change, found, values).localCheckpoint(eager=True)
-    positions = change.collect_positions(changed)
+        changed = keep_rows(_changed(change, found, values))
+    positions = change.by_path(change.read_places(changed))
     if not positions:
         return None
     count = sum(one.cardinality for one in positions.values())
-    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN), new_count=count)
+    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN), new_count=count)
 
 
 def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:
@@ -47,4 +52,5 @@ def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> 
     new = assigned_columns(found, change.schema, values)
     columns = [new.get(part.field_id, change.stored_column(part)).alias(part.name) for part in change.stored_fields]
     row_id = F.col(ROW_ID_COLUMN) if change.has_lineage else F.lit(None)
-    return found.select(FILE_COLUMN, POS_COLUMN, *columns, *change.lineage_columns(row_id))
+    action = F.lit(1).alias(ACTION_COLUMN)
+    return found.select(FILE_COLUMN, POS_COLUMN, action, *columns, *change.lineage_columns(row_id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -15,8 +16,10 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change_rows import PlannedChange
 from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
+from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.merge import SOURCE, TARGET, Clause, merge_rows
-from frazil.spark.source_keys import JoinKey
+from frazil.spark.source_keys import JoinKey, read_keys
+from frazil.spark.types import shown_type
 from frazil.spec.schema import Schema
 
 
@@ -32,19 +35,33 @@ def plan_upsert(
     """Merge a source by key: update what is there, insert what is not; refuse a source that has a key twice."""
     schema = loaded.metadata.current_schema
     names = _key_names(schema, source, keys, loaded.name)
-    with engine_errors(f"read the source of an upsert into {loaded.name}"):
-        kept = source.localCheckpoint(eager=True)
-        twice = kept.groupBy(*(F.col(quote(name)) for _, name in names)).count().filter("count > 1").limit(1).collect()
-    if twice:
-        shown = ", ".join(f"{name} = {twice[0][name]!r}" for _, name in names)
-        raise InvalidRequestError(
-            f"Cannot upsert into {loaded.name}: the source has more than one row with {shown}",
-            hint="Keep one row of each key in the source.",
-        )
     on = reduce(Column.__and__, [_equal(ours, theirs) for ours, theirs in names])
-    joined = [JoinKey(schema.field(ours), F.col(quote(theirs)), is_null_safe=True) for ours, theirs in names]
     clauses = [Clause("matched", "update"), Clause("not_matched", "insert")]
-    return merge_rows(spark, loaded, kept, on, clauses, target, keys=joined, cache=cache)
+
+    def plan() -> PlannedChange | None:
+        with engine_errors(f"read the source of an upsert into {loaded.name}"):
+            kept = keep_rows(source)
+            keys = [
+                JoinKey(schema.field(ours), F.col(quote(theirs)), is_null_safe=True)
+                for ours, theirs in names
+                if _is_told(source.schema[theirs].dataType, shown_type(schema.field(ours).field_type, spark))
+            ]
+            looked = read_keys(kept, keys, loaded.metadata.default_spec, [theirs for _, theirs in names])
+        if looked.twice is not None:
+            shown = ", ".join(f"{name} = {value!r}" for (_, name), value in zip(names, looked.twice, strict=True))
+            raise InvalidRequestError(
+                f"Cannot upsert into {loaded.name}: the source has more than one row with {shown}",
+                hint="Keep one row of each key in the source.",
+            )
+        return merge_rows(spark, loaded, kept, on, clauses, target, looked=looked, cache=cache)
+
+    return start_over_if_lost(plan)
+
+
+def _is_told(have: st.DataType, want: st.DataType) -> bool:
+    """Return whether values of a source say which values of the table they equal."""
+    is_whole = isinstance(have, st.IntegralType) and isinstance(want, st.IntegralType)
+    return have == want or is_whole or (isinstance(have, st.DecimalType) and isinstance(want, st.DecimalType))
 
 
 def _equal(ours: str, theirs: str) -> Column:

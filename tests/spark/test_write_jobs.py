@@ -1,0 +1,181 @@
+"""What a change of rows costs: Spark jobs for few rows, memory of the driver for many."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.types as st
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import frazil
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.errors import EngineError, InvalidRequestError
+from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
+from frazil.spark.kept_rows import collect_few, keep_rows, start_over_if_lost
+from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
+from frazil.spark.source_keys import JoinKey, read_keys
+from frazil.spec.partitioning import UNPARTITIONED
+from frazil.spec.types import LongType, NestedField
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def count_jobs(spark: SparkSession, run: Callable[[], Any]) -> int:
+    """Return how many jobs a call has run."""
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("counted", "a change whose jobs are counted")
+    before = len(tracker.getJobIdsForGroup("counted"))
+    try:
+        run()
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+    return len(tracker.getJobIdsForGroup("counted")) - before
+
+
+def few_rows(start: int, end: int, letter: str) -> pa.Table:
+    return pa.table({"id": pa.array(range(start, end)), "name": [f"{letter}{at}" for at in range(start, end)]})
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+    properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
+    table = lake.create_table("db.t", "id bigint, name string", properties=properties)
+    table.append(few_rows(0, 2000, "a"))
+    source = spark.range(1000, 3000, numPartitions=2).selectExpr("id", "concat('b', id) as name")
+
+    def merge() -> None:
+        merging = table.merge(source, on="target.id = source.id")
+        merging.when_matched().update_all().when_not_matched().insert_all().execute()
+
+    # The source's keys, sending rows to the join, the join, the files: one job each.
+    assert count_jobs(spark, lambda: table.upsert(source, keys=["id"])) <= 4
+    assert count_jobs(spark, merge) <= 4
+    assert count_jobs(spark, lambda: table.update({"name": "upper(name)"}, where="id % 7 = 1")) <= 2
+    assert count_jobs(spark, lambda: table.delete("id % 7 = 2")) <= 2
+    rows = table.scan().to_arrow().to_pylist()
+    expected = {
+        at: ("A" if at < 1000 else "B") + str(at) if at % 7 == 1 else ("a" if at < 1000 else "b") + str(at)
+        for at in range(3000)
+        if at % 7 != 2
+    }
+    assert len(rows) == len(expected)
+    assert {row["id"]: row["name"] for row in rows} == expected
+
+
+def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": "merge-on-read"})
+    table.append(spark.range(0, 50_000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    kept = spark.conf.get(threshold)
+    spark.conf.set(threshold, "1000")
+    try:
+        source = spark.range(0, 100_000, 250, numPartitions=2).selectExpr("id", "'b' as name")
+        table.upsert(source, keys=["id"])
+        matched = table.merge(source.filter("id < 5000"), on="target.id = source.id").when_matched()
+        matched.update({"name": "'c'"}).execute()
+    finally:
+        spark.conf.set(threshold, kept or "10MB")
+    found = table.scan().to_arrow().to_pylist()
+    assert len(found) == 50_000 + 200
+    assert sum(row["name"] == "c" for row in found) == 20
+    assert sum(row["name"] == "b" for row in found) == 380
+
+
+def places_of(spark: SparkSession, rows: list[tuple[int | None, int | None, int]]) -> DataFrame:
+    schema = st.StructType(
+        [
+            st.StructField(FILE_COLUMN, st.IntegerType()),
+            st.StructField(POS_COLUMN, st.LongType()),
+            st.StructField(ACTION_COLUMN, st.IntegerType()),
+        ]
+    )
+    return keep_rows(spark.createDataFrame(rows, schema).repartition(2))
+
+
+@pytest.mark.parametrize("few", [1 << 16, 1])
+def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
+    at = [0, 1, 63, 64, 65, 127, 128, 4095, 1 << 20, (1 << 32) + 5]
+    rows: list[tuple[int | None, int | None, int]] = [(0, one, 1) for one in at]
+    rows += [(7, one, 2) for one in range(200)]
+    rows += [(None, None, 3)] * 40 + [(7, 500, -1), (9, 1, -1)]
+    found = read_places(places_of(spark, rows), few_rows=few)
+    assert dict(found.positions) == {0: DeletionVector(at), 7: DeletionVector(range(200))}
+    assert dict(found.counts) == {1: len(at), 2: 200, 3: 40, -1: 2}
+    assert not found.is_twice
+    again = read_places(places_of(spark, [*rows, (7, 500, 2)]), few_rows=few)
+    assert again.is_twice
+    nothing = read_places(places_of(spark, [(None, None, 3)] * 40), few_rows=few)
+    assert (dict(nothing.positions), dict(nothing.counts)) == ({}, {3: 40})
+
+
+@pytest.mark.parametrize("few", [1 << 16, 1])
+def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
+    part = NestedField(1, "id", LongType())
+
+    def look(query: str, unique: tuple[str, ...] = ()) -> Any:
+        key = JoinKey(part, F.col("id"), is_null_safe=True)
+        return read_keys(keep_rows(spark.sql(query)), [key], UNPARTITIONED, unique, few_rows=few)
+
+    wide = "select explode(sequence(5L, 5000L)) as id"
+    assert look(wide).prune == all_of(at_least("id", 5), at_most("id", 5000))
+    assert look(f"{wide} union all select null").prune == any_of(
+        all_of(at_least("id", 5), at_most("id", 5000)), is_null("id")
+    )
+    narrow = look("select id % 3 as id from range(100)").prune
+    assert narrow in [is_in("id", [0, 1, 2]), any_of(is_in("id", [0, 1, 2]), FALSE)]
+    assert look(f"{wide} union all select 17L", ("id",)).twice == (17,)
+    assert look(f"{wide} union all select null", ("id",)).twice is None
+    assert look("select cast(null as bigint) as id from range(40)", ("id",)).twice == (None,)
+
+
+def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession) -> None:
+    kept = keep_rows(spark.range(0, 400, numPartitions=2))
+    assert collect_few(kept, [F.col("id")], 399) is None
+    whole = collect_few(kept, [F.col("id")], 400)
+    assert whole is not None
+    assert sorted(whole.column(0).to_pylist()) == list(range(400))
+
+
+def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: SparkSession) -> None:
+    peaks = {}
+    for by in (200, 2):
+        rows = spark.range(0, 4_000_000, numPartitions=2).filter(f"id % {by} = 1")
+        kept = keep_rows(rows.selectExpr(f"1 as {FILE_COLUMN}", f"id as {POS_COLUMN}", f"1 as {ACTION_COLUMN}"))
+        read_places(kept)
+        tracemalloc.start()
+        found = read_places(kept)
+        peaks[by] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found.positions[1].cardinality == 4_000_000 // by
+        assert found.counts == {1: 4_000_000 // by}
+    print(f"peak of the driver: {peaks[200]:,} bytes for 20,000 rows, {peaks[2]:,} for 2,000,000")
+    # The rows themselves would be 32 MB.
+    assert peaks[2] < 16_000_000
+
+
+def test_a_change_starts_over_when_kept_rows_are_lost_and_not_for_other_reasons() -> None:
+    said = ["Cannot merge: Spark failed: Checkpoint block rdd_4_0 not found!"] * 2
+
+    def lose() -> str:
+        if said:
+            raise EngineError(said.pop())
+        return "done"
+
+    assert start_over_if_lost(lose) == "done"
+    said.extend(["Checkpoint block rdd_4_0 not found!"] * 3)
+    with pytest.raises(EngineError):
+        start_over_if_lost(lose)
+    runs = []
+
+    def refuse() -> None:
+        runs.append(1)
+        raise InvalidRequestError("Cannot merge: no")
+
+    with pytest.raises(InvalidRequestError):
+        start_over_if_lost(refuse)
+    assert len(runs) == 1

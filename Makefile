@@ -54,8 +54,12 @@ test-interop: setup ## Let every implementation read every other's tables, and w
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop/test_matrix.py
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/python -m tests.interop.interop_page
 
-bench: setup ## Run bench/*.py and keep each table in bench/results/
-	@tools/run_bench.sh $(BIN)/python
+bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.md; FRAZIL_BENCH_SCALE makes it larger or smaller
+	@tools/check_java.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh interop
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
+	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
+	@tools/run_bench.sh $(BIN)/python $(VENV_SPARK_4_1)/bin/python
 
 names: setup ## Write public-names.txt anew
 	$(BIN)/python tools/public_names.py --write

@@ -29,6 +29,8 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.measure import Results
+
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
@@ -99,7 +101,7 @@ def fast_append(catalog: Catalog, identifier: tuple[str, ...], number: int) -> N
     commit_actions(catalog, loaded, Append((described(loaded.metadata.location, number),), is_fast=True))
 
 
-def compare_sizes(folder: Path, commits: int, files: int, snapshots: int) -> None:
+def compare_sizes(folder: Path, commits: int, files: int, snapshots: int, kept: Results) -> None:
     """Print what a fast append costs on a small and on a large table."""
     storage = LocalStorage()
     catalog = SqlCatalog("lake", f"file://{folder}/wh", SqliteDatabase(folder / "sizes.db"), storage)
@@ -122,6 +124,7 @@ def compare_sizes(folder: Path, commits: int, files: int, snapshots: int) -> Non
         loaded = catalog.load_table(identifier)
         size = storage.size(loaded.metadata_location or "")
         median = statistics.median(seconds[name])
+        kept.add(f"append to a table: {name}", 1, "file", {"frazil": seconds[name]})
         print(f"{name:44}{median * 1000:10.1f}{median / base:8.2f}{size / 1024:9,.0f} KiB")
     catalog.close()
 
@@ -173,7 +176,7 @@ class Theirs:
         self.catalog.close()
 
 
-def compare_libraries(folder: Path, pairs: int) -> None:
+def compare_libraries(folder: Path, pairs: int, kept: Results) -> None:
     """Print commits in a second of this library and of PyIceberg, turn by turn."""
     sides: dict[str, Any] = {
         "frazil": Ours(folder, "ours", durable=True),
@@ -195,6 +198,7 @@ def compare_libraries(folder: Path, pairs: int) -> None:
                 found = timed(work or partial(tables[name].append, ROW))
                 if at >= 2:
                     seconds[name].append(found)
+        kept.add(f"{title}, on SQLite", 1, "commit", {name: seconds[name] for name in kept.contenders})
         rates = {name: 1 / statistics.median(found) for name, found in seconds.items()}
         shown = "".join(f"{rate:18.1f}" for rate in rates.values())
         ratios = " ".join(f"{rates[name] / rates['PyIceberg']:7.2f}" for name in list(sides)[:2])
@@ -213,8 +217,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="frazil-bench-") as name:
         folder = Path(name)
-        compare_sizes(folder, arguments.commits, arguments.files, arguments.snapshots)
-        compare_libraries(folder, arguments.pairs)
+        kept = Results("commit_cost", ["PyIceberg", "frazil"], prints=False)
+        compare_sizes(folder, arguments.commits, arguments.files, arguments.snapshots, kept)
+        compare_libraries(folder, arguments.pairs, kept)
+        kept.write()
 
 
 if __name__ == "__main__":

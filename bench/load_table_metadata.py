@@ -21,7 +21,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from bench.measure import Results
+
 CONTENDERS = ("frazil", "pyiceberg")
+NAMES = {"frazil": "frazil", "pyiceberg": "PyIceberg"}
 TASKS = ("load", "load and read the current snapshot", "load and read every snapshot")
 LIMIT = 1 / 3
 """What the design promises: at most this part of PyIceberg's time and memory for a load."""
@@ -158,13 +161,26 @@ def main() -> None:
         large.write_text(json.dumps(document(options.snapshots), separators=(",", ":")), "utf-8")
         print(f"{options.snapshots} snapshots, {large.stat().st_size / 1e6:.1f} MB, best of {options.runs} runs\n")
         print(f"{'task':<36} {'contender':<10} {'ms':>8} {'peak MB':>9} {'kept MB':>9}")
+        kept = Results("load_table_metadata", ["PyIceberg", "frazil"], prints=False)
         for task in TASKS:
             runs: dict[str, list[dict[str, float]]] = {one: [] for one in CONTENDERS}
             for _ in range(options.runs):
                 for contender in CONTENDERS:
-                    command = [sys.executable, __file__, "--measure", contender, task, str(small), str(large)]
+                    command = [
+                        sys.executable,
+                        "-m",
+                        "bench.load_table_metadata",
+                        "--measure",
+                        contender,
+                        task,
+                        str(small),
+                        str(large),
+                    ]
                     runs[contender].append(json.loads(subprocess.check_output(command)))
             report(task, runs)
+            seconds = {NAMES[one]: [run["ms"] / 1000 for run in found] for one, found in runs.items()}
+            kept.add(task, options.snapshots, "snapshots", seconds)
+        kept.write()
 
 
 def report(task: str, runs: dict[str, list[dict[str, float]]]) -> None:

@@ -25,6 +25,8 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.measure import Results
+
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.lake.scan import ScanOptions, scan_table
 from frazil.loaded import LoadedTable
@@ -76,8 +78,8 @@ def build(folder: str, rows: int, files: int, delete: str) -> LoadedTable:
     return table.load()
 
 
-def race(contenders: dict[str, Callable[[], int]], runs: int) -> dict[str, float]:
-    """Return the median seconds of each contender; runs alternate, the first is not counted, answers must agree."""
+def race(contenders: dict[str, Callable[[], int]], runs: int) -> dict[str, list[float]]:
+    """Return the seconds of each contender; runs alternate, the first is not counted, answers must agree."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for run in range(runs + 1):
         answers = {}
@@ -88,7 +90,7 @@ def race(contenders: dict[str, Callable[[], int]], runs: int) -> dict[str, float
                 seconds[name].append(time.perf_counter() - start)
         if len(set(answers.values())) != 1:
             raise SystemExit(f"the answers differ: {answers}")
-    return {name: statistics.median(found) for name, found in seconds.items()}
+    return seconds
 
 
 def main() -> None:
@@ -103,13 +105,17 @@ def main() -> None:
         loaded = build(folder, arguments.rows, arguments.files, arguments.delete)
         print(f"{arguments.rows:,} rows, {arguments.files} files, deletes: {arguments.delete}")
         print(f"{'':34}{'frazil':>10}{'PyIceberg':>12}{'ratio':>8}")
+        kept = Results("local_scan", ["PyIceberg", "frazil"], prints=False)
         for title, work in cases(loaded, arguments.rows, has_peer=arguments.delete != "equality").items():
-            found = race(work, arguments.runs)
+            seconds = race(work, arguments.runs)
+            kept.add(title, arguments.rows, "rows", seconds)
+            found = {name: statistics.median(times) for name, times in seconds.items()}
             peer = found.get("PyIceberg")
             shown = f"{found['frazil']:9.3f}s"
             if peer is not None:
                 shown += f"{peer:11.3f}s{found['frazil'] / peer:8.2f}"
             print(f"{title:34}{shown}")
+        kept.write()
 
 
 def _filtered(loaded: LoadedTable, text: str) -> int:

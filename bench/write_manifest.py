@@ -24,6 +24,7 @@ from typing import Any
 
 from bench.decode_manifest import make_manifest, take_turns
 from bench.manifest_entries import KINDS, SCHEMAS, make_entries, spec_of
+from bench.measure import Results
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFile as ForeignFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus, write_manifest
@@ -111,11 +112,13 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    results = [compare(kind, given.files, given.rounds) for kind in KINDS]
+    kept = Results("write_manifest", ["PyIceberg", "frazil"], prints=False)
+    results = [compare(kind, given.files, given.rounds, kept) for kind in KINDS]
+    kept.write()
     return 0 if all(results) else 1
 
 
-def compare(kind: str, count: int, rounds: int) -> bool:
+def compare(kind: str, count: int, rounds: int, kept: Results) -> bool:
     """Write manifests of one kind with both; return whether frazil is as fast as it is to be."""
     columns = make_entries(count, kind)
     values = list(iter_entries(decode_manifest(make_manifest(count, "m.avro", kind).data)))
@@ -134,6 +137,7 @@ def compare(kind: str, count: int, rounds: int) -> bool:
         medians = take_turns(contenders, rounds)
         sizes = {name: path.stat().st_size for name, path in zip(contenders, paths, strict=True)}
         limit = len(lzma.compress(paths[4].read_bytes(), preset=9))
+    kept.add(kind, count, "files", {"PyIceberg": [medians[THEIRS][0]], "frazil": [medians[OURS][0]]})
     print(f"\n{kind}: {count:,} files")
     print(f"{'':<36} {'ms':>10} {'files/s':>10} {'bytes':>12} {'x PyIceberg':>12} {'of its size':>12}")
     for name, (seconds, _) in medians.items():

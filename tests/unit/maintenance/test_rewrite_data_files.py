@@ -410,7 +410,7 @@ def test_with_partial_progress_a_group_that_loses_is_rewritten_again(max_commits
     assert table.check(bounds=True).ok
 
 
-class EveryTime(Beside):
+class AfterEachGroup(Beside):
     """Lets another writer act after every group of one partition."""
 
     def __call__(self, plan: RewritePlan, group: RewriteGroup) -> Sequence[DataFile]:
@@ -432,7 +432,7 @@ def test_a_group_that_loses_twice_is_reported_and_the_others_land(max_commits: i
         partial_progress_enabled=True,
         partial_progress_max_commits=max_commits,
     )
-    rewriter = EveryTime(lambda: delete(table, victims.pop(), [0]))
+    rewriter = AfterEachGroup(lambda: delete(table, victims.pop(), [0]))
     _, result = rewrite_data_files(table._catalog, table._loaded, request, rewriter=rewriter)
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
     assert len(result.failures) == 1 and "deletes were added" in result.failures[0]

@@ -34,7 +34,8 @@ class Append:
     """Add data files to a branch.
 
     `written_schema` is the schema the files were written with: where the table's has changed since in a way
-    that they cannot be read by, the append is refused. `read` is given where the rows came from the table.
+    that they cannot be read by, the append is refused. `read` is given where the rows came from the table. Without
+    files nothing is committed, unless `may_be_empty`: a branch of a table without snapshots begins with such a one.
     """
 
     files: tuple[DataFile, ...]
@@ -42,10 +43,11 @@ class Append:
     is_fast: bool = False
     written_schema: Schema | None = None
     read: ReadSet | None = None
+    may_be_empty: bool = False
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the snapshot that adds the files to the branch as it is now."""
-        if not self.files:
+        if not self.files and not self.may_be_empty:
             return NOTHING
         check_data_only(self.files)
         check_still_readable(loaded.metadata, self.written_schema)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from frazil.catalog.names import shown
+from frazil.commit.append import Append
+from frazil.commit.new_snapshot import Target
 from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_sort_order import UpdateSortOrder
@@ -503,6 +505,9 @@ def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
     if present is not None and statement.replaces:
         keep = present.min_snapshots_to_keep if keep is None else keep
         snapshot_age_ms = present.max_snapshot_age_ms if snapshot_age_ms is None else snapshot_age_ms
+    if present is None and statement.snapshot_id is None and table.current_snapshot is None:
+        _begin_branch(table, statement)
+        return NOTHING
     table.create_branch(
         statement.ref,
         statement.snapshot_id,
@@ -513,6 +518,18 @@ def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
         exist_ok=statement.if_not_exists,
     )
     return NOTHING
+
+
+def _begin_branch(table: Table, statement: s.CreateRef) -> None:
+    """Create a branch of a table without snapshots: it begins with an empty one, and the table stays without."""
+    with table.transaction() as changes:
+        changes._begin(Append((), Target(statement.ref), is_fast=True, may_be_empty=True))
+        changes.set_retention(
+            statement.ref,
+            min_snapshots_to_keep=statement.min_snapshots_to_keep,
+            max_snapshot_age_ms=statement.max_snapshot_age_ms,
+            max_ref_age_ms=statement.max_ref_age_ms,
+        )
 
 
 def drop_ref(context: SqlContext, statement: s.DropRef) -> Answer:

@@ -570,3 +570,16 @@ def test_files_are_added_and_rewritten_by_calls(tmp_path: Path) -> None:
         found = sql("call lake.system.rewrite_data_files('db.t', options => map('min-input-files', '2'))")
         assert found[0][:2] == (5, 1)
         assert lake.table("db.t").scan().count() == 5
+
+
+def test_a_branch_of_a_table_without_snapshots_begins_with_an_empty_one(sql: Console, table: frazil.Table) -> None:
+    sql("alter table lake.db.t create branch audit retain 7 days with snapshot retention 2 snapshots 3 days")
+    ref = table.refresh().refs["audit"]
+    day = 24 * 60 * 60 * 1000
+    assert (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms) == (2, 3 * day, 7 * day)
+    assert table.current_snapshot is None
+    assert table.scan(ref="audit").count() == 0
+    table.append(rows(1, 2), branch="audit")
+    assert (table.scan(ref="audit").count(), table.scan().count()) == (2, 0)
+    table.fast_forward("main", to="audit")
+    assert table.scan().count() == 2

@@ -30,7 +30,7 @@ MASTER = "FRAZIL_SPARK_MASTER"
 SETTINGS = "FRAZIL_SPARK_SETTINGS"
 """The environment variable with further settings of that session, as a JSON object."""
 WORKERS = 2
-START_SECONDS = 90
+START_SECONDS = 300
 _HOST = "127.0.0.1"
 _PACKAGE = "org.apache.spark.deploy"
 

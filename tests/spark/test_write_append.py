@@ -363,6 +363,26 @@ def test_merging_schemas_adds_columns_in_the_same_commit(spark: SparkSession, la
     ]
 
 
+def test_overwrites_add_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
+    table.append(spark.sql("select 1L as id, 'a' as k union all select 2, 'b' union all select 3, 'b'"))
+    wider = spark.sql("select 4L as id, 'b' as k, 7 as more")
+    with pytest.raises(frazil.SchemaMismatchError, match="more"):
+        table.overwrite(wider, "k = 'b'")
+    made = table.overwrite_partitions(wider, merge_schema=True)
+    assert made is not None
+    assert made == table.current_snapshot
+    assert sorted(map(str, table.scan().to_arrow().to_pylist())) == [
+        "{'id': 1, 'k': 'a', 'more': None}",
+        "{'id': 4, 'k': 'b', 'more': 7}",
+    ]
+    widest = spark.sql("select 5L as id, 'c' as k, 8 as more, true as yes")
+    table.overwrite(widest, "id = 1", merge_schema=True)
+    assert sorted((row["id"], row["yes"]) for row in table.scan().to_arrow().to_pylist()) == [(4, None), (5, True)]
+    assert len(table.snapshots) == 3
+    assert table.check().ok
+
+
 def test_appends_and_overwrites_are_part_of_transactions(
     spark: SparkSession, lake: frazil.Lake, numbers: DataFrame
 ) -> None:

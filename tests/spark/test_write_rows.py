@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
+from frazil.errors import SchemaMismatchError
 from frazil.expr.predicates import is_in
 
 pytestmark = pytest.mark.timeout(600)
@@ -226,6 +227,32 @@ def test_a_row_that_matches_twice_is_an_error_unless_all_it_can_do_is_go(
     assert values(table)[1] == ("b", 1)
     table.merge(twice, on="target.id = source.id").when_matched().delete().execute()
     assert 1 not in values(table)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
+    spark: SparkSession, lake: frazil.Lake, mode: str
+) -> None:
+    table = make(lake, mode)
+    table.append(numbers(spark, 0, 3))
+    source = spark.sql("select 1L as id, 'new' as k, 0.5D as more union all select 9, 'new', 1.5D")
+
+    def merge(**options: Any) -> frazil.Snapshot | None:
+        merging = table.merge(source, on="target.id = source.id", **options)
+        return merging.when_matched().update_all().when_not_matched().insert_all().execute()
+
+    with pytest.raises(SchemaMismatchError, match="the source lacks v"):
+        merge()
+    assert table.schema.find_field("more") is None
+    assert merge(merge_schema=True) == table.current_snapshot
+    rows = {row["id"]: (row["k"], row["v"], row["more"]) for row in table.scan().to_arrow().to_pylist()}
+    assert rows == {
+        0: ("a", 0, None),
+        1: ("new", 1, 0.5),
+        2: ("a", 2, None),
+        9: ("new", None, 1.5),
+    }
+    assert len(table.snapshots) == 2
 
 
 def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: SparkSession, lake: frazil.Lake) -> None:

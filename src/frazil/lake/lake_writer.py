@@ -100,19 +100,20 @@ class LakeWriter:
         table.append(self._frame, merge_schema=self._merges_schema(table), **options)
 
     def overwrite(self, condition: Any) -> None:
-        """Replace the rows of a condition by others."""
+        """Replace the rows of a condition by others; `mergeSchema` as in `append`."""
         table, options = self._target()
-        table.overwrite(self._frame, where=self._engine.column_text(condition), **options)
+        where = self._engine.column_text(condition)
+        table.overwrite(self._frame, where=where, merge_schema=self._merges_schema(table), **options)
 
     def overwritePartitions(self) -> None:  # noqa: N802
         """Replace the partitions that the rows are in."""
         table, options = self._target()
-        table.overwrite_partitions(self._frame, **options)
+        table.overwrite_partitions(self._frame, merge_schema=self._merges_schema(table), **options)
 
     def overwrite_all(self) -> None:
         """Replace all rows."""
         table, options = self._target()
-        table.overwrite(self._frame, **options)
+        table.overwrite(self._frame, merge_schema=self._merges_schema(table), **options)
 
     def _target(self) -> tuple[Table, dict[str, Any]]:
         _, table, branch = self._engine.session.write_target(self._name)
@@ -160,7 +161,7 @@ class LakeMerge:
         return LakeMergeClause(self, "when_not_matched_by_source", condition)
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802
-        """Add columns of the source that the table lacks."""
+        """Add columns of the source that the table lacks; columns that the source lacks are then left as they are."""
         self._evolves = True
         return self
 
@@ -185,7 +186,7 @@ class LakeMerge:
             return
         with self._table.transaction() as changes:
             evolve_schema(self._engine, changes, self._frame)
-            self._run(changes, spell, options)
+            self._run(changes, spell, {**options, "merge_schema": True})
 
     def _run(self, table: TableVerbs, spell: Callable[[Any], str], options: dict[str, Any]) -> None:
         builder: Any = table.merge(self._frame, on=spell(self._condition), **options)

@@ -301,7 +301,8 @@ def merge(context: SqlContext, statement: s.Merge) -> Answer:
         return NOTHING
     with table.transaction() as changes:
         evolve_schema(engine, changes, frame)
-        run_merge(place, changes, changes._shown.metadata.current_schema, frame, statement, spell, options)
+        evolved = changes._shown.metadata.current_schema
+        run_merge(place, changes, evolved, frame, statement, spell, {**options, "merge_schema": True})
     return NOTHING
 
 

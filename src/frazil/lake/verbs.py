@@ -58,7 +58,9 @@ class TableVerbs(MetadataVerbs):
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
         """
         if merge_schema:
-            return self._append_with_columns(data, branch, snapshot_properties)
+            return self._with_columns_of(
+                data, lambda table: table.append(data, branch=branch, snapshot_properties=snapshot_properties)
+            )
         state = self._state
         return self._write(
             data,
@@ -69,12 +71,13 @@ class TableVerbs(MetadataVerbs):
             ),
         )
 
-    def _append_with_columns(self, data: Any, branch: str, snapshot_properties: Mapping[str, str]) -> Snapshot | None:
+    def _with_columns_of(self, data: Any, write: Callable[[Any], Snapshot | None]) -> Snapshot | None:
+        """Add the columns of data that the table lacks, and write, in one commit."""
         wanted = schema_of_rows(data, self._state.metadata.format_version)
         evolution = UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
         with self._together() as together:
             together._run(evolution)
-            made = together.append(data, branch=branch, snapshot_properties=snapshot_properties)
+            made = write(together)
         return None if made is None else self._shown.metadata.find_snapshot(made.snapshot_id)
 
     def overwrite(
@@ -84,12 +87,19 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        merge_schema: bool = False,
     ) -> Snapshot | None:
         """Replace the rows of a condition, all rows by default, by new ones.
 
         The condition is Spark SQL, or a predicate. Where files hold other rows too, those are written anew, which needs
-        Spark. Rows that a parallel writer adds or changes under the condition stop it.
+        Spark. Rows that a parallel writer adds or changes under the condition stop it. With `merge_schema`, columns
+        that the table lacks are added to it, in the same commit.
         """
+        if merge_schema:
+            return self._with_columns_of(
+                data,
+                lambda table: table.overwrite(data, where, branch=branch, snapshot_properties=snapshot_properties),
+            )
         state = self._state
         predicate = plain_predicate(where, state.metadata.current_schema)
         target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
@@ -117,12 +127,23 @@ class TableVerbs(MetadataVerbs):
         )
 
     def overwrite_partitions(
-        self, data: Any, *, branch: str = MAIN_BRANCH, snapshot_properties: Mapping[str, str] = NO_PROPERTIES
+        self,
+        data: Any,
+        *,
+        branch: str = MAIN_BRANCH,
+        snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        merge_schema: bool = False,
     ) -> Snapshot | None:
         """Replace the partitions that the new rows are in, all of an unpartitioned table.
 
-        What a parallel writer does to those partitions stops it.
+        What a parallel writer does to those partitions stops it. With `merge_schema`, columns that the table lacks are
+        added to it, in the same commit.
         """
+        if merge_schema:
+            return self._with_columns_of(
+                data,
+                lambda table: table.overwrite_partitions(data, branch=branch, snapshot_properties=snapshot_properties),
+            )
         state = self._state
         return self._write(
             data,
@@ -207,22 +228,34 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        merge_schema: bool = False,
     ) -> MergeBuilder:
         """Begin a merge of a source into the table; clauses follow, and `execute` carries it out in one commit.
 
         `on` is Spark SQL over `target` and `source`. The source runs once. Its rows tell which files can match, and
-        only those are read. What a parallel writer does to rows that were read stops it.
+        only those are read. What a parallel writer does to rows that were read stops it. With `merge_schema`, columns
+        of the source that the table lacks are added to it, and `update_all` and `insert_all` may lack columns of the
+        table: those stay as they are, or get their default.
         """
 
         def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            state = self._state
+            return (
+                self._with_columns_of(source, lambda table: merge(table, clauses))
+                if merge_schema
+                else merge(self, clauses)
+            )
+
+        def merge(table: TableVerbs, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
+            state = table._state
             session = choose_session(source if is_spark_frame(source) else None)
             frame = frame_of_rows(source, state, session)
             target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
             room = spark_room("merge")
             given = [room.Clause(one.when, one.do, one.condition, one.values) for one in clauses]
-            return self._run_planned(
-                lambda: room.plan_merge(session, state, frame, on, given, target, cache=self._manifests)
+            return table._run_planned(
+                lambda: room.plan_merge(
+                    session, state, frame, on, given, target, cache=self._manifests, may_lack_columns=merge_schema
+                )
             )
 
         return MergeBuilder(run)

@@ -16,6 +16,7 @@ from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
@@ -37,7 +38,8 @@ def plan_delete(
         found = find_rows(change, where)
         return change.finish(found.positions, whole=found.whole)
 
-    return start_over_if_lost(plan)
+    with showing_progress(spark, f"delete from {loaded.name}"):
+        return start_over_if_lost(plan)
 
 
 class FoundRows:

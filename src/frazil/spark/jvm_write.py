@@ -9,6 +9,7 @@ runs in the user's session, and files that turn out wrong are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -192,3 +193,40 @@ def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
 
 def _module(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+@dataclass(frozen=True, slots=True)
+class JobTotals:
+    """What the jobs of one piece of work have done so far."""
+
+    done_tasks: int = 0
+    all_tasks: int = 0
+    read_rows: int = 0
+    read_bytes: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+
+
+def job_totals(spark: SparkSession, tag: str) -> JobTotals:
+    """Return what jobs that carry a tag have done: tasks, and rows and bytes as far as tasks have told."""
+    context: Any = spark.sparkContext._jsc.sc()
+    store = context.statusStore()
+    totals = [0] * 6
+    seen: set[int] = set()
+    for job in context.statusTracker().getJobIdsForTag(tag):
+        stages = store.job(job).stageIds()
+        seen |= {stages.apply(at) for at in range(stages.size())}
+    for number in seen:
+        stage = store.lastStageAttempt(number)
+        if stage.status().name() not in ("ACTIVE", "COMPLETE"):
+            continue
+        told = (
+            stage.numCompleteTasks(),
+            stage.numTasks(),
+            stage.inputRecords(),
+            stage.inputBytes(),
+            stage.outputRecords(),
+            stage.outputBytes(),
+        )
+        totals = [whole + int(one) for whole, one in zip(totals, told, strict=True)]
+    return JobTotals(*totals)

@@ -31,10 +31,11 @@ from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import equal_columns, to_bytes
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.types import NestedField
+from frazil.spec.types import NestedField, UnknownType
 
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]
@@ -65,15 +66,23 @@ def plan_merge(
     target: Target,
     *,
     cache: ManifestCache | None = None,
+    may_lack_columns: bool = False,
 ) -> PlannedChange | None:
-    """Join a source with the table and write what its clauses take; the action is to be committed."""
+    """Join a source with the table and write what its clauses take; the action is to be committed.
+
+    All columns are set from the source's of the same names. A source that lacks some is refused, as in Spark, unless
+    the merge evolves the schema: then those stay as they are, or get their default in rows that are inserted.
+    """
+    if may_lack_columns:
+        clauses = [_with_columns_there(one, loaded, source) for one in clauses]
 
     def plan() -> PlannedChange | None:
         with engine_errors(f"read the source of a merge into {loaded.name}"):
             kept = keep_rows(source)
         return merge_rows(spark, loaded, kept, to_column(on), clauses, target, cache=cache)
 
-    return start_over_if_lost(plan)
+    with showing_progress(spark, f"merge into {loaded.name}"):
+        return start_over_if_lost(plan)
 
 
 def merge_rows(
@@ -216,6 +225,20 @@ def _values(change: RowChange, source: DataFrame, chosen: DataFrame, clause: Cla
     return assigned_columns(chosen, change.schema, values, TARGET)
 
 
+def _with_columns_there(clause: Clause, loaded: LoadedTable, source: DataFrame) -> Clause:
+    """Return a clause that sets all columns as one that sets those the source has."""
+    if clause.values is not None or clause.do == "delete":
+        return clause
+    lower = {name.lower(): name for name in source.columns}
+    names = {
+        part.name: part.name if part.name in source.columns else lower.get(part.name.lower())
+        for part in loaded.metadata.current_schema.fields
+        if not isinstance(part.field_type, UnknownType)
+    }
+    values = {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in names.items() if one is not None}
+    return replace(clause, values=values)
+
+
 def _all_columns(change: RowChange, source: DataFrame) -> dict[str, Column]:
     exact = {name: name for name in source.columns if name != _FOUND}
     lower = {name.lower(): name for name in exact}
@@ -224,7 +247,7 @@ def _all_columns(change: RowChange, source: DataFrame) -> dict[str, Column]:
     if missing:
         raise SchemaMismatchError(
             f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
-            hint="Name the columns to set, or add the missing ones to the source.",
+            hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
         )
     return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
 

@@ -14,6 +14,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.delete import find_rows
 from frazil.spark.kept_rows import start_over_if_lost
+from frazil.spark.progress import showing_progress
 from frazil.spec.data_file import DataFile
 
 
@@ -34,7 +35,8 @@ def plan_overwrite(
         return change.finish(found.positions, whole=found.whole, added=files, is_rewrite=True)
 
     try:
-        return start_over_if_lost(plan)
+        with showing_progress(spark, f"overwrite rows of {loaded.name}"):
+            return start_over_if_lost(plan)
     except FrazilError as error:
         if error.may_clean_up:
             loaded.storage.delete_many([one.file_path for one in files])

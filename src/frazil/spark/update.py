@@ -17,6 +17,7 @@ from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
@@ -30,7 +31,8 @@ def plan_update(
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
     """Find the rows of a condition, compute their new values once, and write what the change takes."""
-    return start_over_if_lost(lambda: _update(RowChange(spark, loaded, "update", target, cache), values, where))
+    with showing_progress(spark, f"update {loaded.name}"):
+        return start_over_if_lost(lambda: _update(RowChange(spark, loaded, "update", target, cache), values, where))
 
 
 def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> PlannedChange | None:

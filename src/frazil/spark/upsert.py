@@ -18,6 +18,7 @@ from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.merge import SOURCE, TARGET, Clause, merge_rows
+from frazil.spark.progress import showing_progress
 from frazil.spark.source_keys import JoinKey, read_keys
 from frazil.spark.types import shown_type
 from frazil.spec.schema import Schema
@@ -55,7 +56,8 @@ def plan_upsert(
             )
         return merge_rows(spark, loaded, kept, on, clauses, target, looked=looked, cache=cache)
 
-    return start_over_if_lost(plan)
+    with showing_progress(spark, f"upsert into {loaded.name}"):
+        return start_over_if_lost(plan)
 
 
 def _is_told(have: st.DataType, want: st.DataType) -> bool:

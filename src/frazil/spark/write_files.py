@@ -27,6 +27,7 @@ from frazil.spark.column_values import quote
 from frazil.spark.distribute import choose_mode, distribute, has_partitions, write_settings
 from frazil.spark.jvm_write import can_reach, in_own_session
 from frazil.spark.native_write import is_native, write_natively
+from frazil.spark.progress import note_files, showing_progress
 from frazil.spark.store_assignment import assign_columns
 from frazil.spark.types import FIELD_ID
 from frazil.spec import properties as known
@@ -56,7 +57,9 @@ def write_frame(
     own = in_own_session(frame, write_settings(target))
     assigned = assign_columns(own, target.schema, format_version=target.format_version)
     file_rows = _file_rows(table) if isinstance(table, LoadedTable) else None
-    return write_stored(assigned, target, distribution=distribution, new_id=new_id, file_rows=file_rows)
+    what = f"write to {table.name if isinstance(table, LoadedTable) else target.location}"
+    with showing_progress(frame.sparkSession, what):
+        return write_stored(assigned, target, distribution=distribution, new_id=new_id, file_rows=file_rows)
 
 
 def write_stored(
@@ -75,10 +78,13 @@ def write_stored(
     if is_native(target.schema, target.properties) and can_reach(frame.sparkSession, target.location):
         if has_partitions(target):
             columns.append(F.col(key_name))
-        return write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
-    if not can_travel(target):
-        return write_in_this_process(spread.select(*columns), target)
-    return write_on_executors(spread.select(*columns), target)
+        files = write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
+    elif not can_travel(target):
+        files = write_in_this_process(spread.select(*columns), target)
+    else:
+        files = write_on_executors(spread.select(*columns), target)
+    note_files(files)
+    return files
 
 
 def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:

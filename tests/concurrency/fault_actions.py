@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from frazil.catalog.base import Catalog
 from frazil.codec.puffin import PuffinWriter
@@ -16,7 +16,9 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import delete_expired_files
 from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
+from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.replace_partitions import ReplacePartitions
+from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
@@ -362,6 +364,20 @@ def several_actions(world: World) -> Run:
     )
 
 
+def remove_dangling_deletes(world: World) -> Run:
+    # No file of the partition is there to be deleted from.
+    dangling = world.lab.equality_deletes([98], partition=("z",))
+    world.lab.commit(RowDelta((dangling,), None, target=tagged("dangling")))
+    return commit(RemoveDanglingDeletes(tagged()))
+
+
+def replace_table_as_select(world: World) -> Run:
+    anew = ReplaceTable(SCHEMA, ("bucket(4, id)",), properties=FrozenMap({"anew": "yes"}))
+    spec = 1 + max(one.spec_id for one in world.lab.load().metadata.partition_specs)
+    file = replace(world.lab.file([10], "a"), spec_id=spec, partition=(3,))
+    return commit(anew, Append((file,), tagged()))
+
+
 def several_tables(world: World) -> Run:
     prepare_other(world, _version(world))
     files = world.lab.file([10], "a"), world.lab.file([11], "b")
@@ -414,7 +430,7 @@ _ALL: tuple[Callable[[World], Run], ...] = (
     update_schema, update_spec, update_sort_order, update_properties, set_statistics, remove_statistics, create_branch,
     create_tag, replace_tag, drop_ref, rename_branch, fast_forward, replace_branch, set_retention, rollback,
     set_current, commit_to_branch, cherry_pick, stage, publish, expire_snapshots, expire_and_delete_files,
-    several_actions, create_table, create_table_as_select,
+    several_actions, create_table, create_table_as_select, remove_dangling_deletes, replace_table_as_select,
 )  # fmt: skip
 SCENARIOS: tuple[Scenario, ...] = (
     *(Scenario(one.__name__, one) for one in _ALL),

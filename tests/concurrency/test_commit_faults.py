@@ -16,10 +16,14 @@ counts are printed at the end of the run (`conftest.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+import frazil.commit
+from frazil.commit import action
 from frazil.commit.append import Append
 from frazil.errors import CommitStateUnknownError, FrazilError
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
@@ -155,29 +159,8 @@ class Points:
 
 
 def test_every_action_is_among_those_that_meet_faults() -> None:
-    from frazil.commit import (
-        append,
-        cherry_pick,
-        delete_files,
-        expire_snapshots,
-        overwrite,
-        replace_partitions,
-        rewrite_files,
-        rewrite_manifests,
-        row_delta,
-        update_properties,
-        update_refs,
-        update_schema,
-        update_sort_order,
-        update_spec,
-        update_statistics,
-    )  # fmt: skip
-
-    rooms = (
-        append, cherry_pick, delete_files, expire_snapshots, overwrite, replace_partitions, rewrite_files,
-        rewrite_manifests, row_delta, update_properties, update_refs, update_schema, update_sort_order, update_spec,
-        update_statistics,
-    )  # fmt: skip
+    found = [import_module(f"frazil.commit.{one.name}") for one in iter_modules(frazil.commit.__path__)]
+    rooms = [one for one in found if one is not action]
     actions = {
         name
         for room in rooms

@@ -20,6 +20,7 @@ from frazil.lake.answer import Answer
 from frazil.lake.lake import Lake
 from frazil.lake.lake_writer import LakeMerge, LakeWriter
 from frazil.lake.on_spark import spark_room
+from frazil.lake.run_script import ScriptRunner, immediate_values, is_immediate, is_script
 from frazil.lake.run_statement import run_statement
 from frazil.lake.session_catalog import answer_catalog
 from frazil.lake.spark_engine import SparkEngine
@@ -27,6 +28,7 @@ from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SPARK_CATALOG, SqlSession
 from frazil.sql.parse import parse_statement
 from frazil.sql.rewrite import fill_parameters, spell_identifiers
+from frazil.sql.script import statements_of
 from frazil.sql.statements import Name
 
 _USE = re.compile(r"\s*(use\b|set\s+catalog\b)", re.IGNORECASE)
@@ -55,7 +57,7 @@ def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:
     if not names.is_classic(spark):
         raise UnsupportedError(
             "Cannot attach a lake to Spark Connect: its parser is out of reach",
-            hint="Use table.scan(...).to_spark(spark) and the verbs of tables.",
+            hint='Use spark.read.format("iceberg"), after register_source() of frazil.lake.source_tables.',
         )
     attachment = patches.find_hooks(spark)
     if attachment is None:
@@ -86,6 +88,7 @@ class Attachment:
         self._spark = spark
         self.leave_optimiser = leave_optimiser
         self._names = spark_room("sql_names")
+        self._scripts = spark_room("sql_scripts")
         self._not_ours = spark_room("patch_session").NOT_OURS
         self._made_views: dict[str, Any] = {}
         self.session = SqlSession(
@@ -97,6 +100,10 @@ class Attachment:
 
     def sql(self, run: Callable[..., Any], text: str, args: Any) -> Any:
         """Run a statement: a lake's, a query over lakes, or Spark's own."""
+        if is_script(text) or is_immediate(text):
+            found = (self._script if is_script(text) else self._immediate)(run, text, args)
+            if found is not self._not_ours:
+                return found
         if "identifier" in text.lower():
             values = args if isinstance(args, dict) else {}
             text = spell_identifiers(text, values, lambda name: self._ours(name) is not None)
@@ -111,6 +118,45 @@ class Attachment:
         with engine.statement():
             answer = run_statement(SqlContext(self.session, engine), statement)
         return self._frame(answer)
+
+    def _script(self, run: Callable[..., Any], text: str, args: Any) -> Any:
+        if not self._may_name_lakes(text):
+            return self._not_ours
+        script = self._scripts.read_script(self._spark, text)
+        if script is None or not any(self._is_for_lakes(run, one) for one in statements_of(script)):
+            return self._not_ours
+        if args and not isinstance(args, dict):
+            raise UnsupportedError(
+                "Cannot run a script over tables of lakes with ? as parameters", hint="Use :names, and a dict."
+            )
+        answer = ScriptRunner(self._spark, lambda one: self.sql(run, one, args)).run(script)
+        return self._names.empty_frame(self._spark) if answer is None else answer
+
+    def _is_for_lakes(self, run: Callable[..., Any], text: str) -> bool:
+        if is_immediate(text):
+            # What it runs is known when it runs.
+            return True
+        return (
+            parse_statement(text, self.session.is_ours) is not None
+            or SparkEngine(self._spark, self.session, run).names_lakes(text)
+        )  # fmt: skip
+
+    def _immediate(self, run: Callable[..., Any], text: str, args: Any) -> Any:
+        immediate = self._scripts.read_immediate(self._spark, text)
+        if immediate is None:
+            return self._not_ours
+        engine = SparkEngine(self._spark, self.session, run, args=args)
+        (query,) = engine.evaluate([immediate.query])
+        if not isinstance(query, str) or not self._may_name_lakes(query) or not self._is_for_lakes(run, query):
+            return self._not_ours
+        if is_immediate(query):
+            raise InvalidRequestError("Cannot run EXECUTE IMMEDIATE inside EXECUTE IMMEDIATE")
+        frame = self.sql(run, query, immediate_values(immediate, engine.evaluate))
+        if not immediate.targets:
+            return frame
+        with engine.statement():
+            view = engine.register(frame)
+            return run(f"set var ({', '.join(immediate.targets)}) = (select * from {view})")
 
     def _query(self, run: Callable[..., Any], text: str, args: Any) -> Any:
         if not self._may_name_lakes(text):

@@ -105,9 +105,15 @@ class SparkEngine:
             frame = frames[key]
             if frame is None:
                 continue
-            found[at] = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
-            if shows_metadata and has_star(text):
-                found[at] = self._names.hide_columns(self.spark, found[at], _METADATA_NAMES)
+            plan = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
+            if not shows_metadata or not has_star(text):
+                found[at] = plan
+                continue
+            # An alias above hides what is hidden below it: there the alias, which comes before its table, is replaced.
+            place = at - 1 if one.is_aliased and at > 0 and parsed.names[at - 1].kind == "alias" else at
+            if place != at:
+                plan = self._names.aliased_again(self.spark, plan, parsed.names[place].parts[0])
+            found[place] = self._names.hide_columns(self.spark, plan, _METADATA_NAMES)
         calls = {at: name for at, one in enumerate(parsed.names) if (name := self._find_function(one)) is not None}
         if calls:
             room = spark_room("sql_functions")
@@ -315,13 +321,14 @@ class SparkEngine:
                 frame = self.find_frame(one)
             if frame is None:
                 continue
-            name = self._register(frame)
+            name = self.register(frame)
             start, stop = self._names.place_in_text(text, one)
             alias = "" if one.is_aliased else f" as {quote(one.parts[-1])}"
             spans.append((start, stop + 1, f"{name}{alias}"))
         return Spelled(replace_spans(text, spans), frozenset(inner))
 
-    def _register(self, frame: Any) -> str:
+    def register(self, frame: Any) -> str:
+        """Make a temporary view of a DataFrame until the statement is over; return its name."""
         name = f"frazil_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)
         self._temporary.append(name)

@@ -337,6 +337,13 @@ def aliased_plan(spark: SparkSession, frame: DataFrame, name: tuple[str, ...]) -
     return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan)
 
 
+def aliased_again(spark: SparkSession, plan: Any, alias: str) -> Any:
+    """Return a plan under an alias that a query gives it."""
+    jvm = _jvm(spark)
+    identifier = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(alias, scala_list(spark, []))
+    return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(identifier, plan)
+
+
 def hide_columns(spark: SparkSession, plan: Any, hidden: list[str]) -> Any:
     """Return a plan whose `*` leaves some columns out that can be named all the same, as metadata columns are."""
     jvm = _jvm(spark)

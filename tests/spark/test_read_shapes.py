@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from frazil.codec.name_mapping_json import encode_name_mapping
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.lake.scan import scan_table
 from frazil.lake.scan_options import scan_with_options
+from frazil.spark.engine_errors import engine_errors
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from frazil.spec.schema import Schema
@@ -93,6 +94,47 @@ def test_renamed_columns_are_found_under_all_their_names(spark: SparkSession, tm
     frame = scan_table(table.load()).to_spark(spark)
     assert sorted(row[0] for row in frame.filter("title is not null").select("id").collect()) == [1, 3, 4, 5]
     assert len(read_files(frame.filter("id = 5"))) == 1
+
+
+def test_floats_of_files_without_ids_are_not_compared_with_bounds_of_row_groups(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    parts = StructType((NestedField(4, "y", DOUBLE),))
+    schema = Schema((NestedField(1, "id", LONG), NestedField(2, "x", DOUBLE), NestedField(3, "s", parts)))
+    table = mapped_table(tmp_path, schema)
+    values = [1.0, float("nan"), -0.0, 3.0]
+    rows = [{"id": at, "x": value, "s": {"y": value}} for at, value in enumerate(values)]
+    table.append(rows, with_ids=False)
+    table.append(rows)
+    frame = scan_table(table.load()).to_spark(spark)
+    for column in ("x", "s.y"):
+        # Spark takes NaN for the largest number, and the two zeros for one.
+        assert frame.filter(f"{column} > 5").count() == 2, column
+        assert frame.filter(f"{column} = double('NaN')").count() == 2, column
+        assert frame.filter(f"{column} = 0.0d").count() == 2, column
+        assert frame.filter(f"{column} < 0.0d").count() == 0, column
+    assert len(read_files(frame.filter("id = 77"))) == 0
+
+
+def test_files_without_ids_and_without_a_mapping_are_refused_with_what_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = local_table(tmp_path, SCHEMA)
+    table.append(ROWS, with_ids=False)
+    table.update_schema(lambda update: update.rename_column("name", "title"))
+    # As the reference reads them: top-level columns by their order.
+    assert scan_table(table.load(), "title = 'one'").to_arrow().column("id").to_pylist() == [1]
+    frame = scan_table(table.load()).to_spark(spark)
+    for setting in ("true", "false"):
+        spark.conf.set("spark.sql.parquet.fieldId.read.ignoreMissing", setting)
+        try:
+            with pytest.raises(Exception, match=r"table=db\.t&snapshot=1.*name-mapping"):
+                frame.collect()
+        finally:
+            spark.conf.unset("spark.sql.parquet.fieldId.read.ignoreMissing")
+    with pytest.raises(InvalidDataFileError, match="no field ids") as caught, engine_errors("read"):
+        frame.collect()
+    assert "name-mapping" in str(caught.value.hint)
 
 
 def test_a_name_that_the_mapping_gives_away_is_no_column(spark: SparkSession, tmp_path: Path) -> None:

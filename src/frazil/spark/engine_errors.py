@@ -35,10 +35,17 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?\s*$", 
 _OURS = re.compile(r"^frazil\.errors\.(\w+): (.*)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _TOLD = re.compile(r"^  ([a-z][a-z ]*): (.*)$")
-_HINT = "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing"
+_HINT = (
+    "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing;"
+    "files-without-field-ids-need-schema.name-mapping.default"
+)
 _FILE = re.compile(
     r"FAILED_READ_FILE\.(?P<why>\w+)\].*?(?P<path>\S+)#table=(?P<table>\S+?)&snapshot=(?P<snapshot>\w+)&hint=",
     re.DOTALL,
+)
+_MAPPING_HINT = (
+    "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which goes by the order of "
+    "columns."
 )
 FILE_HINT = (
     "Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read another "
@@ -125,9 +132,10 @@ def _about_file(found: re.Match[str], text: str) -> FrazilError:
     causes = _CAUSE.findall(text)
     reason = "there is no such file" if is_missing else causes[-1][:_MAX_REASON] if causes else "Spark cannot read it"
     kind = MissingFileError if is_missing else InvalidDataFileError
+    has_no_ids = "contain any field Ids" in reason
     return kind(
-        f"Cannot read data file {path}: {reason}",
-        hint=FILE_HINT,
+        f"Cannot read data file {path}: {'its columns have no field ids' if has_no_ids else reason}",
+        hint=_MAPPING_HINT if has_no_ids else FILE_HINT,
         table=unquote(found["table"]),
         snapshot=found["snapshot"],
     )

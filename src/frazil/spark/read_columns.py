@@ -83,7 +83,7 @@ def read_names(metadata: TableMetadata) -> ReadNames:
             names.setdefault(field_id, set()).add(part.name)
         # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
         # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
-        ambiguous |= {part.field_id for part in schema.fields if _holds_float(part.field_type)}
+        ambiguous |= {part.field_id for part in schema.fields if holds_float(part.field_type)}
         ambiguous |= {part.field_id for part in schema.fields if part.name.lower() == SPARK_METADATA}
     for schema in metadata.schemas:
         for column in schema.fields:
@@ -98,9 +98,10 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
 
 
-def _holds_float(kind: Type) -> bool:
+def holds_float(kind: Type) -> bool:
+    """Return whether a column, or a part of a struct, is floating point."""
     if isinstance(kind, StructType):
-        return any(_holds_float(part.field_type) for part in kind.fields)
+        return any(holds_float(part.field_type) for part in kind.fields)
     return isinstance(kind, FloatType | DoubleType)
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.types as st
@@ -67,7 +68,15 @@ from frazil.spark.planned_files import (
 )
 from frazil.spark.position_joins import DEFAULT_BUDGET_BYTES, PositionJoin
 from frazil.spark.predicates import SHOWN_OTHERWISE, row_filter
-from frazil.spark.read_columns import ReadColumn, ReadNames, join_fields, narrow_column, quoted, read_names
+from frazil.spark.read_columns import (
+    ReadColumn,
+    ReadNames,
+    holds_float,
+    join_fields,
+    narrow_column,
+    quoted,
+    read_names,
+)
 from frazil.spark.relation_stats import distinct_values, relation_stats
 from frazil.spark.types import show_column, shown_type, stored_type
 from frazil.spec import properties
@@ -357,8 +366,17 @@ class _Reader:
             columns=stats.columns_text,
             file_format=group.file_format.value,
             options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
-            session=self.scan.session,
+            session=self._session_for(group, columns),
         )
+
+    def _session_for(self, group: FileGroup, columns: dict[int, ReadColumn]) -> Any:
+        """Return where Spark looks up settings: floating point must not be compared with bounds of row groups.
+
+        Files without ids are read under their own names, which filters that are pushed find (`read_columns.py`).
+        """
+        if group.shape.has_ids or not any(holds_float(one.field.field_type) for one in columns.values()):
+            return self.scan.session
+        return session_with(self.spark, {**self._settings(), "spark.sql.parquet.filterPushdown": "false"})
 
     def _split_options(self) -> SplitOptions:
         """Return how files that Python reads are cut and packed."""

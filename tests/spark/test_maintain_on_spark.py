@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +18,6 @@ from frazil.datafile.write_deletes import (
     write_equality_deletes,
     write_position_deletes,
 )
-from frazil.errors import InvalidRequestError
 from tests.damage import DDL, rows
 
 
@@ -122,10 +122,45 @@ def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: fr
     assert content(table) == before
 
 
-def test_z_order_is_done_in_this_process(spark: SparkSession, lake: frazil.Lake) -> None:
-    table = with_deletes(lake, 2)
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_are_put_in_z_order(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+    table = with_deletes(lake, version)
     before = content(table)
-    with pytest.raises(InvalidRequestError, match="z-order on Spark"):
-        table.maintain.rewrite_data_files("zorder", "id, score", rewrite_all=True, on_spark=True)
-    assert table.maintain.rewrite_data_files("zorder", "id, score", rewrite_all=True).rewritten_data_files_count == 12
+    result = table.maintain.rewrite_data_files("zorder", "id, ts, kind", rewrite_all=True, on_spark=True)
+    assert result.rewritten_data_files_count == 12
     assert content(table) == before
+    assert table.check(bounds=True).ok
+    with table.update_spec() as update:
+        update.remove_field("kind")
+        update.add_field("bucket(3, id)")
+    table.maintain.rewrite_data_files("zorder", "score, id", rewrite_all=True, on_spark=True)
+    assert content(table) == before
+    assert {one.data_file.spec_id for one in table.scan().plan().tasks} == {1}
+    assert table.check(bounds=True).ok
+
+
+def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
+    spark: SparkSession, lake: frazil.Lake
+) -> None:
+    random = np.random.default_rng(1)
+    table = lake.create_table("db.z", "a bigint, b double, c string")
+    for _ in range(4):
+        a = random.integers(0, 10_000, 20_000)
+        table.append(pa.table({"a": a, "b": random.random(20_000) ** 3, "c": [f"text {one:05}" for one in a]}))
+    size = sum(one.data_file.file_size_in_bytes for one in table.scan().plan().tasks)
+    frazil.attach(spark, lake)
+    try:
+        spark.sql(
+            "call lake.system.rewrite_data_files(table => 'db.z', strategy => 'sort', sort_order => 'zorder(b, c)', "
+            f"options => map('rewrite-all', 'true', 'target-file-size-bytes', '{size // 64}'))"
+        )
+    finally:
+        frazil.detach(spark)
+    options = {"rewrite-all": "true", "target-file-size-bytes": str(size // 64)}
+    table.refresh().maintain.rewrite_data_files("sort", "zorder(b, c)", options=options, on_spark=True)
+    every = len(table.scan().plan().tasks)
+    assert every >= 32
+    assert table.scan().count() == 80_000
+    for where in ("c = 'text 05000'", "b > 0.5 and b < 0.505", "b < 0.000001"):
+        left = len(table.scan(where).plan().tasks)
+        assert 0 < left <= every / 3, (where, left, every)

@@ -38,7 +38,7 @@ from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult, expire_sn
 from frazil.maintenance.optimize import OptimizeResult, optimize
 from frazil.maintenance.orphan_files import OrphanFilesResult, OrphanRequest, PrefixMismatch, remove_orphan_files
 from frazil.maintenance.partition_stats import compute_partition_stats
-from frazil.maintenance.plan_rewrite import RewriteRequest, Strategy
+from frazil.maintenance.plan_rewrite import RewriteRequest
 from frazil.maintenance.rewrite_data_files import Progress, RewriteDataFilesResult, Rewriter, rewrite_data_files
 from frazil.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
 from frazil.maintenance.rewrite_options import read_data_options
@@ -91,7 +91,7 @@ class Maintain:
             loaded,
             budget_bytes=budget_bytes,
             dry_run=dry_run,
-            rewriter=self._rewriter(loaded, "binpack", on_spark),
+            rewriter=self._rewriter(loaded, on_spark),
             cache=self._cache,
         )
         self._show(state)
@@ -133,23 +133,17 @@ class Maintain:
             loaded,
             request,
             dry_run=dry_run,
-            rewriter=self._rewriter(loaded, chosen, on_spark),
+            rewriter=self._rewriter(loaded, on_spark),
             cache=self._cache,
             on_progress=on_progress,
         )
         self._show(state)
         return result
 
-    def _rewriter(self, loaded: LoadedTable, strategy: Strategy, on_spark: bool | None) -> Rewriter | None:
+    def _rewriter(self, loaded: LoadedTable, on_spark: bool | None) -> Rewriter | None:
         """Return what rewrites files on Spark; None where it is done in this process."""
         if on_spark is False or (on_spark is None and not _is_for_spark(loaded)):
             return None
-        if strategy == "zorder":
-            if on_spark is None:
-                return None
-            raise InvalidRequestError(
-                "Cannot sort in z-order on Spark", hint="Leave on_spark out: it is done in this process."
-            )
         session = choose_session()
         rewriter: Rewriter = spark_room("compact").rewriter_on(session, self._cache)
         return rewriter

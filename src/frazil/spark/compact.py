@@ -3,7 +3,7 @@
     read      the group's files and no others, deletes applied, in stored form; in v3 with the row lineage columns
     arrange   bin-packing brings no rows together that were not: each task takes about a file's worth. Files of other
               specs, whose rows may go to any partition, are brought together by partition. Sorting is by range, in as
-              many tasks as files are expected
+              many tasks as files are expected; so is z-order (`spark/zorder_columns.py`)
     write     by the same writers as every other write on Spark
 
 Nothing is committed here, and nothing refers to the new files before that.
@@ -23,9 +23,11 @@ from frazil.maintenance.rewrite_group import find_order_id, rewritten_schema
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.distribute import write_settings
 from frazil.spark.jvm_write import in_own_session
+from frazil.spark.partition_columns import partition_key
 from frazil.spark.relation import ReadRequest
 from frazil.spark.target_rows import FileChoice, read_chosen
 from frazil.spark.write_files import write_stored
+from frazil.spark.zorder_columns import arrange_by_place
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
@@ -50,6 +52,10 @@ def rewrite_on_spark(
     if frame is None:
         return []
     settings = dict(write_settings(target))
+    if plan.request.strategy == "zorder":
+        settings["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
+        frame = _in_zorder(in_own_session(frame, settings), plan, group)
+        return write_stored(frame, target)
     if target.sort_order.is_sorted:
         settings["spark.sql.shuffle.partitions"] = str(group.expected_files)
         settings["spark.sql.adaptive.coalescePartitions.enabled"] = "false"
@@ -60,6 +66,13 @@ def rewrite_on_spark(
         return files
     order_id = find_order_id(loaded, plan.request.order)
     return [replace(one, sort_order_id=UNSORTED_ORDER_ID if order_id is None else order_id) for one in files]
+
+
+def _in_zorder(frame: DataFrame, plan: RewritePlan, group: RewriteGroup) -> DataFrame:
+    schema = plan.loaded.metadata.current_schema
+    rows = sum(one.data_file.record_count for one in group.tasks)
+    first = [partition_key(plan.spec, schema, frame.sparkSession)] if _is_spread(plan, group) else []
+    return arrange_by_place(frame, schema, plan.request.zorder_ids, rows=rows, files=group.expected_files, first=first)
 
 
 def _read(spark: SparkSession, plan: RewritePlan, group: RewriteGroup, cache: ManifestCache | None) -> DataFrame | None:
@@ -89,7 +102,8 @@ def _target(plan: RewritePlan, group: RewriteGroup) -> WriteTarget:
     request = plan.request
     target = write_target(plan.loaded, spec_id=plan.spec.spec_id)
     is_sorted = request.strategy == "sort"
-    mode = "range" if is_sorted else "hash" if _is_spread(plan, group) else "none"
+    is_arranged = request.strategy == "zorder" or not _is_spread(plan, group)
+    mode = "range" if is_sorted else "none" if is_arranged else "hash"
     more = {
         known.WRITE_DISTRIBUTION_MODE.name: mode,
         known.WRITE_TARGET_FILE_SIZE_BYTES.name: str(group.output_bytes),

@@ -53,7 +53,7 @@ def find_source(
 
 def is_folder(parts: tuple[str, ...]) -> bool:
     """Return whether a name is a format and a folder."""
-    return len(parts) == 2 and parts[0].lower() in FILE_FORMATS and ("/" in parts[1] or "\\" in parts[1])
+    return len(parts) == 2 and parts[0].lower() in FILE_FORMATS
 
 
 def spark_name(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from frazil.commit.update_refs import CreateRef, Rollback
 from frazil.commit.update_schema import UpdateSchema
 from frazil.commit.update_sort_order import UpdateSortOrder
 from frazil.commit.write_manifests import AddedFile
-from frazil.errors import ConcurrentChangeError, InvalidRequestError, NotFoundError
+from frazil.errors import AlreadyExistsError, ConcurrentChangeError, InvalidRequestError, NotFoundError
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
@@ -366,11 +366,12 @@ def run(version: int, isolation: IsolationLevel, *plans: Plan, interleaved: bool
             seen = world.lab.load()
         before = world.view()
         try:
-            # What an operation cannot even plan, since an earlier one took away what it needs, is refused too.
+            # What an operation cannot even plan, since an earlier one took away what it needs, or made what it makes,
+            # is refused too.
             action = early[at] if interleaved else plan(world, seen)
             if action is not None:
                 world.lab.commit(action, loaded=seen)
-        except (ConcurrentChangeError, InvalidRequestError, NotFoundError):
+        except (AlreadyExistsError, ConcurrentChangeError, InvalidRequestError, NotFoundError):
             assert world.view() == before, "a refused operation changed the table"
             is_refused = True
     world.lab.check_readable()

@@ -174,7 +174,8 @@ class ReadColumn:
                 fields.append(st.StructField(name, read, part.optional, metadata))
         if not fields:
             # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
-            fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, {FIELD_ID: _NO_FIELD}))
+            none = {FIELD_ID: _NO_FIELD} if self.shape.has_ids else {}
+            fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, none))
         return st.StructType(fields)
 
     def stored(self) -> Column:

@@ -94,6 +94,7 @@ class SparkEngine:
     def _replacements(self, parsed: Any, text: str) -> dict[int, Any]:
         found: dict[int, Any] = {}
         frames: dict[Any, Any] = {}
+        hidden: set[Any] = set()
         shows_metadata = _METADATA_COLUMNS.search(text) is not None
         for at, one in enumerate(parsed.names):
             if one.kind != "relation" or _PRIVILEGES in (one.options or {}):
@@ -105,8 +106,13 @@ class SparkEngine:
             frame = frames[key]
             if frame is None:
                 continue
+            is_hiding = shows_metadata and has_star(text)
+            if is_hiding and key in hidden:
+                # Columns of its own: Spark renews those of a table that is there twice, but not the hidden ones.
+                frame = frame.toDF(*frame.columns)
+            hidden.add(key)
             plan = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
-            if not shows_metadata or not has_star(text):
+            if not is_hiding:
                 found[at] = plan
                 continue
             # An alias above hides what is hidden below it: there the alias, which comes before its table, is replaced.

@@ -11,8 +11,9 @@ back. Where the process dies in between, the source is whole under the backup's 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from frazil.catalog.base import Catalog
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.parse_name import parse_name
@@ -30,16 +31,21 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import FileFormat
 from frazil.spec.versions import DEFAULT
 
-if TYPE_CHECKING:
-    from frazil.lake.lake import Lake
-
 BACKUP_SUFFIX: Final = "_BACKUP_"
 FILE_FORMATS: Final = ("parquet", "orc", "avro")
 _SPARK_CATALOG: Final = "spark_catalog"
 
 
+class HasCatalog(Protocol):
+    """A lake, which this module serves and so cannot import."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """Where its tables are."""
+
+
 def find_source(
-    lake: Lake, source: str | tuple[str, ...], spark: Any = None, *, format_version: int = DEFAULT
+    lake: HasCatalog, source: str | tuple[str, ...], spark: Any = None, *, format_version: int = DEFAULT
 ) -> SourceTable:
     """Return a source by its name in Spark's catalog, or by its format and folder."""
     parts = parse_name(source)
@@ -68,7 +74,7 @@ def spark_name(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def snapshot_into(
-    lake: Lake,
+    lake: HasCatalog,
     cache: ManifestCache,
     source: str | tuple[str, ...],
     name: tuple[str, ...],
@@ -97,7 +103,7 @@ def snapshot_into(
 
 
 def migrate_into(
-    lake: Lake,
+    lake: HasCatalog,
     cache: ManifestCache,
     source: str | tuple[str, ...],
     *,

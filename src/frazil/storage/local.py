@@ -84,7 +84,10 @@ class LocalStorage(Storage):
         with _errors("read", path), _opened(path) as (descriptor, size):
             if size > max_bytes:
                 raise too_large(path, size, max_bytes)
-            data = _read_at(descriptor, 0, max_bytes + 1)
+            # A byte more than the file has tells whether it grows; asking for much more would take that much memory.
+            data = _read_at(descriptor, 0, size + 1)
+            if len(data) > size:
+                data += _read_at(descriptor, len(data), max_bytes + 1 - len(data), _BUFFER_BYTES)
         if len(data) > max_bytes:
             raise too_large(path, len(data), max_bytes)
         return data
@@ -404,10 +407,11 @@ def _check_regular(path: str, found: os.stat_result) -> None:
         raise StorageError(f"Cannot read {path}: it is {kind}", path=path)
 
 
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+def _read_at(descriptor: int, offset: int, length: int, at_once: int = 1 << 30) -> bytes:
+    """Return so many bytes, or those that there are; what is asked for at once is taken in memory."""
     pieces: list[bytes] = []
     while length > 0:
-        piece = os.pread(descriptor, min(length, 1 << 30), offset)
+        piece = os.pread(descriptor, min(length, at_once), offset)
         if piece == b"":
             break
         pieces.append(piece)

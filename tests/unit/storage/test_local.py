@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import os
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,21 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
 def test_a_file_that_claims_no_size_is_still_bounded() -> None:
     with pytest.raises(StorageError, match="more than the 10 allowed"):
         STORAGE.read("/proc/self/status", max_bytes=10)
+
+
+def test_reading_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x" * 1000)
+    tracemalloc.start()
+    try:
+        assert len(STORAGE.read(str(tmp_path / "small"))) == 1000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_a_file_whose_size_says_nothing_is_read_to_its_end() -> None:
+    assert STORAGE.read("/proc/self/status").count(b"\n") > 10
 
 
 def test_a_file_below_a_file_is_missing(tmp_path: Path) -> None:

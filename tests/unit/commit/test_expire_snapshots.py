@@ -147,7 +147,8 @@ def test_a_file_that_was_removed_and_added_again_stays() -> None:
     check_whole(lab)
 
 
-def test_nothing_is_deleted_when_what_is_left_cannot_be_read() -> None:
+@pytest.mark.parametrize("lost", ["manifest", "manifest list"])
+def test_nothing_is_deleted_when_what_is_left_cannot_be_read(lost: str) -> None:
     lab = Lab()
     one = stored_file(lab, [1])
     lab.commit(Append((one,)))
@@ -156,7 +157,7 @@ def test_nothing_is_deleted_when_what_is_left_cannot_be_read() -> None:
     before = lab.load()
     lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000))
     after = lab.load()
-    lab.storage.delete(lab.manifests()[0].manifest_path)
+    lab.storage.delete(lab.manifests()[0].manifest_path if lost == "manifest" else lab.snapshot.manifest_list or "")
     files = lab.stored()
     with pytest.raises(FrazilError):
         delete_expired_files(before, after, threads=1)

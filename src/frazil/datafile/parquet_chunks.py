@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from frazil.datafile.bad_bytes import BadBytes
-from frazil.spec.frozen_map import FrozenMap
 
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -114,7 +113,6 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
 
 
 _Fields = Mapping[tuple[int, int], Callable[[], None]]
-_NOTHING: _Fields = FrozenMap()
 
 
 class _Reader:
@@ -171,7 +169,7 @@ class _Reader:
             number = number + (head >> 4) if head >> 4 else self.integer()
             if seen is not None:
                 seen.append(number)
-            handle = fields.get((number, wire)) if fields else None
+            handle = fields.get((number, wire))
             if handle is not None:
                 handle()
             elif wire in _INTEGERS:
@@ -181,9 +179,46 @@ class _Reader:
                     at += 1
                 self.at = at + 1
             elif wire == _STRUCT:
-                self.struct(_NOTHING)
+                self.skip_struct()
             else:
                 self.skip(wire)
+        self.depth -= 1
+
+    def skip_struct(self) -> None:
+        """Pass over a structure: most of a footer, so what it is mostly made of is passed over without a call."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise BadBytes("its footer is nested too deeply")
+        data, at = self.data, self.at
+        while True:
+            head = data[at]
+            at += 1
+            if head == 0:
+                break
+            if head < 0x10:
+                # The field's number follows.
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            wire = head & 0x0F
+            if wire in _INTEGERS:
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            elif wire == _BINARY and data[at] <= 0x7F:
+                at += 1 + data[at]
+            elif wire == _LIST and data[at] & 0x0F in _INTEGERS and data[at] < 0xF0:
+                count = data[at] >> 4
+                at += 1
+                for _ in range(count):
+                    while data[at] > 0x7F:
+                        at += 1
+                    at += 1
+            else:
+                self.at = at
+                self.skip(wire)
+                at = self.at
+        self.at = at
         self.depth -= 1
 
     def items(self, expected: int, handle: Callable[[int], None]) -> None:
@@ -225,7 +260,7 @@ class _Reader:
         elif wire == _MAP:
             self._skip_map()
         elif wire == _STRUCT:
-            self.struct(_NOTHING)
+            self.skip_struct()
         else:
             raise BadBytes(f"its footer has a field of type {wire}")
 
@@ -244,7 +279,7 @@ class _Reader:
     def chunk(self, at: int, chunks: dict[int, Chunk], wanted: frozenset[int]) -> None:
         """Read a column chunk, if it is wanted."""
         if at not in wanted:
-            self.skip(_STRUCT)
+            self.skip_struct()
             return
         chunk = chunks[at] = Chunk()
         self.struct({(3, _STRUCT): lambda: self._meta_data(chunk)})

@@ -187,12 +187,10 @@ class _TaskReader:
         for raw, keep, deleted in self._kept():
             with reading("data file", self.file.file_path, HEADING):
                 if keep is None:
-                    positions = np.arange(raw.start, raw.start + raw.length, dtype=np.int64)
-                    batch = self._show(raw.columns, positions, deleted)
+                    batch = self._show(raw.columns, _Places(raw, None), deleted)
                 else:
-                    positions = np.flatnonzero(keep) + raw.start
                     kept = None if deleted is None else deleted[keep]
-                    batch = self._show(_Filtered(raw.columns, keep), positions, kept)
+                    batch = self._show(_Filtered(raw.columns, keep), _Places(raw, keep), kept)
             yield batch
 
     def counts(self) -> Iterator[int]:
@@ -280,9 +278,11 @@ class _TaskReader:
         if self.task.residual != TRUE:
             rows = self._tested.batch(raw.columns, raw.length)
             passes = row_mask(self.task.residual, rows)
-            keep = passes.to_numpy(zero_copy_only=False).astype(bool)
-            if not keep.any():
-                return keep, deleted
+            matches = passes.true_count
+            if matches == 0:
+                return np.zeros(raw.length, np.bool_), deleted
+            # A mask that holds for all is none.
+            keep = None if matches == raw.length else passes.to_numpy(zero_copy_only=False)
         count = len(deletes.equality)
         deleted = self._or_equal(raw, deletes, self._compared[:count], deleted)
         if self._singling is not None:
@@ -306,12 +306,12 @@ class _TaskReader:
                 deleted = found if deleted is None else deleted | found
         return deleted
 
-    def _show(self, columns: Any, positions: npt.NDArray[np.int64], deleted: Mask | None) -> pa.RecordBatch:
+    def _show(self, columns: Any, places: _Places, deleted: Mask | None) -> pa.RecordBatch:
         """Return the columns of the projection for rows of the file."""
-        arrays = self._shown.arrays(columns, len(positions))
+        arrays = self._shown.arrays(columns, places.count)
         by_id = {part.field_id: array for part, array in zip(self._shown.columns, arrays, strict=True)}
         made = [
-            self._metadata(part, target, positions, by_id, deleted)
+            self._metadata(part, target, places, by_id, deleted)
             if is_reserved_id(part.field_id)
             else by_id[part.field_id]
             for part, target in zip(self.projection.fields, self.schema, strict=True)
@@ -322,18 +322,18 @@ class _TaskReader:
         self,
         part: NestedField,
         target: pa.Field,
-        positions: npt.NDArray[np.int64],
+        places: _Places,
         by_id: dict[int, pa.Array],
         deleted: Mask | None,
     ) -> pa.Array:
         """Return a metadata column."""
-        field_id, length = part.field_id, len(positions)
+        field_id, length = part.field_id, places.count
         if field_id == POS.field_id:
-            return pa.array(positions)
+            return pa.array(places.positions)
         if field_id == DELETED.field_id:
             return pa.array(np.zeros(length, np.bool_) if deleted is None else deleted)
         if field_id == ROW_ID.field_id:
-            return self._row_ids(positions, by_id.get(field_id))
+            return self._row_ids(places.positions, by_id.get(field_id))
         if field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             return self._updated(length, by_id.get(field_id))
         value: Any = None
@@ -375,6 +375,22 @@ class _TaskReader:
 def _any(mask: Mask) -> Mask | None:
     """Return a mask that holds for some rows; None where it holds for none."""
     return mask if mask.any() else None
+
+
+class _Places:
+    """Where rows stand in their file; worked out where it is asked for, since few scans do."""
+
+    def __init__(self, raw: RawBatch, keep: Mask | None) -> None:
+        self._raw = raw
+        self._keep = keep
+        self.count = raw.length if keep is None else int(np.count_nonzero(keep))
+
+    @cached_property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The position of each row."""
+        if self._keep is None:
+            return np.arange(self._raw.start, self._raw.start + self._raw.length, dtype=np.int64)
+        return np.flatnonzero(self._keep) + self._raw.start
 
 
 class _Filtered:

@@ -4,6 +4,8 @@ Each task is a stream of batches. A few tasks are read at a time, each by a thre
 a few batches ahead of the reader; batches come out in the order of the tasks, and within a task in that of the
 file. So memory holds a few batches of a few files, however large the files are and however many.
 
+Who keeps all batches anyway says so (`keeps_all`): then no thread waits for the reader.
+
 A task that fails raises at its place in the order, after the batches before it. When the reader stops early, the
 threads stop too.
 """
@@ -27,8 +29,8 @@ _POLL_SECONDS = 0.05
 class _Stream(Generic[Batch]):
     """The batches of one task on their way from its thread to the reader."""
 
-    def __init__(self) -> None:
-        self.queue: Queue[tuple[bool, object]] = Queue(_BATCHES_AHEAD)
+    def __init__(self, batches_ahead: int) -> None:
+        self.queue: Queue[tuple[bool, object]] = Queue(batches_ahead)
 
     def fill(self, source: Callable[[], Iterator[Batch]], stopped: threading.Event) -> None:
         """Put batches into the queue, then an end mark or what was raised."""
@@ -68,25 +70,29 @@ class _Stream(Generic[Batch]):
                 return
 
 
-def read_in_order(read: Callable[[Item], Iterator[Batch]], items: Iterable[Item], *, threads: int) -> Iterator[Batch]:
+def read_in_order(
+    read: Callable[[Item], Iterator[Batch]], items: Iterable[Item], *, threads: int, keeps_all: bool = False
+) -> Iterator[Batch]:
     """Yield the batches of all items in order, reading `threads` items at a time."""
     if threads <= 1:
         for item in items:
             yield from read(item)
         return
     stopped = threading.Event()
+    # One thread that has ended its task finds another while the reader still takes the first task's batches.
+    at_once = 2 * threads if keeps_all else threads
     waiting: deque[_Stream[Batch]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="frazil-read") as pool:
 
         def start(item: Item) -> _Stream[Batch]:
-            stream: _Stream[Batch] = _Stream()
+            stream: _Stream[Batch] = _Stream(0 if keeps_all else _BATCHES_AHEAD)
             pool.submit(stream.fill, lambda: read(item), stopped)
             return stream
 
         try:
             for item in items:
                 waiting.append(start(item))
-                if len(waiting) >= threads:
+                if len(waiting) >= at_once:
                     yield from waiting.popleft().drain()
             while waiting:
                 yield from waiting.popleft().drain()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ from frazil.spec.types import NestedField, StructType
 
 ALL_COLUMNS = "*"
 _PART_BYTES = 16 << 20
+_ROWS_AT_ONCE = 1 << 18
+"""Rows of a batch where all of them are kept: fewer and larger batches take less time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +201,22 @@ class Scan:
             raise InvalidRequestError(f"Cannot read batches of {batch_rows} rows: the number must be positive")
         return self._batches(batch_rows)
 
-    def _batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self, batch_rows: int, *, keeps_all: bool = False) -> Iterator[pa.RecordBatch]:
         left = self.limit
         if left == 0:
             return
         cache = DeleteCache(self.options.delete_cache_bytes)
         schema, view, storage = self.schema, self._view, self.table.storage
 
-        def read(task: FileScanTask) -> Iterator[pa.RecordBatch]:
-            return read_task(task, view, schema, storage, cache=cache, batch_rows=batch_rows, use_threads=True)
+        parts = self._parts()
+        first = list(islice(parts, self._threads))
+        # Columns of one file are decoded side by side only where there are too few files for that.
+        use_threads = len(first) < self._threads
 
-        for batch in read_in_order(read, self._parts(), threads=self._threads):
+        def read(task: FileScanTask) -> Iterator[pa.RecordBatch]:
+            return read_task(task, view, schema, storage, cache=cache, batch_rows=batch_rows, use_threads=use_threads)
+
+        for batch in read_in_order(read, chain(first, parts), threads=self._threads, keeps_all=keeps_all):
             if left is not None and batch.num_rows >= left:
                 yield batch.slice(0, left)
                 return
@@ -226,7 +233,8 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table in memory."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.arrow_schema)
+        batches = self._batches(_ROWS_AT_ONCE, keeps_all=self.limit is None)
+        return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
     def to_pandas(self) -> Any:
         """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,8 @@ from frazil.storage.base import Storage
 
 HEADING = "Scan Planning"
 Mask = npt.NDArray[np.bool_]
+Keep: TypeAlias = "Mask | pa.BooleanArray"
+"""Which rows to keep: as Arrow compared them, or as numpy where deletes had a say."""
 _NO_COLUMNS = Schema(())
 
 
@@ -189,16 +191,16 @@ class _TaskReader:
                 if keep is None:
                     batch = self._show(raw.columns, _Places(raw, None), deleted)
                 else:
-                    kept = None if deleted is None else deleted[keep]
+                    kept = None if deleted is None else deleted[_bytes_of(keep)]
                     batch = self._show(_Filtered(raw.columns, keep), _Places(raw, keep), kept)
             yield batch
 
     def counts(self) -> Iterator[int]:
         """Yield how many rows of each batch are left."""
         for raw, keep, _ in self._kept():
-            yield raw.length if keep is None else int(np.count_nonzero(keep))
+            yield raw.length if keep is None else _count(keep)
 
-    def _kept(self) -> Iterator[tuple[RawBatch, Mask | None, Mask | None]]:
+    def _kept(self) -> Iterator[tuple[RawBatch, Keep | None, Mask | None]]:
         """Yield the file's batches with which rows to keep, None for all, and which are deleted, None for none."""
         if self.task.residual == FALSE:
             return
@@ -220,7 +222,7 @@ class _TaskReader:
                 use_threads=self.use_threads,
             ):
                 keep, deleted = self._masks(raw, deletes)
-                if keep is None or keep.any():
+                if keep is None or _count(keep):
                     yield raw, keep, deleted
 
     def _range(self) -> Range | None:
@@ -270,8 +272,8 @@ class _TaskReader:
             if one.transform.is_identity
         }
 
-    def _masks(self, raw: RawBatch, deletes: TaskDeletes) -> tuple[Mask | None, Mask | None]:
-        keep: Mask | None = None
+    def _masks(self, raw: RawBatch, deletes: TaskDeletes) -> tuple[Keep | None, Mask | None]:
+        keep: Keep | None = None
         deleted: Mask | None = None
         if deletes.positions is not None:
             deleted = _any(deletes.positions.mask(raw.start, raw.length))
@@ -282,7 +284,7 @@ class _TaskReader:
             if matches == 0:
                 return np.zeros(raw.length, np.bool_), deleted
             # A mask that holds for all is none.
-            keep = None if matches == raw.length else passes.to_numpy(zero_copy_only=False)
+            keep = None if matches == raw.length else passes
         count = len(deletes.equality)
         deleted = self._or_equal(raw, deletes, self._compared[:count], deleted)
         if self._singling is not None:
@@ -291,10 +293,10 @@ class _TaskReader:
             singled = self._or_equal(raw, self._singling, self._compared[count:], singled)
             if singled is None:
                 singled = np.zeros(raw.length, np.bool_)
-            keep = singled if keep is None else keep & singled
+            keep = singled if keep is None else _bytes_of(keep) & singled
         if deleted is not None and not self.shows_deleted:
-            keep = ~deleted if keep is None else keep & ~deleted
-        return (None if keep is not None and keep.all() else keep), deleted
+            keep = ~deleted if keep is None else _bytes_of(keep) & ~deleted
+        return (None if isinstance(keep, np.ndarray) and keep.all() else keep), deleted
 
     def _or_equal(
         self, raw: RawBatch, deletes: TaskDeletes, compared: list[Projection], deleted: Mask | None
@@ -377,28 +379,38 @@ def _any(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
+def _bytes_of(keep: Keep) -> Mask:
+    """Return which rows to keep as numpy has it."""
+    return keep if isinstance(keep, np.ndarray) else keep.to_numpy(zero_copy_only=False)
+
+
+def _count(keep: Keep) -> int:
+    """Return how many rows to keep."""
+    return int(np.count_nonzero(keep)) if isinstance(keep, np.ndarray) else int(keep.true_count)
+
+
 class _Places:
     """Where rows stand in their file; worked out where it is asked for, since few scans do."""
 
-    def __init__(self, raw: RawBatch, keep: Mask | None) -> None:
+    def __init__(self, raw: RawBatch, keep: Keep | None) -> None:
         self._raw = raw
         self._keep = keep
-        self.count = raw.length if keep is None else int(np.count_nonzero(keep))
+        self.count = raw.length if keep is None else _count(keep)
 
     @cached_property
     def positions(self) -> npt.NDArray[np.int64]:
         """The position of each row."""
         if self._keep is None:
             return np.arange(self._raw.start, self._raw.start + self._raw.length, dtype=np.int64)
-        return np.flatnonzero(self._keep) + self._raw.start
+        return np.flatnonzero(_bytes_of(self._keep)) + self._raw.start
 
 
 class _Filtered:
     """A batch of which only some rows are taken, column by column as they are asked for."""
 
-    def __init__(self, columns: pa.RecordBatch | None, keep: Mask) -> None:
+    def __init__(self, columns: pa.RecordBatch | None, keep: Keep) -> None:
         self._columns = columns
-        self._keep = pa.array(keep)
+        self._keep = pa.array(keep) if isinstance(keep, np.ndarray) else keep
 
     def column(self, at: int) -> pa.Array:
         """Return the rows that are kept of a column."""

@@ -17,7 +17,8 @@ import pyspark
 import pyspark.sql.types as st
 from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import EngineError, FrazilError, UnsupportedError
 from frazil.spark.driver_java import CLASS_NAME, RULE_NAME, SOURCE
@@ -108,12 +109,16 @@ def planned_relation(
         plan = _module(packages, "LogicalRelation").apply(relation, index.table())
         frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
     except (TypeError, AttributeError) as error:
-        raise UnsupportedError(
-            f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
-            hint="Use a newer frazil, or Spark 4.0 to 4.3.",
-            cause=str(error),
-        ) from error
+        raise _moved(error) from error
     return DataFrame(frame, spark)
+
+
+def _moved(error: Exception) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+        hint="Use a newer frazil, or Spark 4.0 to 4.3.",
+        cause=str(error),
+    )
 
 
 def _classes(spark: SparkSession) -> Any:
@@ -156,6 +161,37 @@ def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
 
 def _set_rules(methods: Any, rules: Any) -> None:
     getattr(methods, "extraOptimizations_$eq")(rules)
+
+
+def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
+    """Return whether a bit of a binary column is set; `bits` and `at` are SQL. Beyond the end, none is.
+
+    Spark's own functions copy a byte for each row to look at it. A method that every Spark has on its class path reads
+    two bytes where they are: bit `n` is bit `n % 16` of the `n / 16`th number of 16 bits, high byte first.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    given = jvm.java.util.ArrayList()
+    given.add(parser.parseExpression(bits))
+    given.add(parser.parseExpression(f"shiftleft(cast(shiftright({at}, 4) as int), 1)"))
+    lists = jvm.scala.jdk.javaapi.CollectionConverters
+    try:
+        invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+            jvm.java.lang.Class.forName("org.apache.hadoop.io.WritableComparator"),
+            _to_java(jvm, st.IntegerType()),
+            "readUnsignedShort",
+            lists.asScala(given).toList(),
+            lists.asScala(jvm.java.util.ArrayList()).toList(),
+            True,
+            False,
+            True,
+            jvm.scala.Option.empty(),
+        )
+        word = Column(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
+    except (TypeError, AttributeError) as error:
+        raise _moved(error) from error
+    is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
+    return F.when(F.expr(f"shiftright({at}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
 
 
 def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
@@ -235,7 +271,7 @@ def _module(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _to_java(jvm: Any, schema: st.StructType) -> Any:
+def _to_java(jvm: Any, schema: st.DataType) -> Any:
     return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))
 
 

@@ -50,10 +50,9 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 
 Mask = npt.NDArray[np.bool_]
-ROWS_PER_BYTE = 2
-"""Two rows a byte: a test is then one comparison of bytes, where more would need a number made of the byte."""
-BLOCK_BITS = 16
-"""Rows come in blocks of 2^16; two blocks share bytes, so that one test serves a whole block and is foreseen."""
+ROWS_PER_BYTE = 8
+BLOCK_BITS = 4
+"""Bits come in numbers of 2^4, high byte first, as `bit_at` of `jvm.py` reads them."""
 
 
 class DeleteKind(Enum):
@@ -398,7 +397,7 @@ class ScanFiles:
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
-        """Return for each file the bits of its deleted rows, two to a byte; none are an empty value, never null."""
+        """Return for each file the bits of its deleted rows, eight to a byte; none are an empty value, never null."""
 
         def bits(task: FileScanTask) -> bytes:
             vector = load_positions(self.loaded.storage, task, self._positions)
@@ -439,16 +438,13 @@ def place_of(path: str) -> str:
 
 
 def vector_bytes(vector: DeletionVector) -> bytes:
-    """Return deleted positions as bits, two to a byte: 1 for a row of an even block, 2 for one of the block after."""
+    """Return deleted positions as bits, in numbers of 16 with the high byte first; none are no bytes."""
     if vector.is_empty:
         return b""
     positions = vector.to_numpy()
-    place = (positions >> (BLOCK_BITS + 1) << BLOCK_BITS) + (positions & ((1 << BLOCK_BITS) - 1))
-    packed = np.zeros(int(place.max()) + 1, dtype=np.uint8)
-    is_odd = (positions >> BLOCK_BITS & 1).astype(bool)
-    packed[place[~is_odd]] = 1
-    packed[place[is_odd]] += 2
-    return bytes(packed)
+    is_deleted = np.zeros((int(positions.max()) >> BLOCK_BITS) + 1 << BLOCK_BITS, dtype=bool)
+    is_deleted[positions] = True
+    return bytes(np.packbits(is_deleted, bitorder="little").reshape(-1, 2)[:, ::-1].tobytes())
 
 
 def arrow_type_of(kind: Type) -> pa.DataType:

@@ -51,9 +51,8 @@ from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
-from frazil.spark.jvm import can_open, name_shown_forms, planned_relation, session_with
+from frazil.spark.jvm import bit_at, can_open, name_shown_forms, planned_relation, session_with
 from frazil.spark.planned_files import (
-    BLOCK_BITS,
     Constant,
     DeleteKind,
     FileGroup,
@@ -466,14 +465,7 @@ class _Reader:
         """Return whether a row's position is among its file's deleted ones."""
         if self.positions is not None:
             return F.col(quoted(self.names.own("deleted")))
-        at = self._position
-        within = at.bitwiseAND(F.lit((1 << BLOCK_BITS) - 1))
-        place = (F.shiftleft(F.shiftright(at, BLOCK_BITS + 1), BLOCK_BITS) + within).cast("int") + F.lit(1)
-        byte = F.substring(F.col(quoted(self.names.own("deleted"))), place, F.lit(1))
-        # 1 stands for the row of an even block, 2 for that of the block after it, 3 for both.
-        is_odd = F.shiftright(at, BLOCK_BITS).bitwiseAND(F.lit(1)) == F.lit(1)
-        is_even_deleted = (byte == F.lit(b"\x01")) | (byte == F.lit(b"\x03"))
-        return F.when(is_odd, byte >= F.lit(b"\x02")).otherwise(is_even_deleted)
+        return bit_at(self.spark, quoted(self.names.own("deleted")), quoted(self.names.own("pos")))
 
     def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
         """Return a field that deletes compare, by its id: names may have changed since."""

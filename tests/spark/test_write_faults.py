@@ -28,7 +28,7 @@ def test_changes_on_a_failing_cluster_are_whole_or_have_not_happened(tmp_path: P
             capture_output=True,
             text=True,
             timeout=3400,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
             check=False,
         )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -42,10 +42,10 @@ _SLICE = 512
 _MAX_WINDOW = 1 << 27
 """The largest window a zstd frame or xz stream may ask for: what their default settings allow."""
 
-ZLIB_REMAINDER = 8
+ZLIB_REMAINDER = 4
 """Bytes allowed after a deflate stream: some writers cut zlib's wrapper off and leave part of its checksum.
 
-It is more than that: isal cannot count the last bytes that it has already taken in.
+isal does not count fewer than seven, which it has already taken in: with it five and six pass too.
 """
 
 

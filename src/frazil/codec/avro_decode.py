@@ -221,8 +221,6 @@ class _Job:
         self._shapes: Mapping[int, Shape] | None = None
         self._borrowed: Mapping[int, Shape] | None = None
         """Shapes that held for another file of the schema."""
-        self._told: Mapping[int, Shape] | None = None
-        """Shapes that held for this one, and were kept for the next."""
 
     def decode(self, blocks: list[AvroBlock]) -> list[pa.RecordBatch]:
         """Return the rows of some blocks."""
@@ -286,8 +284,8 @@ class _Job:
                 better = {at: better[at] for at in shapes if at in better}
                 shapes = better if len(better) < len(shapes) else {}
             else:
-                if guessed and shapes is not self._borrowed and shapes is not self._told:
-                    self._shapes = self._told = shapes
+                if guessed and shapes is not past_guesses.of(self._schema).right:
+                    self._shapes = shapes
                     past_guesses.remember(self._schema, shapes, guessed.keys() - shapes.keys())
                 return batch
 

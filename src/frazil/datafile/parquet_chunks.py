@@ -159,9 +159,8 @@ class _Reader:
         if self.depth > _MAX_DEPTH:
             raise BadBytes("its footer is nested too deeply")
         number = 0
-        data = self.data
         while True:
-            head = data[self.at]
+            head = self.data[self.at]
             self.at += 1
             if head == 0:
                 break
@@ -172,14 +171,6 @@ class _Reader:
             handle = fields.get((number, wire))
             if handle is not None:
                 handle()
-            elif wire in _INTEGERS:
-                # Most fields are numbers, and most of a footer is skipped: `skip` without the call.
-                at = self.at
-                while data[at] > 0x7F:
-                    at += 1
-                self.at = at + 1
-            elif wire == _STRUCT:
-                self.skip_struct()
             else:
                 self.skip(wire)
         self.depth -= 1

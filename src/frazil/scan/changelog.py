@@ -29,7 +29,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
 from frazil.columns.manifest_columns import live_mask
 from frazil.columns.stats_masks import Mask
-from frazil.errors import InvalidManifestError, InvalidRequestError
+from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
@@ -38,7 +38,7 @@ from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.scan.explain import PlanCounts
 from frazil.scan.file_rows import FILE_FIELDS, data_files_of
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import FileBatch, Plan, add_counts
+from frazil.scan.plan import FileBatch, Plan, add_counts, rows_of
 from frazil.scan.prune import METRIC_FIELDS
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.scan.tasks import DeleteTask, FileScanTask
@@ -211,6 +211,7 @@ class ChangelogPlan(Plan):
     """The files whose rows some snapshots changed, with how. Make with `plan_changelog`."""
 
     changed_ids: tuple[int, ...] = ()
+    _planned = "the changes"
 
     @cached_property
     def _numbered(self) -> _Numbered:
@@ -276,7 +277,7 @@ class _SnapshotChanges:
             is_added = files.column("status").to_numpy() == EntryStatus.ADDED.value
             for mask, state, kind in ((is_added, after, INSERT), (~is_added, before, DELETE)):
                 if mask.any():
-                    chosen = _rows(files, mask)
+                    chosen = rows_of(files, mask)
                     deletes = state.deletes_for(chosen)
                     yield self._batch(chosen, deletes, None, kind)
         if self._has_own_deletes:
@@ -296,7 +297,7 @@ class _SnapshotChanges:
             if mask.any():
                 chosen = [at for at, is_more in enumerate(has_more) if is_more]
                 yield self._batch(
-                    _rows(files, mask), [hiding[at] for at in chosen], [singling[at] for at in chosen], kind
+                    rows_of(files, mask), [hiding[at] for at in chosen], [singling[at] for at in chosen], kind
                 )
 
     def _names(self, numbers: tuple[int, ...]) -> frozenset[tuple[str, int | None]]:
@@ -357,7 +358,7 @@ class _SnapshotChanges:
     def _state(self, found: list[ManifestColumns], wanted: Callable[[ManifestColumns], Mask]) -> _State:
         chosen = []
         for files in found:
-            kept = _rows(files, self._plan._pruner.prune_files(files, wanted(files)).keep)
+            kept = rows_of(files, self._plan._pruner.prune_files(files, wanted(files)).keep)
             if len(kept):
                 chosen.append(kept)
         index = DeleteIndex(chosen, self._plan.loaded.metadata)
@@ -368,46 +369,26 @@ class _SnapshotChanges:
     ) -> Iterator[ManifestColumns]:
         """Yield the entries that are wanted and can match, manifest by manifest."""
         plan = self._plan
-        for files in self._read(manifests, fields):
-            candidates = wanted(files)
-            pruned = plan._pruner.prune_files(files, candidates)
-            kept = _rows(files, pruned.keep)
-            sizes = kept.column("file_size_in_bytes").to_numpy()
-            rows = kept.column("record_count").to_numpy()
-            add_counts(
-                plan.data_counts,
-                PlanCounts(
-                    manifests_read=1,
-                    files_considered=int(candidates.sum()),
-                    pruned_by_partition=pruned.dropped_by_partition,
-                    pruned_by_metrics=pruned.dropped_by_metrics,
-                    kept=len(kept),
-                    kept_rows=int(np.maximum(rows, 0).sum()),
-                    kept_bytes=int(np.maximum(sizes, 0).sum()),
-                ),
-            )
+
+        def read(manifest: ManifestFile) -> tuple[ManifestColumns, PlanCounts]:
+            return plan._files_of(manifest, fields, wanted=wanted)
+
+        for kept, counts in map_in_order(read, self._chosen(manifests), threads=plan._threads):
+            add_counts(plan.data_counts, counts)
             if len(kept):
                 yield kept
 
     def _read(self, manifests: list[ManifestFile], fields: set[str]) -> Iterator[ManifestColumns]:
         plan = self._plan
-        chosen = []
-        for manifest in manifests:
-            if manifest.partition_spec_id not in plan._specs:
-                raise InvalidManifestError(
-                    f"Cannot plan the changes: the table has no partition spec {manifest.partition_spec_id}",
-                    path=manifest.manifest_path,
-                    heading="Manifest Lists",
-                )
-            if plan._pruner.keeps_manifest(manifest):
-                chosen.append(manifest)
 
         def read(manifest: ManifestFile) -> ManifestColumns:
             kind = plan._specs[manifest.partition_spec_id][1]
             return read_manifest(plan.loaded.storage, manifest, kind, fields, cache=plan._cache)
 
-        return map_in_order(read, chosen, threads=plan._threads)
+        return map_in_order(read, self._chosen(manifests), threads=plan._threads)
 
-
-def _rows(files: ManifestColumns, keep: Mask) -> ManifestColumns:
-    return files if keep.all() else replace(files, table=files.table.filter(pa.array(keep)))
+    def _chosen(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        """Return the manifests that can hold a match."""
+        for manifest in manifests:
+            self._plan._check_spec(manifest)
+        return [one for one in manifests if self._plan._pruner.keeps_manifest(one)]

@@ -22,7 +22,7 @@ A plan is of one snapshot and never changes: writers that commit meanwhile do no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -131,6 +131,9 @@ class FileBatch:
 
 class Plan:
     """The files of one snapshot that can hold rows of one filter. Make with `plan_scan`."""
+
+    _planned = "the scan"
+    """What errors say was planned."""
 
     def __init__(
         self,
@@ -304,31 +307,40 @@ class Plan:
             if not manifest.has_live_files:
                 counts.manifests_without_live_files += 1
                 continue
-            if manifest.partition_spec_id not in self._specs:
-                raise InvalidManifestError(
-                    f"Cannot plan the scan: the table has no partition spec {manifest.partition_spec_id}",
-                    path=manifest.manifest_path,
-                    heading="Manifest Lists",
-                )
+            self._check_spec(manifest)
             if self._pruner.keeps_manifest(manifest):
                 chosen.append(manifest)
             else:
                 counts.manifests_pruned += 1
         return chosen
 
+    def _check_spec(self, manifest: ManifestFile) -> None:
+        """Refuse a manifest whose partition spec the table does not have."""
+        if manifest.partition_spec_id not in self._specs:
+            raise InvalidManifestError(
+                f"Cannot plan {self._planned}: the table has no partition spec {manifest.partition_spec_id}",
+                path=manifest.manifest_path,
+                heading="Manifest Lists",
+            )
+
     def _wanted_entries(self, files: ManifestColumns) -> Mask:
         """Return which entries of a manifest are part of what is read: the live ones."""
         return live_mask(files)
 
     def _files_of(
-        self, manifest: ManifestFile, fields: set[str], *, keeps: bool = True
+        self,
+        manifest: ManifestFile,
+        fields: set[str],
+        *,
+        keeps: bool = True,
+        wanted: Callable[[ManifestColumns], Mask] | None = None,
     ) -> tuple[ManifestColumns, PlanCounts]:
-        """Return a manifest's live files that can hold a match, and what that took."""
+        """Return a manifest's wanted files, the live ones, that can hold a match, and what that took."""
         kind = self._specs[manifest.partition_spec_id][1]
         files = read_manifest(self.loaded.storage, manifest, kind, fields, cache=self._cache, keeps=keeps)
-        live = self._wanted_entries(files)
+        live = self._wanted_entries(files) if wanted is None else wanted(files)
         pruned = self._pruner.prune_files(files, live)
-        kept = files if pruned.keep.all() else replace(files, table=files.table.filter(pa.array(pruned.keep)))
+        kept = rows_of(files, pruned.keep)
         counts = PlanCounts(
             manifests_read=1,
             files_considered=int(live.sum()),
@@ -339,6 +351,11 @@ class Plan:
             kept_bytes=_total(kept, "file_size_in_bytes"),
         )
         return kept, counts
+
+
+def rows_of(files: ManifestColumns, keep: Mask) -> ManifestColumns:
+    """Return some of a manifest's entries."""
+    return files if keep.all() else replace(files, table=files.table.filter(pa.array(keep)))
 
 
 def _total(files: ManifestColumns, name: str) -> int:

@@ -37,14 +37,13 @@ from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.planned_files import (
-    BLOCK_BITS,
-    ROWS_PER_BYTE,
     Constant,
     DeleteKind,
     FileGroup,
     PlannedBatch,
     ScanFiles,
     column_constant,
+    most_vector_bytes,
     slim_table,
     vector_bytes,
 )
@@ -129,7 +128,7 @@ class _ChangedFiles(ScanFiles):
         for batch in self.whole(self.plan()):
             rows = batch.files.column("record_count").to_pylist()
             for numbers, count in zip(_all_deletes(batch), rows, strict=True):
-                total += max(count // ROWS_PER_BYTE, min(count, 1 << BLOCK_BITS)) if numbers else 0
+                total += most_vector_bytes(count) if numbers else 0
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:

@@ -50,7 +50,6 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 
 Mask = npt.NDArray[np.bool_]
-ROWS_PER_BYTE = 8
 BLOCK_BITS = 4
 """Bits come in numbers of 2^4, high byte first, as `bit_at` of `jvm.py` reads them."""
 
@@ -389,11 +388,7 @@ class ScanFiles:
                 continue
             rows = batch.files.column("record_count").to_pylist()
             for numbers, count in zip(batch.deletes, rows, strict=True):
-                total += (
-                    max(count // ROWS_PER_BYTE, min(count, 1 << BLOCK_BITS))
-                    if any(by_position[one] for one in numbers)
-                    else 0
-                )
+                total += most_vector_bytes(count) if any(by_position[one] for one in numbers) else 0
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
@@ -435,6 +430,11 @@ def place_of(path: str) -> str:
     if not mark or "/" in scheme:
         return ""
     return f"{scheme}://{rest[1:].partition('/')[0]}/" if rest.startswith("/") else f"{scheme}:/"
+
+
+def most_vector_bytes(rows: int) -> int:
+    """Return how many bytes the deleted positions of a file of so many rows take at most."""
+    return -(-rows >> BLOCK_BITS) * 2
 
 
 def vector_bytes(vector: DeletionVector) -> bytes:

@@ -59,7 +59,8 @@ def use(context: SqlContext, statement: s.Use) -> Answer:
         raise NamespaceNotFoundError(
             f"Cannot use {place}: there is no such namespace", hint=f"USE {SPARK_CATALOG} goes back to Spark's tables."
         )
-    session.catalog, session.namespace = place.lake_name, place.name
+    if place.name or place.lake_name != session.catalog:  # the lake that is in use keeps its namespace, as in Spark
+        session.catalog, session.namespace = place.lake_name, place.name
     return NOTHING
 
 

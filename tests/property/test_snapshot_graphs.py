@@ -62,7 +62,7 @@ class Graph:
                 # What the history does not allow is no change; it must be one all the same.
                 self.told.append(error.message)
             self.note()
-        self.expire()
+        self.expire_by_age()
         self.clean()
         self.check(no_more=True)
 
@@ -158,15 +158,18 @@ class Graph:
     # What must lose nothing
 
     def expire(self) -> None:
-        loaded = self.lab.load()
-        limit = self.lab.now_ms + 1000
         if self.chance.random() < 0.3:
             # By name, wherever it stands in the graph: one that a reference leads to is refused.
+            loaded = self.lab.load()
             chosen = (self.chance.choice(sorted(loaded.metadata.snapshots.ids)),)
-            action = ExpireSnapshots(older_than_ms=0, snapshot_ids=chosen)
+            expire_snapshots(self.lab.catalog, loaded, ExpireSnapshots(snapshot_ids=chosen), threads=1)
+            self.check()
         else:
-            action = ExpireSnapshots(older_than_ms=limit, retain_last=self.chance.randint(1, 3))
-        expire_snapshots(self.lab.catalog, loaded, action, threads=1)
+            self.expire_by_age()
+
+    def expire_by_age(self) -> None:
+        action = ExpireSnapshots(older_than_ms=self.lab.now_ms + 1000, retain_last=self.chance.randint(1, 3))
+        expire_snapshots(self.lab.catalog, self.lab.load(), action, threads=1)
         self.check()
 
     def clean(self) -> None:

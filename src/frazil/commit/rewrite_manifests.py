@@ -3,6 +3,8 @@
 No file is added or removed; every entry that was live is EXISTING, with its ids, numbers and row ids. The snapshot's
 operation is `replace`. Which manifests are rewritten is decided anew at each attempt, from those that are there,
 so other writers are no conflict; rewritten manifests are kept for later attempts while their sources stay.
+
+Memory is bounded, however many files there are: see `commit/cluster_entries.py`.
 """
 
 from __future__ import annotations
@@ -13,19 +15,23 @@ from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from frazil.columns.manifest_columns import live_mask
+from frazil.codec.manifest_avro import ManifestColumns
 from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.cluster_entries import Clusters, rank_entries
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.summary import SummaryCounts
 from frazil.commit.write_manifests import ManifestWriter, manifest_key, without_files
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.scan.read_manifests import map_in_order
 from frazil.spec import properties
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Operation, Summary
+
+_SLACK = 1.2
+"""How much larger than the target a manifest may get before it is cut in two; sizes are estimates until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,34 +122,40 @@ def _rewrite(
     key = ("rewritten", writer.format_version, *map(manifest_key, group))
     known: tuple[list[ManifestFile], int] | None = context.written.find(key)
     if known is None:
-        parts = []
-        for manifest in group:
-            if manifest.has_live_files:
-                columns = writer.read(manifest)
-                nothing = np.zeros(len(columns), dtype=bool)
-                if live_mask(columns).any():
-                    parts.append(without_files(columns, nothing, context.snapshot_id))
-        if not parts:
-            return [], 0
-        rows = _clustered(pa.concat_tables(parts), first_fields)
-        first = group[0]
-        known = writer.write_rows(rows, first.partition_spec_id, first.content), rows.num_rows
+        known = _write(writer, context, [one for one in group if one.has_live_files], first_fields)
         context.written.keep(key, known)
     return known
 
 
-def _clustered(rows: pa.Table, first_fields: Sequence[int]) -> pa.Table:
-    """Return entries with those of one partition side by side, in the order of partition values."""
-    partition = rows.column("partition").combine_chunks()
-    fields = partition.type.num_fields
-    if fields == 0:
-        return rows
-    places = dict.fromkeys([*first_fields, *range(fields)])
-    keys = pa.table({str(at): _sortable(partition.field(at)) for at in places})
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-    return rows.take(order)
+def _write(
+    writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile], first_fields: Sequence[int]
+) -> tuple[list[ManifestFile], int]:
+    def read_keys(manifest: ManifestFile) -> ManifestColumns:
+        return writer.read(manifest, ("status", "partition"), keeps=False)
+
+    def read_rows(manifest: ManifestFile) -> pa.Table:
+        columns = writer.read(manifest, keeps=False)
+        return without_files(columns, np.zeros(len(columns), dtype=bool), context.snapshot_id)
+
+    ranks = rank_entries(map_in_order(read_keys, group, threads=context.threads), first_fields)
+    if ranks.entries == 0:
+        return [], 0
+    first = group[0]
+    made: list[ManifestFile] = []
+    with Clusters(ranks, _needed(writer, group, ranks.counts)) as clusters:
+        # One ahead of the other: what waits is as large as what is held.
+        for rows in map_in_order(read_rows, group, threads=context.threads, ahead=context.threads):
+            clusters.deal(rows)
+        for rows in clusters.take():
+            made += writer.write_rows(rows, first.partition_spec_id, first.content, slack=_SLACK)
+    return made, ranks.entries
 
 
-def _sortable(column: pa.Array) -> pa.Array:
-    """Return a column in a type that Arrow sorts."""
-    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
+def _needed(writer: ManifestWriter, group: Sequence[ManifestFile], live: Sequence[int]) -> int:
+    """Return how many manifests of the target size the live entries of a group need."""
+    size = 0
+    for manifest, count in zip(group, live, strict=True):
+        every = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+        total = sum(one for one in every if one is not None)
+        size += manifest.manifest_length * count // max(total, count, 1)
+    return max(-(-size // writer.target_bytes), 1)

@@ -106,10 +106,17 @@ class ManifestWriter:
             )
         return found
 
-    def read(self, manifest: ManifestFile, fields: Iterable[str] = COLUMNS) -> ManifestColumns:
-        """Return columns of a manifest of the base or of this commit."""
+    @property
+    def target_bytes(self) -> int:
+        """The size that manifests are to have."""
+        return self._target_bytes
+
+    def read(self, manifest: ManifestFile, fields: Iterable[str] = COLUMNS, *, keeps: bool = True) -> ManifestColumns:
+        """Return columns of a manifest of the base or of this commit, which `keeps` says to remember."""
         _, kind = self.partition_of(manifest)
-        return read_manifest(self.loaded.storage, manifest, kind, frozenset(fields), cache=self.context.cache)
+        return read_manifest(
+            self.loaded.storage, manifest, kind, frozenset(fields), cache=self.context.cache, keeps=keeps
+        )
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
         if all(getattr(manifest, name) is not None for name in (*_COUNTS, *map(_rows_name, _COUNTS))):
@@ -150,11 +157,13 @@ class ManifestWriter:
         entries = [ManifestEntry(EntryStatus.ADDED, one.file, snapshot_id, one.sequence_number) for one in part]
         return self.write_rows(entries_to_table(entries, self.specs[spec_id][1]), spec_id, content)
 
-    def write_rows(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> list[ManifestFile]:
-        """Write entries as columns, into as many manifests as the target size asks for."""
+    def write_rows(
+        self, rows: pa.Table, spec_id: int, content: ManifestContent, *, slack: float = 1.0
+    ) -> list[ManifestFile]:
+        """Write entries as columns, into as many manifests as the target size, and some slack, ask for."""
         path, data, manifest = self._encode(rows, spec_id, content)
         count = min(-(-len(data) // self._target_bytes), rows.num_rows)
-        if count <= 1:
+        if count <= 1 or len(data) <= slack * self._target_bytes:
             self.context.written.write(self.loaded.storage, path, data)
             return [manifest]
         size = -(-rows.num_rows // count)

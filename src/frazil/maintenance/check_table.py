@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.codec.puffin import read_puffin_footer
+from frazil.columns.seen_hashes import SeenHashes
 from frazil.datafile.read_task import TableView, view_table
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -39,7 +40,6 @@ from frazil.maintenance.check_manifest import (
 )
 from frazil.maintenance.check_snapshot import SnapshotFacts, check_snapshot
 from frazil.maintenance.report import MAX_PROBLEMS, Findings, Problem, Report
-from frazil.maintenance.seen_hashes import SeenHashes
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot

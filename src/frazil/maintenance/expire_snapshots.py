@@ -10,7 +10,6 @@ Where the process dies between commit and deletion, files are left that nothing 
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from frazil.catalog.base import Catalog
@@ -37,6 +36,8 @@ class ExpireSnapshotsResult:
     deleted_statistics_files_count: int = 0
     expired_snapshot_ids: tuple[int, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
+    deleted_bytes: int = 0
+    """The bytes of the data and delete files; metadata comes on top."""
 
 
 def expire_snapshots(
@@ -72,7 +73,7 @@ def _without_snapshots(catalog: Catalog, loaded: LoadedTable, action: ExpireSnap
 
 
 def _result(before: LoadedTable, after: LoadedTable, files: ExpiredFiles) -> ExpireSnapshotsResult:
-    kinds = Counter(files.contents[path] for path in files.data_files)
+    kinds = files.counts
     left = after.metadata.snapshots.ids
     return ExpireSnapshotsResult(
         kinds[FileContent.DATA],
@@ -83,4 +84,5 @@ def _result(before: LoadedTable, after: LoadedTable, files: ExpiredFiles) -> Exp
         len(files.statistics_files),
         tuple(one for one in before.metadata.snapshots.ids if one not in left),
         tuple(files.kept.items()),
+        files.data_bytes,
     )

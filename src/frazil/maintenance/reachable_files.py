@@ -18,12 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.catalog.version_files import VERSION_HINT
+from frazil.columns.location_keys import Hashes, hashes_of, location_keys
 from frazil.columns.manifest_columns import live_mask
+from frazil.columns.seen_hashes import SeenHashes
 from frazil.errors import CorruptTableError, MissingFileError
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -33,9 +34,6 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
 from frazil.storage.locations import location_key, metadata_folder, scheme_of
-
-Hashes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +45,22 @@ class SameLocations:
 
     def keys_of(self, location: str) -> tuple[str, str]:
         """Return what a location is compared by: whole, and without scheme and authority."""
-        scheme, _, rest = location_key(location).partition("://")
+        return self._cut(location_key(location))
+
+    def hashes_of(self, locations: Sequence[str]) -> tuple[Hashes, Hashes]:
+        """Return hashes of what locations are compared by."""
+        keys = location_keys(pa.array(locations, pa.string()))
+        if self.schemes or self.authorities:
+            pairs = [self._cut(one) for one in keys]
+            return hashes_of([whole for whole, _ in pairs]), hashes_of([path for _, path in pairs])
+        return hashes_of(keys), hashes_of([one.split("/", 3)[3] for one in keys])
+
+    def _cut(self, key: str) -> tuple[str, str]:
+        scheme, _, rest = key.partition("://")
         authority, _, path = rest.partition("/")
         scheme = self.schemes.get(scheme, scheme)
         authority = self.authorities.get(authority, authority)
         return f"{scheme}://{authority}/{path}", path
-
-
-class _HashSet:
-    """Hashes, sorted when they are first asked for."""
-
-    def __init__(self) -> None:
-        self._sorted: Hashes = np.empty(0, np.int64)
-        self._added: list[Hashes] = []
-
-    def add(self, keys: Iterable[str]) -> None:
-        self._added.append(np.fromiter((hash(one) for one in keys), np.int64))
-
-    def contains(self, keys: Iterable[str]) -> Mask:
-        if self._added:
-            self._sorted = np.unique(np.concatenate([self._sorted, *self._added]))
-            self._added = []
-        known = self._sorted
-        asked = np.fromiter((hash(one) for one in keys), np.int64)
-        if not len(known):
-            return np.zeros(len(asked), dtype=bool)
-        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-        found: Mask = known[at] == asked
-        return found
 
 
 class ReachableFiles:
@@ -83,8 +69,8 @@ class ReachableFiles:
     def __init__(self, storage: Storage, same: SameLocations | None = None) -> None:
         self._storage = storage
         self._same = SameLocations() if same is None else same
-        self._whole = _HashSet()
-        self._paths = _HashSet()
+        self._whole = SeenHashes()
+        self._paths = SeenHashes()
         self._snapshots: set[int] = set()
         self._manifests: set[str] = set()
         self._metadata_files: set[str] = set()
@@ -146,19 +132,26 @@ class ReachableFiles:
         return None
 
     def _add(self, locations: Iterable[str]) -> None:
-        keys = [self._same.keys_of(spelling) for location in locations for spelling in self._spellings(location)]
-        if keys:
-            self._whole.add(whole for whole, _ in keys)
-            self._paths.add(path for _, path in keys)
+        for spelling in self._spellings(list(locations)):
+            whole, paths = self._same.hashes_of(spelling)
+            self._whole.add(whole)
+            self._paths.add(paths)
 
     def _keys(self, location: str) -> list[str]:
-        return [self._same.keys_of(one)[0] for one in self._spellings(location)]
+        return [self._same.keys_of(one[0])[0] for one in self._spellings([location])]
 
-    def _spellings(self, location: str) -> tuple[str, ...]:
-        """Return a location as it is written and, on this machine, as it is with links followed."""
-        if scheme_of(location) not in (None, "file"):
-            return (location,)
-        return location, self._storage.resolve_folder(location)
+    def _spellings(self, locations: Sequence[str]) -> list[Sequence[str]]:
+        """Return locations as they are written and, where some are on this machine, with links followed."""
+        local = [at for at, one in enumerate(locations) if scheme_of(one) in (None, "file")]
+        if not local:
+            return [locations]
+        resolved = self._storage.resolve_files([locations[at] for at in local])
+        if len(local) == len(locations):
+            return [locations, resolved]
+        followed = list(locations)
+        for at, really in zip(local, resolved, strict=True):
+            followed[at] = really
+        return [locations, followed]
 
     def is_metadata_folder(self, folder: str) -> bool:
         """Return whether a folder holds metadata files of this table."""
@@ -168,11 +161,10 @@ class ReachableFiles:
         """Return which locations are no file of the table, and which differ from one in scheme or authority only."""
         whole = np.zeros(len(locations), dtype=bool)
         paths = np.zeros(len(locations), dtype=bool)
-        spelt = [self._spellings(one) for one in locations]
-        for turn in range(max(map(len, spelt), default=0)):
-            keys = [self._same.keys_of(one[min(turn, len(one) - 1)]) for one in spelt]
-            whole |= self._whole.contains(key for key, _ in keys)
-            paths |= self._paths.contains(path for _, path in keys)
+        for spelling in self._spellings(locations) if locations else ():
+            whole_hashes, path_hashes = self._same.hashes_of(spelling)
+            whole |= self._whole.contains(whole_hashes)
+            paths |= self._paths.contains(path_hashes)
         missing = [one for one, known in zip(locations, whole | paths, strict=True) if not known]
         doubtful = [one for one, known in zip(locations, paths & ~whole, strict=True) if known]
         return missing, doubtful

@@ -15,7 +15,7 @@ Storages are safe to use from several threads.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -122,6 +122,10 @@ class Storage(ABC):
     def resolve_folder(self, folder: str) -> str:
         """Return where a folder really is, its links followed; the same folder where there are no links."""
         return folder
+
+    def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return where files really are, links followed, many at a time; the same paths where there are no links."""
+        return paths
 
 
 def check_range(path: str, offset: int, length: int) -> None:

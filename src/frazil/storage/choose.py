@@ -13,7 +13,7 @@ not inside one of these folders, links followed, is neither read nor written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
@@ -172,6 +172,17 @@ class SchemeStorage(Storage):
     def resolve_folder(self, folder: str) -> str:
         """Return where a folder really is, its links followed; the same folder where there are no links."""
         return self.storage_of(folder).resolve_folder(folder)
+
+    def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return where files really are, links followed, many at a time; the same paths where there are no links."""
+        groups: dict[int, tuple[Storage, list[str]]] = {}
+        for path in dict.fromkeys(paths):
+            storage = self.storage_of(path)
+            groups.setdefault(id(storage), (storage, []))[1].append(path)
+        found: dict[str, str] = {}
+        for storage, own in groups.values():
+            found |= zip(own, storage.resolve_files(own), strict=True)
+        return [found[path] for path in paths]
 
 
 def choose_storage(

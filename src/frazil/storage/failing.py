@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -134,6 +134,10 @@ class FailingStorage(Storage):
     def resolve_folder(self, folder: str) -> str:
         """Return where a folder really is; never fails, and is not logged."""
         return self.inner.resolve_folder(folder)
+
+    def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return where files really are; never fails, and is not logged."""
+        return self.inner.resolve_files(paths)
 
     def _run(self, verb: str, path: str, act: Callable[[], T], data: bytes | None = None) -> T:
         kind = self._next(verb, path)

@@ -24,7 +24,7 @@ import errno
 import os
 import stat
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -208,6 +208,22 @@ class LocalStorage(Storage):
         """Return where a folder really is, its links followed, as a `file:` URI."""
         with _errors("look for", folder):
             return f"file://{os.path.realpath(local_path(folder))}"
+
+    def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
+        """Return where files really are, links followed, as `file:` URIs; each folder is looked up once."""
+        folders: dict[str, str] = {}
+        found: list[str] = []
+        with _errors("look for", paths[0] if paths else ""):
+            for path in paths:
+                above, _, name = local_path(path).rpartition("/")
+                folder = folders.get(above)
+                if folder is None:
+                    folder = folders[above] = os.path.realpath(f"{above}/").rstrip("/")
+                really = f"{folder}/{name}"
+                if name in ("", ".", "..") or os.path.islink(really):  # noqa: PTH114 - asked of millions
+                    really = os.path.realpath(really)
+                found.append(f"file://{really}")
+        return found
 
     @contextlib.contextmanager
     def _temporary(self, path: str, target: str, data: bytes) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A set of hashes in eight bytes each, for telling files apart by the million. Part of `maintenance/check_table.py`.
+"""A set of hashes in eight bytes each, for telling files apart by the million.
 
 Sorted arrays of growing sizes: new hashes come in as an array of their own, which is merged with the last one while
 that is no larger. So there are few arrays, each hash is merged a logarithmic number of times, and nothing is an object.
@@ -35,6 +35,14 @@ class SeenHashes:
         chosen[first[is_new]] = True
         self._push(distinct[is_new])
         return chosen
+
+    def contains(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which hashes have been seen."""
+        found = np.zeros(len(hashes), np.bool_)
+        for level in self._levels:
+            at = np.minimum(np.searchsorted(level, hashes), len(level) - 1)
+            found |= level[at] == hashes
+        return found
 
     def _push(self, fresh: npt.NDArray[np.int64]) -> None:
         if len(fresh) == 0:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.maintenance.seen_hashes import SeenHashes
+from frazil.columns.seen_hashes import SeenHashes
 
 HASHES = st.lists(st.one_of(st.integers(-3, 30), st.sampled_from([-(2**63), 2**63 - 1])), max_size=12)
 

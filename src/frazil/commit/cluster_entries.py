@@ -1,0 +1,158 @@
+"""Put entries of many manifests in the order of their partitions, a manifest's worth at a time. In bounded memory.
+
+    rank      every live entry, by the values of its partition alone: the only columns that are read of all manifests
+              at once, and sorted
+    deal      each manifest is read whole, once, and its entries are dealt to clusters: entries of neighbouring ranks,
+              as many as one new manifest holds. Where they are more than `HELD_BYTES`, they wait in files of this
+              machine's temporary folder
+    take      cluster by cluster, in order
+
+For `commit/rewrite_manifests.py`. Nothing that is left behind by a process that dies here belongs to the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import live_mask
+from frazil.errors import StorageError
+
+HELD_BYTES: Final = 128 << 20
+"""The most bytes of entries that wait in memory for their cluster."""
+_RANK: Final = "rank of the entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Where the live entries of manifests go: a number for each, in the order of manifests and entries."""
+
+    numbers: npt.NDArray[np.int64]
+    counts: tuple[int, ...]
+    """The live entries of each manifest."""
+
+    @property
+    def entries(self) -> int:
+        """How many there are in all."""
+        return len(self.numbers)
+
+
+def rank_entries(manifests: Iterable[ManifestColumns], first_fields: Sequence[int]) -> Ranks:
+    """Return the ranks of live entries by partition, some fields before the others; nulls come last.
+
+    The columns need status and partition. Without partition fields entries stay in their order.
+    """
+    counts: list[int] = []
+    keys: list[pa.Table] = []
+    for files in manifests:
+        live = live_mask(files)
+        counts.append(int(np.count_nonzero(live)))
+        partition = files.column("partition").combine_chunks().filter(pa.array(live))
+        places = dict.fromkeys([*first_fields, *range(partition.type.num_fields)])
+        if places:
+            keys.append(pa.table({str(at): _sortable(partition.field(at)) for at in places}))
+    entries = sum(counts)
+    if not keys:
+        return Ranks(np.arange(entries, dtype=np.int64), tuple(counts))
+    every = pa.concat_tables(keys)
+    order = pc.sort_indices(every, sort_keys=[(name, "ascending") for name in every.column_names])
+    numbers = np.empty(entries, np.int64)
+    numbers[order.to_numpy()] = np.arange(entries, dtype=np.int64)
+    return Ranks(numbers, tuple(counts))
+
+
+def _sortable(column: pa.Array) -> pa.Array:
+    """Return a column in a type that Arrow sorts."""
+    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
+
+
+class Clusters:
+    """Entries that wait for their cluster. Use it in a `with`, which removes what is in files."""
+
+    def __init__(self, ranks: Ranks, count: int, *, held_bytes: int = HELD_BYTES) -> None:
+        self._ranks = ranks.numbers
+        self._size = max(-(-ranks.entries // max(count, 1)), 1)
+        self.count = -(-ranks.entries // self._size)
+        self._at = 0
+        self._held: dict[int, list[pa.Table]] = {}
+        self._bytes = 0
+        self._most = held_bytes
+        self._left = contextlib.ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Clusters:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.close()
+
+    def deal(self, rows: pa.Table) -> None:
+        """Add the live entries of the next manifest."""
+        ranks = self._ranks[self._at : self._at + rows.num_rows]
+        self._at += rows.num_rows
+        order = np.argsort(ranks, kind="stable")
+        ranks = ranks[order]
+        sorted_rows = rows.take(pa.array(order)).append_column(_RANK, pa.array(ranks))
+        numbers = ranks // self._size
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(ranks)], strict=True):
+            self._held.setdefault(int(numbers[start]), []).append(sorted_rows.slice(start, end - start))
+        self._bytes += sorted_rows.nbytes
+        if self._bytes > self._most:
+            self._put_away()
+
+    def take(self) -> Iterator[pa.Table]:
+        """Yield the clusters in order, their entries in order; each once."""
+        for number in range(self.count):
+            parts = [*self._fetch(number), *self._held.pop(number, [])]
+            rows = pa.concat_tables(parts)
+            del parts
+            rows = rows.take(pc.sort_indices(rows.column(_RANK)))
+            yield rows.drop_columns([_RANK])
+
+    def _put_away(self) -> None:
+        with _errors():
+            if self._folder is None:
+                self._folder = Path(self._left.enter_context(tempfile.TemporaryDirectory(prefix="frazil-manifests-")))
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            for number, parts in self._held.items():
+                rows = pa.concat_tables(parts)
+                with (
+                    (self._folder / str(number)).open("ab") as file,
+                    pa.ipc.new_stream(file, rows.schema, options=options) as stream,
+                ):
+                    stream.write_table(rows)
+        self._held, self._bytes = {}, 0
+
+    def _fetch(self, number: int) -> Iterator[pa.Table]:
+        if self._folder is None or not (self._folder / str(number)).exists():
+            return
+        path = self._folder / str(number)
+        with _errors(), path.open("rb") as file:
+            size = path.stat().st_size
+            while file.tell() < size:
+                yield pa.ipc.open_stream(file).read_all()
+        path.unlink()
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(
+            f"Cannot keep entries of manifests in the temporary folder {tempfile.gettempdir()}: {error}",
+            hint="Make room there, or set TMPDIR to a folder that has some.",
+        ) from error

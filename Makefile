@@ -18,7 +18,7 @@ setup: ## Make .venv and install the locked packages, PySpark among them; does n
 	@PYTHON="$(PYTHON)" tools/setup.sh dev
 	@PYTHON="$(PYTHON)" tools/setup.sh spark
 
-demo: setup ## Run examples/demo.py
+demo: setup ## Run a pipeline over a few million rows on Spark; a tour without it where there is no Java
 	@tools/check_java.sh --polite
 	@$(BIN)/python examples/demo.py
 

@@ -1,11 +1,13 @@
-"""The tour that `make demo` runs: a lake in a folder, without Spark, then from Spark SQL where there is a Java."""
+"""What `make demo` runs: a pipeline over a few million trips on Spark, or where there is no Java, a tour without."""
+
+import typer
 
 from frazil.cli.demo import run_demo
 from frazil.cli.demo_spark import has_spark, run_spark_demo
 
 if __name__ == "__main__":
-    run_demo(print)
     if has_spark():
-        run_spark_demo(print)
+        run_spark_demo(typer.echo)
     else:
-        print("\nThe second half of the tour needs Spark: install pyspark and Java 17.")
+        run_demo(typer.echo)
+        typer.echo("\nThis was the tour without Spark. The pipeline over millions of rows needs pyspark and Java 17.")

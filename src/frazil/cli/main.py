@@ -1,33 +1,37 @@
 """`frazil`: the lake in a terminal. Where each command is; what they share is in `session.py`.
 
 frazil [--warehouse W] [--catalog C] [--format table|json|csv] COMMAND …
+
+Commands import what they run when they run it, so that help is there at once.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.demo import run_demo
-from frazil.cli.demo_spark import run_spark_demo
 from frazil.cli.maintain_commands import maintain_app
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import FAILED, Settings, opened, reported
-from frazil.cli.table_commands import table_app
-from frazil.lake.attach import attach, detach
-from frazil.lake.on_spark import choose_session
+from frazil.cli.table_commands import TableName, table_app
 
 app = typer.Typer(
     name="frazil",
-    help="Apache Iceberg tables from the terminal.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.add_typer(table_app, name="table")
 app.add_typer(maintain_app, name="maintain")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"frazil {installed_version('frazil')}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -38,48 +42,77 @@ def options(
     ] = None,
     catalog: Annotated[
         str | None,
-        typer.Option(
-            "--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem", show_envvar=True
-        ),
+        typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem"),
     ] = None,
     form: Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")] = OutputFormat.TABLE,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave")
+    ] = False,
 ) -> None:
-    """Take the options that come before a command."""
+    """Apache Iceberg tables from the terminal.
+
+    \b
+    frazil -w warehouse table list
+    frazil -w warehouse table show shop.orders
+    frazil -w warehouse -f json table snapshots shop.orders
+    frazil -w warehouse sql "select count(*) from lake.shop.orders"
+    frazil demo
+
+    Set FRAZIL_WAREHOUSE to leave -w out.
+    """
     context.obj = Settings(warehouse, catalog, form)
 
 
 @app.command()
 def sql(
     context: typer.Context,
-    text: Annotated[str, typer.Argument(help="One statement; the lake's name in it is `lake`")],
+    text: Annotated[
+        str | None, typer.Argument(help="Statements with ; between them; the lake's name in them is `lake`")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", help="Take the statements from a file; - is standard input")
+    ] = None,
 ) -> None:
-    """Run a statement on Spark, in a local session."""
+    """Run SQL on a local Spark session; without a statement, ask for them.
+
+    \b
+    frazil -w warehouse sql "select * from lake.shop.orders limit 10"
+    frazil -w warehouse sql --file nightly.sql
+    echo "show tables in lake.shop" | frazil -w warehouse -f csv sql
+    frazil -w warehouse sql
+
+    On a terminal, statements are typed: they end with a semicolon and may have many lines; tab completes, and the
+    arrows bring back what was typed before.
+    """
     with opened(context) as (lake, settings):
-        spark = choose_session(None, lake)
-        attach(spark, lake)
-        try:
-            frame = spark.sql(text)
-            settings.show(frame.toArrow() if frame.columns else [], frame.columns)
-        finally:
-            detach(spark)
+        import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file)
 
 
 @app.command()
 def check(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="TABLE")],
+    name: TableName,
     bounds: Annotated[
         bool, typer.Option("--bounds", help="Read data files too, and compare them with metadata")
     ] = False,
 ) -> None:
-    """Check that every file a table leads to is there and agrees with its metadata; exit with 1 where not."""
+    """Check that every file a table leads to is there and agrees with its metadata; exit with 1 where not.
+
+    \b
+    frazil -w warehouse check shop.orders
+    frazil -w warehouse check shop.orders --bounds
+    """
     with opened(context) as (lake, settings):
         _report(lake.table(name).check(bounds=bounds), settings)
 
 
 @app.command()
-def health(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TABLE")]) -> None:
-    """Tell what maintenance a table needs."""
+def health(context: typer.Context, name: TableName) -> None:
+    """Tell what maintenance a table needs.
+
+    \b
+    frazil -w warehouse health shop.orders
+    """
     with opened(context) as (lake, settings):
         _report(lake.table(name).health(), settings, fails=False)
 
@@ -87,14 +120,26 @@ def health(context: typer.Context, name: Annotated[str, typer.Argument(metavar="
 @app.command()
 def demo(
     spark: Annotated[
-        bool, typer.Option("--spark", help="Go on with the second half, on a local Spark session")
+        bool, typer.Option("--spark", help="A pipeline on a local Spark session, over a few million rows")
     ] = False,
+    folder: Annotated[
+        str | None, typer.Option(help="Where the pipeline's lake is made; a temporary folder by default")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="How many trips the pipeline begins with")] = None,
 ) -> None:
-    """Show what frazil does, in a temporary folder."""
+    """Show what frazil does, in a temporary folder.
+
+    \b
+    frazil demo
+    frazil demo --spark
+    frazil demo --spark --folder trips --rows 1000000
+    """
     with reported():
-        run_demo(typer.echo)
         if spark:
-            run_spark_demo(typer.echo)
+            asked = {} if rows is None else {"rows": rows}
+            import_module("frazil.cli.demo_spark").run_spark_demo(typer.echo, folder=folder, **asked)
+        else:
+            import_module("frazil.cli.demo").run_demo(typer.echo)
 
 
 @app.command()

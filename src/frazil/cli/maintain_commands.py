@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.session import Settings, opened, pairs_of
-from frazil.maintenance.rewrite_data_files import Progress
+from frazil.cli.table_commands import TableName
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
 
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="A table's name: db.events")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing, and show what would happen")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", help="NAME=VALUE, as the procedure has it. May be repeated")
@@ -247,7 +246,7 @@ def _run(context: typer.Context, table_name: str, procedure: str, **arguments: A
         _show(settings, getattr(lake.table(table_name).maintain, procedure)(**arguments))
 
 
-def _tell(progress: Progress) -> None:
+def _tell(progress: Any) -> None:
     """Say how far a rewrite is, to somebody who watches."""
     if sys.stderr.isatty():
         share = progress.done_bytes / max(progress.all_bytes, 1)

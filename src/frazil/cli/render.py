@@ -8,15 +8,21 @@ import datetime
 import decimal
 import io
 import json
+import re
+import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_CELL = 80
 """Characters of a value in a table; JSON and CSV show values whole."""
+MIN_CELL = 12
+"""How narrow a column may get where a terminal is too narrow for all of them."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class OutputFormat(StrEnum):
@@ -27,9 +33,19 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
-def render_rows(rows: pa.Table | Sequence[Mapping[str, Any]], names: Sequence[str], form: OutputFormat) -> str:
-    """Return rows as text in the format asked for; `names` are the columns, in order."""
-    found = rows.to_pylist() if isinstance(rows, pa.Table) else list(rows)
+def render_rows(
+    rows: pa.Table | Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    form: OutputFormat,
+    *,
+    width: int | None = None,
+    has_count: bool = True,
+) -> str:
+    """Return rows as text in the format asked for; `names` are the columns, in order.
+
+    A table that is wider than a terminal of `width` gets narrower columns, or a line for each value.
+    """
+    found: Sequence[Mapping[str, Any]] = rows if isinstance(rows, Sequence) else rows.to_pylist()
     if form is OutputFormat.JSON:
         return json.dumps([{name: _plain(row.get(name)) for name in names} for row in found], indent=2)
     if form is OutputFormat.CSV:
@@ -38,22 +54,99 @@ def render_rows(rows: pa.Table | Sequence[Mapping[str, Any]], names: Sequence[st
         writer.writerow(names)
         writer.writerows([_cell(row.get(name)) for name in names] for row in found)
         return text.getvalue().rstrip("\n")
-    return _table([[_short(row.get(name)) for name in names] for row in found], names)
-
-
-def _table(rows: list[list[str]], names: Sequence[str]) -> str:
-    widths = [max([len(name), *(len(row[at]) for row in rows)]) for at, name in enumerate(names)]
-    lines = ["  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()]
-    lines.append("  ".join("─" * width for width in widths))
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.append(f"({len(rows)} row{'' if len(rows) == 1 else 's'})")
+    cells = [[_short(row.get(name)) for name in names] for row in found]
+    numeric = [bool(found) and all(_is_number(row.get(name)) for row in found) for name in names]
+    lines = _table(cells, names, numeric, width)
+    if has_count:
+        lines.append(f"({len(found):,} row{'' if len(found) == 1 else 's'})")
     return "\n".join(lines)
 
 
+def show_size(number: int) -> str:
+    """Return a number of bytes as people read it."""
+    if number < 1000:
+        return f"{number} B"
+    size = float(number)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 1000:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} TB"
+
+
+def _table(rows: list[list[str]], names: Sequence[str], numeric: Sequence[bool], width: int | None) -> list[str]:
+    heads = [_visible(name) for name in names]
+    widths = [max([_columns(head), *(_columns(row[at]) for row in rows)]) for at, head in enumerate(heads)]
+    if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
+        narrowed = _narrow(widths, heads, width)
+        if narrowed is None:
+            return _records(rows, heads, width)
+        widths = narrowed
+    lines = ["  ".join(_fit(head, size, right) for head, size, right in zip(heads, widths, numeric, strict=True))]
+    lines.append("  ".join("─" * size for size in widths))
+    lines += ["  ".join(_fit(*one) for one in zip(row, widths, numeric, strict=True)) for row in rows]
+    return [line.rstrip() for line in lines]
+
+
+def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int] | None:
+    """Take from the widest columns until all fit; None where they would get too narrow to be read."""
+    least = [min(size, max(_columns(head), MIN_CELL)) for size, head in zip(widths, heads, strict=True)]
+    free = width - 2 * (len(widths) - 1)
+    if sum(least) > free:
+        return None
+    narrowed = list(widths)
+    while sum(narrowed) > free:
+        at = max((one for one in range(len(narrowed)) if narrowed[one] > least[one]), key=lambda one: narrowed[one])
+        narrowed[at] -= 1
+    return narrowed
+
+
+def _records(rows: list[list[str]], heads: Sequence[str], width: int) -> list[str]:
+    """Show one value in a line, for rows of many columns."""
+    size = max(_columns(head) for head in heads)
+    lines = []
+    for number, row in enumerate(rows, 1):
+        lines.append(f"─ row {number} ".ljust(min(width, 40), "─"))
+        lines += [
+            f"{_fit(head, size)}  {_fit(cell, max(width - size - 2, MIN_CELL)).rstrip()}"
+            for head, cell in zip(heads, row, strict=True)
+        ]
+    return lines
+
+
+def _fit(text: str, width: int, is_right: bool = False) -> str:
+    """Return a text in a column: filled up, or cut with an ellipsis."""
+    size = _columns(text)
+    if size > width:
+        kept = text
+        while _columns(kept) > width - 1:
+            kept = kept[:-1]
+        text, size = f"{kept}…", _columns(kept) + 1
+    space = " " * (width - size)
+    return space + text if is_right else text + space
+
+
+def _columns(text: str) -> int:
+    """Return how many places of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool))
+
+
 def _short(value: Any) -> str:
-    text = _cell(value)
-    text = text.replace("\n", "\\n")
+    text = "NULL" if value is None else _visible(_cell(value))
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
+
+
+def _visible(text: str) -> str:
+    """Write control characters out: data must not steer a terminal."""
+    return _CONTROL.sub(lambda one: repr(one[0])[1:-1], text)
 
 
 def _cell(value: Any) -> str:
@@ -69,7 +162,7 @@ def _plain(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
-    if isinstance(value, decimal.Decimal | uuid.UUID):
+    if isinstance(value, datetime.timedelta | decimal.Decimal | uuid.UUID):
         return str(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(one) for name, one in value.items()}

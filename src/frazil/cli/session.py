@@ -1,27 +1,32 @@
 """What every command shares: the lake that was named, the way to print, and errors as exit codes.
 
-Exit codes: 0 done, 1 the request failed, 2 wrong usage.
+Exit codes: 0 done, 1 the request failed, 2 wrong usage, 130 stopped by ctrl-C. What opens a lake is imported when one
+is opened, so that help and usage errors are there at once.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import typer
 
+import frazil
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.errors import FrazilError, InvalidRequestError
-from frazil.lake.connect import connect
-from frazil.lake.lake import Lake
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FAILED = 1
 WRONG_USAGE = 2
+STOPPED = 130
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,24 @@ class Settings:
     catalog: str | None
     form: OutputFormat
 
-    def open_lake(self) -> Lake:
+    def open_lake(self) -> frazil.Lake:
         """Open the lake that was named."""
         if self.warehouse is None:
             typer.echo("Cannot open a lake: no warehouse was named", err=True)
             typer.echo("Hint: Give --warehouse FOLDER, or set FRAZIL_WAREHOUSE.", err=True)
             raise typer.Exit(WRONG_USAGE)
-        return connect(self.warehouse, catalog=self.catalog)
+        return frazil.connect(self.warehouse, catalog=self.catalog)
 
     def show(self, rows: pa.Table | Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
         """Print rows."""
         if names is None:
-            names = rows.column_names if isinstance(rows, pa.Table) else list(rows[0]) if rows else []
-        typer.echo(render_rows(rows, names, self.form))
+            names = (list(rows[0]) if rows else []) if isinstance(rows, Sequence) else rows.column_names
+        typer.echo(render_rows(rows, names, self.form, width=terminal_width()))
+
+
+def terminal_width() -> int | None:
+    """Return how wide the terminal is that rows are printed to; None where it is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -55,8 +65,8 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 @contextmanager
-def opened(context: typer.Context) -> Iterator[tuple[Lake, Settings]]:
-    """Open the lake for one command; an error of frazil's is printed and the command fails."""
+def opened(context: typer.Context) -> Iterator[tuple[frazil.Lake, Settings]]:
+    """Open the lake for one command; an error is printed and the command fails."""
     settings = settings_of(context)
     with reported():
         lake = settings.open_lake()
@@ -66,16 +76,36 @@ def opened(context: typer.Context) -> Iterator[tuple[Lake, Settings]]:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Print an error of frazil's and exit with 1."""
+    """Print an error of frazil's or Spark's and exit with 1."""
     try:
         yield
-    except FrazilError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(FAILED) from None
     except BrokenPipeError:
         # The reader of our output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        typer.echo("Stopped.", err=True)
+        raise typer.Exit(STOPPED) from None
+    except Exception as error:
+        if not is_users(error):
+            raise
+        typer.echo(error_text(error), err=True)
+        raise typer.Exit(FAILED) from None
+
+
+def is_users(error: Exception) -> bool:
+    """Return whether an error is about what was asked for: frazil's, or Spark's about a statement or a job."""
+    return isinstance(error, FrazilError) or type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def error_text(error: Exception) -> str:
+    """Return an error as a person reads it: of Spark's without plans and stack traces."""
+    if isinstance(error, FrazilError):
+        return str(error)
+    text = str(error).partition("\n\nJVM stacktrace")[0]
+    text = re.split(r";\n(?=['+ ]*[A-Z])", text)[0]
+    lines = [line for line in text.splitlines() if not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
+    return "\n".join(lines).strip()
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:

@@ -7,10 +7,29 @@ from importlib import import_module
 from importlib.util import find_spec
 
 
+class WithoutPandas:
+    """Makes pandas look as if it were not installed.
+
+    Arrow imports it where it is, which takes longer than most commands do. Commands print rows and need none of it;
+    `quiet_spark.py` takes this back for what users run on Spark.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Refuse to find pandas; leave everything else to others."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not needed here", name=name)
+
+
 def main() -> None:
     """Run the command line."""
     if find_spec("typer") is None:
         print("Cannot run frazil in the terminal: typer is not installed", file=sys.stderr)
         print("Hint: pip install 'frazil[cli]'.", file=sys.stderr)
         sys.exit(2)
+    sys.meta_path.insert(0, WithoutPandas())
     import_module("frazil.cli.main").app()
+
+
+def allow_pandas() -> None:
+    """Let pandas be found again."""
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, WithoutPandas)]

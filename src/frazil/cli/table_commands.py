@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.session import opened, pairs_of
-from frazil.lake.lake import Lake
-from frazil.lake.table import Table
+import frazil
+from frazil.cli.complete_names import complete_table
+from frazil.cli.render import OutputFormat
+from frazil.cli.session import opened, pairs_of, terminal_width
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
 
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="A table's name: db.events")]
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
+]
 MAX_ROWS = 1000
 
 
@@ -33,28 +37,20 @@ def list_tables(
 
 @table_app.command("show")
 def show_table(context: typer.Context, name: TableName) -> None:
-    """Tell the main facts of a table."""
+    """Show a table on a page: columns, partitions, files and their sizes, snapshots, branches, and what it needs.
+
+    \b
+    frazil -w warehouse table show shop.orders
+    frazil -w warehouse -f json table show shop.orders
+    """
     with opened(context) as (lake, settings):
         table = lake.table(name)
-        snapshot = table.current_snapshot
-        summary = {} if snapshot is None or snapshot.summary is None else dict(snapshot.summary)
-        facts: dict[str, Any] = {
-            "name": _shown(table.identifier),
-            "format version": table.format_version,
-            "uuid": table.metadata.table_uuid,
-            "location": table.location,
-            "metadata": table.metadata_location,
-            "columns": len(table.schema.fields),
-            "partitioned by": ", ".join(str(part) for part in table.spec.fields) or "nothing",
-            "sorted by": ", ".join(str(part) for part in table.sort_order.fields) or "nothing",
-            "snapshots": len(table.snapshots),
-            "current snapshot": None if snapshot is None else snapshot.snapshot_id,
-            "rows": summary.get("total-records"),
-            "data files": summary.get("total-data-files"),
-            "delete files": summary.get("total-delete-files"),
-            "bytes": summary.get("total-files-size"),
-        }
-        settings.show([{"fact": fact, "value": value} for fact, value in facts.items()], ["fact", "value"])
+        page = import_module("frazil.cli.show_page")
+        if settings.form is OutputFormat.TABLE:
+            typer.echo(page.show_page(table, width=terminal_width()))
+        else:
+            rows = [{"fact": fact, "value": value} for fact, value in page.table_facts(table).items()]
+            settings.show(rows, ["fact", "value"])
 
 
 @table_app.command("schema")
@@ -96,7 +92,7 @@ def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
     table_app.command(command, help=text)(show)
 
 
-def _inspect(table: Table, name: str) -> Any:
+def _inspect(table: frazil.Table, name: str) -> Any:
     return getattr(table.inspect, name)()
 
 
@@ -166,7 +162,7 @@ def register_table(
         settings.show([{"registered": _shown(table.identifier), "location": table.location}])
 
 
-def _namespaces(lake: Lake) -> list[tuple[str, ...]]:
+def _namespaces(lake: frazil.Lake) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     waiting = lake.list_namespaces()
     while waiting:

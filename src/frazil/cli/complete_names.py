@@ -1,0 +1,25 @@
+"""Names of tables for the completion of shells: `frazil table show sh<tab>`."""
+
+from __future__ import annotations
+
+import typer
+
+import frazil
+
+
+def complete_table(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the tables of the lake that the command line or the environment names."""
+    given = context.find_root().params
+    warehouse = given.get("warehouse")
+    if warehouse is None:
+        return []
+    space = incomplete.rpartition(".")[0]
+    try:
+        with frazil.connect(warehouse, catalog=given.get("catalog")) as lake:
+            parent = tuple(space.split(".")) if space else ()
+            found = [".".join(one) + "." for one in lake.list_namespaces(parent)]
+            if parent:
+                found += [".".join(one) for one in lake.list_tables(parent)]
+    except frazil.FrazilError:
+        return []
+    return [one for one in found if one.startswith(incomplete)]

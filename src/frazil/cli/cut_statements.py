@@ -1,0 +1,65 @@
+"""Cut what was typed, or read from a file, into statements: at semicolons, scripts (`BEGIN … END`) in one piece."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from frazil.sql.tokens import BROKEN, Token, cut_tokens
+
+_OPENS_ANYWHERE = frozenset({"BEGIN", "CASE"})
+_OPENS_A_STATEMENT = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
+_BEFORE_A_STATEMENT = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
+
+
+class Statement(NamedTuple):
+    """A statement without its semicolon, and the line it begins in."""
+
+    text: str
+    line: int
+
+
+def cut_statements(text: str) -> tuple[list[Statement], str]:
+    """Return the statements that a semicolon ends, and what is left after the last one."""
+    found: list[Statement] = []
+    first: Token | None = None
+    last: Token | None = None
+    depth = 0
+    rest = 0
+    for token in cut_tokens(text):
+        if token.kind == BROKEN:
+            break
+        if token.is_mark(";") and depth == 0:
+            if first is not None and last is not None:
+                found.append(Statement(text[first.start : last.end], text.count("\n", 0, first.start) + 1))
+            first, last, rest = None, None, token.end
+            continue
+        if first is None:
+            first = token
+        if first.upper == "BEGIN":
+            depth += _step(token, last)
+        last = token
+    return found, text[rest:]
+
+
+def all_statements(text: str) -> list[Statement]:
+    """Return every statement of a text; the last one needs no semicolon."""
+    found, rest = cut_statements(text)
+    tokens = list(cut_tokens(rest))
+    if tokens:
+        line = text.count("\n", 0, len(text) - len(rest) + tokens[0].start) + 1
+        found.append(Statement(rest[tokens[0].start :].rstrip(), line))
+    return found
+
+
+def _step(token: Token, last: Token | None) -> int:
+    """Return how much deeper a word of a script leads: `END IF` leads out once, as `END` does."""
+    word = token.upper
+    before = "" if last is None else last.upper
+    if before == "END":
+        return 0
+    if word == "END":
+        return -1
+    if word in _OPENS_ANYWHERE:
+        return 1
+    is_first = last is None or last.is_mark(";") or last.is_mark(":") or before in _BEFORE_A_STATEMENT
+    return 1 if word in _OPENS_A_STATEMENT and is_first else 0

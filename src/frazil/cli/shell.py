@@ -1,0 +1,161 @@
+"""`frazil sql` on a terminal: statements of one or many lines, history, the tab key, errors that end nothing.
+
+A statement runs when a semicolon ends it. Lines are edited by readline, where Python has it. The history is kept in a
+file of the user's, a statement in one piece however many lines it has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from frazil.cli.cut_statements import cut_statements
+from frazil.cli.session import error_text, is_users
+
+try:
+    import readline as _readline
+except ImportError:
+    # Some builds of Python have none; lines are then read without editing.
+    readline: Any = None
+else:
+    readline = _readline
+
+PROMPT = "frazil> "
+CONTINUED = "   ...> "
+MAX_HISTORY = 1000
+HELP = """Statements end with a semicolon, and may have many lines. Tables of the lake are lake.namespace.table.
+  show namespaces in lake;           describe lake.db.t;
+  show tables in lake.db;            select * from lake.db.t limit 10;
+  select * from lake.db.t.snapshots; select * from lake.db.t version as of 'tag';
+tab completes, the arrows bring back what was typed, ctrl-C drops a statement or stops the one that runs,
+help shows this, quit or ctrl-D leaves."""
+_NEWLINE_IN_FILE = "\x01"
+
+Run = Callable[[str], None]
+Complete = Callable[[str, str], list[str]]
+
+
+def history_file() -> Path:
+    """Return where statements are remembered: FRAZIL_HISTORY, or a file below the user's folder for state."""
+    named = os.environ.get("FRAZIL_HISTORY")
+    if named is not None:
+        return Path(named)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "frazil" / "history"
+
+
+class Shell:
+    """Reads statements from a terminal and runs them, until the user leaves."""
+
+    def __init__(self, run: Run, complete: Complete, history: Path) -> None:
+        self._run = run
+        self._complete = complete
+        self._history = history
+        self._buffer = ""
+        self._offered: list[str] = []
+
+    def loop(self) -> None:
+        """Talk to the user."""
+        self._set_up()
+        try:
+            while self._read_line():
+                pass
+        finally:
+            self._save_history()
+
+    def _read_line(self) -> bool:
+        """Read a line and run what it ends; return whether to go on."""
+        try:
+            line = input(CONTINUED if self._buffer else PROMPT)
+        except EOFError:
+            typer.echo()
+            return False
+        except KeyboardInterrupt:
+            typer.echo()
+            self._buffer = ""
+            return True
+        if not self._buffer.strip():
+            word = line.strip().rstrip(";").lower()
+            if word in ("quit", "exit", "\\q"):
+                return False
+            if word in ("help", "?", "\\?"):
+                typer.echo(HELP)
+                return True
+        self._buffer += line + "\n"
+        statements, rest = cut_statements(self._buffer)
+        if statements:
+            self._remember(self._buffer[: len(self._buffer) - len(rest)].strip())
+        for statement in statements:
+            if not self._try(statement.text):
+                rest = ""
+                break
+        self._buffer = rest if rest.strip() else ""
+        return True
+
+    def _try(self, text: str) -> bool:
+        """Run a statement; an error or ctrl-C is told, and what was typed after it is dropped."""
+        try:
+            self._run(text)
+        except KeyboardInterrupt:
+            typer.secho("Stopped.", fg="yellow", err=True)
+            return False
+        except Exception as error:
+            if not is_users(error):
+                raise
+            typer.secho(error_text(error), fg="red", err=True)
+            return False
+        return True
+
+    # readline
+
+    def _set_up(self) -> None:
+        if readline is None:
+            return
+        readline.set_auto_history(False)
+        readline.set_history_length(MAX_HISTORY)
+        readline.clear_history()
+        for entry in self._load_history():
+            readline.add_history(entry)
+        readline.set_completer(self._offer)
+        readline.set_completer_delims(" \t\n(),;=<>'\"`")
+        is_libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+        if not is_libedit:
+            # A name that is not finished is followed by a dot, not by a space.
+            readline.parse_and_bind("set completion-append-character ''")
+
+    def _offer(self, word: str, at: int) -> str | None:
+        if at == 0:
+            self._offered = self._complete(word, self._buffer + readline.get_line_buffer())
+        return self._offered[at] if at < len(self._offered) else None
+
+    def _remember(self, text: str) -> None:
+        if readline is not None:
+            size = readline.get_current_history_length()
+            if size == 0 or readline.get_history_item(size) != text:
+                readline.add_history(text)
+
+    def _load_history(self) -> list[str]:
+        try:
+            lines = self._history.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return []
+        return [line.replace(_NEWLINE_IN_FILE, "\n") for line in lines[-MAX_HISTORY:]]
+
+    def _save_history(self) -> None:
+        if readline is None:
+            return
+        size = readline.get_current_history_length()
+        entries = [readline.get_history_item(at) for at in range(max(1, size - MAX_HISTORY + 1), size + 1)]
+        try:
+            self._history.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._history, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+                out.writelines(entry.replace("\n", _NEWLINE_IN_FILE) + "\n" for entry in entries)
+        except OSError as error:
+            print(f"Cannot keep the history: {error}", file=sys.stderr)

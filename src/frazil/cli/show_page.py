@@ -1,0 +1,191 @@
+"""`frazil table show`: a table on one page, and the same facts for programs."""
+
+from __future__ import annotations
+
+import datetime
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from frazil.cli.render import show_size
+from frazil.lake.table import Table
+from frazil.spec.snapshot import Snapshot
+from frazil.sql.type_names import order_terms, partition_terms, sql_type_name
+
+MAX_COLUMNS = 40
+MAX_SNAPSHOTS = 5
+BAR = 32
+_STEPS = (1 << 20, 8 << 20, 32 << 20, 128 << 20, 512 << 20, 1 << 30)
+_STEP_NAMES = (
+    "under 1 MiB",
+    "1 – 8 MiB",
+    "8 – 32 MiB",
+    "32 – 128 MiB",
+    "128 – 512 MiB",
+    "512 MiB – 1 GiB",
+    "over 1 GiB",
+)
+_DATA = 0
+
+
+def table_facts(table: Table) -> dict[str, Any]:
+    """Return the main facts of a table by name."""
+    snapshot = table.current_snapshot
+    summary = _summary(snapshot)
+    return {
+        "name": _name(table),
+        "format version": table.format_version,
+        "uuid": table.metadata.table_uuid,
+        "location": table.location,
+        "metadata": table.metadata_location,
+        "columns": len(table.schema.fields),
+        "partitioned by": _terms(partition_terms(table.schema, table.spec)),
+        "sorted by": _terms(order_terms(table.schema, table.sort_order)),
+        "snapshots": len(table.snapshots),
+        "current snapshot": None if snapshot is None else snapshot.snapshot_id,
+        "rows": summary.get("total-records"),
+        "data files": summary.get("total-data-files"),
+        "delete files": summary.get("total-delete-files"),
+        "bytes": summary.get("total-files-size"),
+    }
+
+
+def show_page(table: Table, *, width: int | None = None) -> str:
+    """Return a page about a table; styles are for terminals, and taken out elsewhere when it is printed."""
+    width = 100 if width is None else max(width, 40)
+    lines = [*_head(table), *_columns(table), *_shape(table), *_files(table), *_snapshots(table), *_references(table)]
+    return "\n".join([*lines, *_advice(table, width)])
+
+
+def _head(table: Table) -> Iterator[str]:
+    about = f"format version {table.format_version}"
+    comment = table.properties.get("comment")
+    yield f"{typer.style(_name(table), bold=True)}  {about}"
+    if comment is not None:
+        yield comment
+    yield typer.style(table.location, dim=True)
+
+
+def _columns(table: Table) -> Iterator[str]:
+    fields = table.schema.fields
+    yield from _title("Columns")
+    shown = fields[:MAX_COLUMNS]
+    name_size = max((len(one.name) for one in shown), default=0)
+    type_size = min(max((len(sql_type_name(one.field_type)) for one in shown), default=0), 40)
+    keys = table.schema.identifier_field_ids
+    for one in shown:
+        notes = [note for note, holds in (("required", one.required), ("identifier", one.field_id in keys)) if holds]
+        if one.write_default is not None:
+            notes.append(f"default {one.write_default}")
+        if one.doc is not None:
+            notes.append(one.doc)
+        yield f"  {one.name:<{name_size}}  {sql_type_name(one.field_type):<{type_size}}  {', '.join(notes)}".rstrip()
+    if len(fields) > MAX_COLUMNS:
+        yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {_name(table)}"
+
+
+def _shape(table: Table) -> Iterator[str]:
+    yield ""
+    yield f"{typer.style('Partitioned by', bold=True)}  {_terms(partition_terms(table.schema, table.spec))}"
+    yield f"{typer.style('Sorted by', bold=True)}       {_terms(order_terms(table.schema, table.sort_order))}"
+    if table.properties:
+        yield from _title("Properties")
+        yield from (f"  {name} = {value}" for name, value in sorted(table.properties.items()) if name != "comment")
+
+
+def _files(table: Table) -> Iterator[str]:
+    yield from _title("Files")
+    found = table.inspect.files(columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
+    data = [one for one in found if one["content"] == _DATA]
+    if not data:
+        yield "  none"
+        return
+    sizes = [int(one["file_size_in_bytes"]) for one in data]
+    rows = sum(int(one["record_count"]) for one in data)
+    yield f"  {_count(len(data), 'data file')}, {show_size(sum(sizes))}, {_count(rows, 'row')}"
+    deletes = [one for one in found if one["content"] != _DATA]
+    if deletes:
+        # A vector or position delete counts rows; one of equality counts keys.
+        marked = sum(int(one["record_count"]) for one in deletes)
+        bytes_ = sum(int(one["file_size_in_bytes"]) for one in deletes)
+        what = "delete file or vector" if len(deletes) == 1 else "delete files and vectors"
+        yield f"  {len(deletes):,} {what}, {show_size(bytes_)}, with {marked:,} deletes"
+    yield from _histogram(sizes)
+
+
+def _histogram(sizes: Sequence[int]) -> Iterator[str]:
+    counts = [0] * len(_STEP_NAMES)
+    for size in sizes:
+        counts[sum(size >= step for step in _STEPS)] += 1
+    used = [at for at, count in enumerate(counts) if count]
+    for at in range(used[0], used[-1] + 1):
+        bar = "█" * max(round(BAR * counts[at] / max(counts)), 1 if counts[at] else 0)
+        yield f"  {_STEP_NAMES[at]:>15}  {typer.style(bar, fg='cyan')} {counts[at]:,}"
+
+
+def _snapshots(table: Table) -> Iterator[str]:
+    last = table.snapshots[-MAX_SNAPSHOTS:]
+    yield from _title(f"Snapshots, the last {len(last)} of {len(table.snapshots):,}" if last else "Snapshots")
+    if not last:
+        yield "  none"
+    for one in reversed(last):
+        when = datetime.datetime.fromtimestamp(one.timestamp_ms / 1000, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+        mark = "*" if one.snapshot_id == table.metadata.current_snapshot_id else " "
+        summary = _summary(one)
+        changes = [
+            f"{sign}{int(summary[name]):,} {what}"
+            for sign, name, what in (
+                ("+", "added-records", "rows"),
+                ("-", "deleted-records", "rows"),
+                ("-", "added-position-deletes", "rows by position"),
+                ("-", "added-equality-deletes", "keys"),
+            )
+            if int(summary.get(name, 0))
+        ]
+        did = f"{one.operation or '':<9}  {one.snapshot_id:<19}  {', '.join(changes)}"
+        yield f"  {mark} {when} UTC  {did}".rstrip()
+
+
+def _references(table: Table) -> Iterator[str]:
+    if not table.refs:
+        return
+    yield from _title("Branches and tags")
+    size = max(len(name) for name in table.refs)
+    for name, ref in sorted(table.refs.items()):
+        yield f"  {name:<{size}}  {ref.type!s:<6}  {ref.snapshot_id}"
+
+
+def _advice(table: Table, width: int) -> Iterator[str]:
+    problems = table.health().problems
+    yield from _title("Advice")
+    if not problems:
+        yield "  " + typer.style("nothing to do", fg="green")
+    for one in problems:
+        yield "  " + typer.style(one.what, fg="yellow")
+        if one.procedure is not None:
+            command = one.procedure.replace("_", "-")
+            yield f"    frazil maintain {command} {_name(table)}"
+        else:
+            yield from (f"    {line}" for line in textwrap.wrap(one.to_do, width - 4))
+
+
+def _title(text: str) -> tuple[str, str]:
+    return "", typer.style(text, bold=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _terms(terms: Sequence[str]) -> str:
+    return ", ".join(terms) or "nothing"
+
+
+def _name(table: Table) -> str:
+    return ".".join(table.identifier)
+
+
+def _summary(snapshot: Snapshot | None) -> Mapping[str, str]:
+    return {} if snapshot is None or snapshot.summary is None else snapshot.summary

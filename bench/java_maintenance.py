@@ -1,24 +1,17 @@
 """Iceberg's Java runtime on Spark 4.1 as a process for `rewrite_files.py`: a line of SQL in, a line of JSON out.
 
-Runs in the environment with PySpark 4.1, without frazil. Answers tell the seconds that passed, the processor's seconds
-of this process and of the JVM, and the JVM's peak memory.
+Runs in the environment with PySpark 4.1, without frazil. Answers tell the seconds that passed and the JVM's peak
+memory.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-
-
-def jvm_seconds(pid: int) -> float:
-    """Return the processor's time of a process, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_mib(pid: int) -> float:
@@ -49,14 +42,14 @@ def main() -> None:
     pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     print(json.dumps({"ok": True}), flush=True)
     for line in sys.stdin:
-        start, cpu = time.perf_counter(), time.process_time() + jvm_seconds(pid)
+        start = time.perf_counter()
         try:
             rows = [one.asDict() for one in spark.sql(json.loads(line)).collect()]
         except Exception as error:
             print(json.dumps({"ok": False, "why": str(error)[:500]}), flush=True)
             continue
-        passed, used = time.perf_counter() - start, time.process_time() + jvm_seconds(pid) - cpu
-        answer = {"ok": True, "seconds": passed, "cpu": used, "peak": peak_mib(pid), "rows": rows[:5]}
+        passed = time.perf_counter() - start
+        answer = {"ok": True, "seconds": passed, "peak": peak_mib(pid), "rows": rows[:5]}
         print(json.dumps(answer, default=str), flush=True)
     spark.stop()
 

@@ -1,39 +1,41 @@
 """Maintain a table with frazil, with PyIceberg as far as it can, and with Iceberg's Java runtime, side by side.
 
-    python bench/rewrite_files.py [--rows 2000000] [--files 200] [--manifest-files 20000] [--runs 3] [--spark]
-    python bench/rewrite_files.py --full        10 million rows in 1,000 files, 1,000 snapshots, 100,000 files
+    python -m bench.rewrite_files [--rows 10000000] [--files 1000] [--manifest-files 100000] [--runs 1]
 
     bin-pack, sort, z-order    of a table of many small files, an append for each
     expiry                     of the snapshots that this leaves
     manifests                  of many files in many manifests, clustered by partition; the files do not exist
     orphans                    a table of as many files that do, and a hundred that it does not know: a dry run
 
+Everything is done at two sizes, a tenth and the whole, and what memory this process takes while frazil works is printed
+for both: it is not to grow with the table. `FRAZIL_BENCH_SCALE` multiplies the sizes.
+
 PyIceberg has no compaction: its users read the table and overwrite it, which is what is timed, all rows in memory and a
 conflict with every other writer. The Java runtime is there where `.venv-spark-4.1` is and its package can be had; it
-runs on Spark with two cores, and its first query is not timed. frazil works in this process, and with `--spark` also on
-Spark. Every engine gets tables of its own, all written by frazil into one folder in the layout of the Hadoop catalog,
-and the runs of engines alternate. Medians are printed: of the time that passed and of the processors' time, the latter
-also as a ratio, since other programs on the machine disturb it least. After z-order, the share of files that a filter
-on either column leaves out is printed for each engine.
+runs on Spark with two cores, and its first query is not timed. frazil works in this process, and rewrites data files
+also on Spark with as many cores and as much memory. Every engine gets tables of its own, all written by frazil into one
+folder in the layout of the Hadoop catalog. A small table is maintained by all of them first, which warms them up and is
+not counted. After z-order, the share of files that a filter on either column leaves out is printed for each engine.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
-import resource
-import statistics
+import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from bench.measure import Results, scaled
 from pyiceberg.catalog.sql import SqlCatalog
 
 import frazil
@@ -49,9 +51,13 @@ DDL = "id bigint, small int, score double, kind string, name string"
 DAY_S = 24 * 60 * 60
 STRAYS = 100
 FILES_PER_MANIFEST = 1000
+ORDERS = {"sort": "id", "z-order": "zorder(id, score)"}
 
-Measure = tuple[float, float]
-"""Seconds that passed, and seconds of the processors."""
+WARM_ROWS, WARM_FILES = 2_000, 5
+PYICEBERG, JAVA, SPARK, FRAZIL = "PyIceberg", "Java", "frazil on Spark", "frazil"
+CONTENDERS = (PYICEBERG, JAVA, SPARK, FRAZIL)
+WORTH = 0.5
+"""The least share of files that a filter on a column of the z-order is to leave out."""
 
 
 def build(lake: frazil.Lake, name: str, rows: int, files: int) -> frazil.Table:
@@ -132,15 +138,16 @@ class Java:
                 return found
         return {"ok": False, "why": "the process ended"}
 
-    def sql(self, text: str) -> Measure:
-        """Run a statement and return how long it took."""
+    def sql(self, text: str) -> float:
+        """Run a statement and return the seconds that it took."""
         assert self.process.stdin is not None
         print(json.dumps(text), file=self.process.stdin, flush=True)
         answer = self._answer()
         if not answer["ok"]:
             raise SystemExit(f"the Java runtime failed at {text}\n{answer['why']}")
         self.peak_mib = answer["peak"]
-        return answer["seconds"], answer["cpu"]
+        seconds: float = answer["seconds"]
+        return seconds
 
     def close(self) -> None:
         """End the process."""
@@ -169,40 +176,44 @@ class Spark:
         self.pid = self.session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         self.session.sql("select 1").collect()
 
-    def jvm_seconds(self) -> float:
-        """Return the processor's time of the JVM."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def peak_mib(self) -> float:
+        """Return the most memory that the JVM has had, in MiB."""
+        return peak_mib(self.pid)
+
+
+def peak_mib(pid: int | str = "self") -> float:
+    """Return the most memory that a process has had, in MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(one.split()[1]) for one in lines if one.startswith("VmHWM")) / 1024
 
 
 class Times:
-    """Measures by what was done and who did it."""
+    """Seconds by what was done to which size and by whom, and the memory that frazil took for it."""
 
     def __init__(self) -> None:
-        self.found: dict[str, dict[str, list[Measure]]] = {}
+        self.found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
+        self.memory: dict[str, dict[int, float]] = {}
+        self.counts = True
 
-    def note(self, what: str, who: str, measure: Measure) -> None:
-        """Keep a measure."""
-        self.found.setdefault(what, {}).setdefault(who, []).append(measure)
+    def note(self, what: str, size: int, unit: str, who: str, seconds: float) -> None:
+        """Keep a measure, unless this is to warm up."""
+        if self.counts:
+            self.found.setdefault((what, size, unit), {}).setdefault(who, []).append(seconds)
 
-    def run(self, what: str, who: str, work: Callable[[], object], spark: Spark | None = None) -> None:
-        """Do some work and note how long it took."""
-        start, cpu = time.perf_counter(), time.process_time() + (0 if spark is None else spark.jvm_seconds())
+    def run(self, what: str, size: int, unit: str, who: str, work: Callable[[], object]) -> None:
+        """Do some work and note how long it took, and of frazil how much memory it took on top."""
+        gc.collect()
+        pa.default_memory_pool().release_unused()
+        # Where the kernel allows it, the peak starts anew.
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+        before = peak_mib()
+        start = time.perf_counter()
         work()
-        used = time.process_time() + (0 if spark is None else spark.jvm_seconds()) - cpu
-        self.note(what, who, (time.perf_counter() - start, used))
-
-    def show(self) -> None:
-        """Print the medians; ratios are to frazil in this process."""
-        print(f"{'':50}{'seconds':>10}{'CPU':>10}{'ratio':>8}")
-        for what, by_engine in self.found.items():
-            medians = {
-                who: (statistics.median(one for one, _ in found), statistics.median(one for _, one in found))
-                for who, found in by_engine.items()
-            }
-            base = medians["frazil"][1]
-            for who, (passed, cpu) in medians.items():
-                print(f"{what + ', ' + who:50}{passed:10.2f}{cpu:10.2f}{cpu / base:8.2f}")
+        self.note(what, size, unit, who, time.perf_counter() - start)
+        if self.counts and who == FRAZIL:
+            taken = self.memory.setdefault(what, {})
+            taken[size] = max(taken.get(size, 0.0), peak_mib() - before)
 
 
 def options_for(table: frazil.Table, files: int) -> dict[str, str]:
@@ -220,26 +231,24 @@ def shares(table: frazil.Table, rows: int) -> dict[str, float]:
 
 
 def maintain_frazil(
-    times: Times, who: str, table: frazil.Table, rows: int, out: int, spark: Spark | None
+    times: Times, who: str, table: frazil.Table, rows: int, out: int, *, on_spark: bool
 ) -> dict[str, float]:
     """Rewrite a table in all ways and expire what that leaves; return what filters leave out after z-order."""
-    on_spark = spark is not None
     maintain = table.maintain
-    times.run("bin-pack", who, lambda: maintain.rewrite_data_files(on_spark=on_spark), spark)
+    times.run("bin-pack", rows, "rows", who, lambda: maintain.rewrite_data_files(on_spark=on_spark))
     options = options_for(table, out)
-    times.run(
-        "sort by id", who, lambda: maintain.rewrite_data_files("sort", "id", options=options, on_spark=on_spark), spark
-    )
-    times.run(
-        "z-order by id and score",
-        who,
-        lambda: maintain.rewrite_data_files("sort", "zorder(id, score)", options=options, on_spark=on_spark),
-        spark,
-    )
+    for what, order in ORDERS.items():
+        times.run(
+            what,
+            rows,
+            "rows",
+            who,
+            lambda order=order: maintain.rewrite_data_files("sort", order, options=options, on_spark=on_spark),  # type: ignore[misc]
+        )
     found = shares(table, rows)
     if not on_spark:
         count = len(table.snapshots) - 1
-        times.run(f"expire {count} snapshots", who, lambda: maintain.expire_snapshots(older_than=2**62))
+        times.run("expiry", count, "snapshots", who, lambda: maintain.expire_snapshots(older_than=2**62))
     assert table.refresh().scan().count() == rows
     return found
 
@@ -247,126 +256,149 @@ def maintain_frazil(
 def maintain_java(times: Times, java: Java, table: frazil.Table, name: str, rows: int, out: int) -> dict[str, float]:
     """Do the same with the Java runtime's procedures."""
 
-    def call(what: str, text: str) -> None:
-        times.note(what, "Java", java.sql(f"call java.system.{text}"))
+    def call(what: str, size: int, unit: str, text: str) -> None:
+        times.note(what, size, unit, JAVA, java.sql(f"call java.system.{text}"))
 
-    call("bin-pack", f"rewrite_data_files(table => '{name}')")
+    call("bin-pack", rows, "rows", f"rewrite_data_files(table => '{name}')")
     texts = ", ".join(f"'{key}', '{value}'" for key, value in options_for(table, out).items())
-    for what, order in (("sort by id", "id"), ("z-order by id and score", "zorder(id, score)")):
+    for what, order in ORDERS.items():
         call(
             what,
+            rows,
+            "rows",
             f"rewrite_data_files(table => '{name}', strategy => 'sort', sort_order => '{order}', "
             f"options => map({texts}))",
         )
     found = shares(table, rows)
     count = len(table.snapshots) - 1
-    call(f"expire {count} snapshots", f"expire_snapshots(table => '{name}', older_than => timestamp'2100-01-01')")
+    call("expiry", count, "snapshots", f"expire_snapshots(table => '{name}', older_than => timestamp'2100-01-01')")
     assert table.refresh().scan().count() == rows
     return found
 
 
-def maintain_pyiceberg(times: Times, folder: Path, rows: int, files: int, run: int) -> None:
+def maintain_pyiceberg(times: Times, folder: Path, rows: int, files: int) -> None:
     """Read a table and overwrite it, as users of PyIceberg do."""
+    shutil.rmtree(folder / "sql", ignore_errors=True)
     with frazil.connect(folder / "sql") as lake:
-        table = build(lake, f"db.theirs{run}", rows, files)
+        table = build(lake, "db.theirs", rows, files)
         found = next((folder / "sql").glob("*.db"))
         peer = SqlCatalog("lake", uri=f"sqlite:///{found}", warehouse=f"file://{folder / 'sql'}")
 
         def overwrite() -> None:
-            loaded = peer.load_table(f"db.theirs{run}")
+            loaded = peer.load_table("db.theirs")
             loaded.overwrite(loaded.scan().to_arrow())
 
-        times.run("bin-pack", "PyIceberg (read and overwrite)", overwrite)
+        times.run("bin-pack", rows, "rows", PYICEBERG, overwrite)
         assert table.refresh().scan().count() == rows
+    shutil.rmtree(folder / "sql")
 
 
-def metadata_only(times: Times, lake: frazil.Lake, java: Java | None, files: int, run: int) -> None:
+def metadata_only(times: Times, lake: frazil.Lake, java: Java | None, files: int) -> None:
     """Rewrite the manifests of many files, and look for orphans among as many."""
-    what = f"manifests of {files:,} files"
-    ours = build_described(lake, f"db.manifests{run}", files)
-    times.run(what, "frazil", ours.maintain.rewrite_manifests)
+    ours = build_described(lake, "db.manifests", files)
+    times.run("manifests", files, "files", FRAZIL, ours.maintain.rewrite_manifests)
     if java is not None:
-        build_described(lake, f"db.java_manifests{run}", files)
-        times.note(what, "Java", java.sql(f"call java.system.rewrite_manifests('db.java_manifests{run}')"))
-    what = f"orphans among {files:,} files, dry run"
-    table = build_described(lake, f"db.orphans{run}", files, exist=True)
+        build_described(lake, "db.java_manifests", files)
+        seconds = java.sql("call java.system.rewrite_manifests('db.java_manifests')")
+        times.note("manifests", files, "files", JAVA, seconds)
+    table = build_described(lake, "db.orphans", files, exist=True)
     found: list[int] = []
     times.run(
-        what,
-        "frazil",
+        "orphans, dry run",
+        files,
+        "files",
+        FRAZIL,
         lambda: found.append(len(table.maintain.remove_orphan_files(dry_run=True).orphan_file_locations)),
     )
     assert found == [STRAYS], found
     if java is not None:
-        times.note(
-            what,
-            "Java",
-            java.sql(f"call java.system.remove_orphan_files(table => 'db.orphans{run}', dry_run => true)"),
-        )
+        seconds = java.sql("call java.system.remove_orphan_files(table => 'db.orphans', dry_run => true)")
+        times.note("orphans, dry run", files, "files", JAVA, seconds)
 
 
 @contextmanager
-def java_beside(warehouse: Path, memory: str, *, is_wanted: bool) -> Iterator[Java | None]:
-    """Give the Java runtime, None where it is not wanted or cannot be had."""
-    java = Java(warehouse, memory) if is_wanted else None
+def java_beside(warehouse: Path, memory: str) -> Iterator[Java | None]:
+    """Give the Java runtime, None where it cannot be had."""
+    java = Java(warehouse, memory)
     try:
-        yield java if java is not None and java.is_up else None
+        yield java if java.is_up else None
     finally:
+        java.close()
+
+
+def maintain_all(
+    times: Times, folder: Path, java: Java | None, rows: int, files: int, manifest_files: int, out: int
+) -> dict[str, dict[str, float]]:
+    """Let everybody do everything once, each with tables of its own; return what filters leave out after z-order."""
+    found: dict[str, dict[str, float]] = {}
+    rows = rows // files * files
+    warehouse = folder / "lake"
+    with frazil.connect(warehouse, catalog="filesystem") as lake:
+        maintain_pyiceberg(times, folder, rows, files)
         if java is not None:
-            java.close()
+            table = build(lake, "db.java", rows, files)
+            found[JAVA] = maintain_java(times, java, table, "db.java", rows, out)
+        for who in (SPARK, FRAZIL):
+            table = build(lake, f"db.{who.replace(' ', '_')}", rows, files)
+            found[who] = maintain_frazil(times, who, table, rows, out, on_spark=who == SPARK)
+        metadata_only(times, lake, java, manifest_files)
+    # What this leaves is not the next one's, and the catalog is the folder.
+    for one in warehouse.iterdir():
+        shutil.rmtree(one)
+    return found
 
 
 def main() -> None:
     """Build, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="the 10 million rows in 1,000 files")
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--files", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
+    parser.add_argument("--files", type=int, default=scaled(1_000))
     parser.add_argument("--out-files", type=int, default=64, help="files after sorting and z-order, about")
-    parser.add_argument("--manifest-files", type=int, default=20_000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--manifest-files", type=int, default=scaled(100_000))
+    parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--memory", default="4g", help="of each JVM")
-    parser.add_argument("--spark", action="store_true", help="frazil on Spark, too")
-    parser.add_argument("--no-jar", action="store_true")
-    parser.add_argument("--no-pyiceberg", action="store_true")
     options = parser.parse_args()
-    if options.full:
-        options.rows, options.files, options.manifest_files = 10_000_000, 1_000, 100_000
-    rows = options.rows // options.files * options.files
     times = Times()
     found: dict[str, dict[str, float]] = {}
-    spark = Spark(options.memory) if options.spark else None
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        warehouse = folder / "lake"
-        with (
-            frazil.connect(warehouse, catalog="filesystem") as lake,
-            java_beside(warehouse, options.memory, is_wanted=not options.no_jar) as java,
-        ):
-            for run in range(options.runs):
-                table = build(lake, f"db.ours{run}", rows, options.files)
-                found["frazil"] = maintain_frazil(times, "frazil", table, rows, options.out_files, None)
-                if spark is not None:
-                    table = build(lake, f"db.spark{run}", rows, options.files)
-                    found["frazil on Spark"] = maintain_frazil(
-                        times, "frazil on Spark", table, rows, options.out_files, spark
-                    )
-                if java is not None:
-                    table = build(lake, f"db.java{run}", rows, options.files)
-                    found["Java"] = maintain_java(times, java, table, f"db.java{run}", rows, options.out_files)
-                if not options.no_pyiceberg:
-                    maintain_pyiceberg(times, folder, rows, options.files, run)
-                metadata_only(times, lake, java, options.manifest_files, run)
-            peaks = {} if java is None else {"Java": java.peak_mib}
-    peaks["this process"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{rows:,} rows in {options.files} files, medians of {options.runs} runs\n")
-    times.show()
+    spark = Spark(options.memory)
+    sizes = [(options.rows // 10, options.files // 10, options.manifest_files // 10)]
+    sizes += [(options.rows, options.files, options.manifest_files)]
+    with tempfile.TemporaryDirectory() as name, java_beside(Path(name) / "lake", options.memory) as java:
+
+        def do(rows: int, files: int, manifest_files: int) -> None:
+            files = max(files, WARM_FILES)
+            rows, manifest_files = max(rows, files), max(manifest_files, STRAYS)
+            found.update(maintain_all(times, Path(name), java, rows, files, manifest_files, options.out_files))
+
+        times.counts = False
+        do(WARM_ROWS, WARM_FILES, STRAYS)
+        times.counts = True
+        for _ in range(options.runs):
+            for one in sizes:
+                do(*one)
+        peaks = {SPARK: spark.peak_mib()} | ({} if java is None else {JAVA: java.peak_mib})
+    spark.session.stop()
+    show(times, found, peaks)
+
+
+def show(times: Times, found: dict[str, dict[str, float]], peaks: dict[str, float]) -> None:
+    """Print and keep what was measured; what filters leave out must be worth it."""
+    results = Results("rewrite_files", CONTENDERS, versions={"iceberg-spark-runtime": PACKAGE.rpartition(":")[2]})
+    for (what, size, unit), seconds in times.found.items():
+        results.add(what, size, unit, {one: seconds[one] for one in CONTENDERS if one in seconds})
+    results.write()
+    print("\nmemory that frazil takes in this process, in MiB")
+    for what, by_size in times.memory.items():
+        print(f"{what:34}" + "".join(f"{size:>14,}: {taken:6,.0f}" for size, taken in by_size.items()))
+    for who, peak in peaks.items():
+        print(f"{'the JVM of ' + who + ', all in all':34}{peak:,.0f}")
     print("\nafter z-order, files that a filter leaves out")
     for who, by_filter in found.items():
         for where, share in by_filter.items():
-            print(f"{where + ', ' + who:50}{share:10.0%}")
-    for who, peak in peaks.items():
-        print(f"peak memory, {who}: {peak:,.0f} MiB")
+            print(f"{where:34}{who:>18}{share:10.0%}")
+    worst = min(share for who in (SPARK, FRAZIL) for share in found[who].values())
+    if worst < WORTH:
+        raise SystemExit(f"a filter on a column of the z-order leaves out {worst:.0%} of the files only")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,47 +27,34 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.errors import StorageError
 
+Ranks: TypeAlias = npt.NDArray[np.int64]
+
 HELD_BYTES: Final = 128 << 20
 """The most bytes of entries that wait in memory for their cluster."""
 _RANK: Final = "rank of the entry"
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Where the live entries of manifests go: a number for each, in the order of manifests and entries."""
-
-    numbers: npt.NDArray[np.int64]
-    counts: tuple[int, ...]
-    """The live entries of each manifest."""
-
-    @property
-    def entries(self) -> int:
-        """How many there are in all."""
-        return len(self.numbers)
-
-
 def rank_entries(manifests: Iterable[ManifestColumns], first_fields: Sequence[int]) -> Ranks:
-    """Return the ranks of live entries by partition, some fields before the others; nulls come last.
+    """Return the ranks of live entries by partition, some fields before the others, in the order of manifests.
 
-    The columns need status and partition. Without partition fields entries stay in their order.
+    The columns need status and partition. Nulls come last. Without partition fields entries stay in their order.
     """
-    counts: list[int] = []
+    entries = 0
     keys: list[pa.Table] = []
     for files in manifests:
         live = live_mask(files)
-        counts.append(int(np.count_nonzero(live)))
+        entries += int(np.count_nonzero(live))
         partition = files.column("partition").combine_chunks().filter(pa.array(live))
         places = dict.fromkeys([*first_fields, *range(partition.type.num_fields)])
         if places:
             keys.append(pa.table({str(at): _sortable(partition.field(at)) for at in places}))
-    entries = sum(counts)
     if not keys:
-        return Ranks(np.arange(entries, dtype=np.int64), tuple(counts))
+        return np.arange(entries, dtype=np.int64)
     every = pa.concat_tables(keys)
     order = pc.sort_indices(every, sort_keys=[(name, "ascending") for name in every.column_names])
     numbers = np.empty(entries, np.int64)
     numbers[order.to_numpy()] = np.arange(entries, dtype=np.int64)
-    return Ranks(numbers, tuple(counts))
+    return numbers
 
 
 def _sortable(column: pa.Array) -> pa.Array:
@@ -80,9 +66,9 @@ class Clusters:
     """Entries that wait for their cluster. Use it in a `with`, which removes what is in files."""
 
     def __init__(self, ranks: Ranks, count: int, *, held_bytes: int = HELD_BYTES) -> None:
-        self._ranks = ranks.numbers
-        self._size = max(-(-ranks.entries // max(count, 1)), 1)
-        self.count = -(-ranks.entries // self._size)
+        self._ranks = ranks
+        self._size = max(-(-len(ranks) // max(count, 1)), 1)
+        self.count = -(-len(ranks) // self._size)
         self._at = 0
         self._held: dict[int, list[pa.Table]] = {}
         self._bytes = 0

@@ -9,9 +9,11 @@ Memory is bounded, however many files there are: see `commit/cluster_entries.py`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +32,9 @@ from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Operation, Summary
 
+_Reader: TypeAlias = Callable[[ManifestFile], pa.Table]
+_SAMPLED = 2_000
+"""Of how many entries the size is measured before all are written."""
 _SLACK = 1.2
 """How much larger than the target a manifest may get before it is cut in two; sizes are estimates until then."""
 
@@ -138,24 +143,33 @@ def _write(
         return without_files(columns, np.zeros(len(columns), dtype=bool), context.snapshot_id)
 
     ranks = rank_entries(map_in_order(read_keys, group, threads=context.threads), first_fields)
-    if ranks.entries == 0:
+    if len(ranks) == 0:
         return [], 0
     first = group[0]
     made: list[ManifestFile] = []
-    with Clusters(ranks, _needed(writer, group, ranks.counts)) as clusters:
+    count, most_bytes = _needed(writer, group, len(ranks), read_rows)
+    with Clusters(ranks, count) as clusters:
         # One ahead of the other: what waits is as large as what is held.
         for rows in map_in_order(read_rows, group, threads=context.threads, ahead=context.threads):
             clusters.deal(rows)
         for rows in clusters.take():
-            made += writer.write_rows(rows, first.partition_spec_id, first.content, slack=_SLACK)
-    return made, ranks.entries
+            made += writer.write_rows(rows, first.partition_spec_id, first.content, most_bytes=most_bytes)
+    return made, len(ranks)
 
 
-def _needed(writer: ManifestWriter, group: Sequence[ManifestFile], live: Sequence[int]) -> int:
-    """Return how many manifests of the target size the live entries of a group need."""
-    size = 0
-    for manifest, count in zip(group, live, strict=True):
-        every = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-        total = sum(one for one in every if one is not None)
-        size += manifest.manifest_length * count // max(total, count, 1)
-    return max(-(-size // writer.target_bytes), 1)
+def _needed(writer: ManifestWriter, group: Sequence[ManifestFile], entries: int, read: _Reader) -> tuple[int, int]:
+    """Return how many manifests some entries need, by what the first of them take, and how large one may get."""
+    parts: list[pa.Table] = []
+    count = 0
+    for manifest in group:
+        parts.append(read(manifest))
+        count += parts[-1].num_rows
+        if count >= _SAMPLED:
+            break
+    rows = pa.concat_tables(parts).slice(0, _SAMPLED)
+    first = group[0]
+    # Every manifest begins with the schema, so one of a single entry is nearly all beginning.
+    begin, whole = (writer.measure(one, first.partition_spec_id, first.content) for one in (rows.slice(0, 1), rows))
+    per_entry = (whole - begin) / max(rows.num_rows - 1, 1)
+    needed: int = math.ceil((begin + entries * per_entry) / writer.target_bytes)
+    return max(needed, 1), begin + int(_SLACK * writer.target_bytes)

@@ -158,16 +158,20 @@ class ManifestWriter:
         return self.write_rows(entries_to_table(entries, self.specs[spec_id][1]), spec_id, content)
 
     def write_rows(
-        self, rows: pa.Table, spec_id: int, content: ManifestContent, *, slack: float = 1.0
+        self, rows: pa.Table, spec_id: int, content: ManifestContent, *, most_bytes: int | None = None
     ) -> list[ManifestFile]:
-        """Write entries as columns, into as many manifests as the target size, and some slack, ask for."""
+        """Write entries as columns: as one manifest of up to `most_bytes`, or as many as the target size asks for."""
         path, data, manifest = self._encode(rows, spec_id, content)
         count = min(-(-len(data) // self._target_bytes), rows.num_rows)
-        if count <= 1 or len(data) <= slack * self._target_bytes:
+        if count <= 1 or (most_bytes is not None and len(data) <= most_bytes):
             self.context.written.write(self.loaded.storage, path, data)
             return [manifest]
         size = -(-rows.num_rows // count)
         return [self._write_one(rows.slice(at, size), spec_id, content) for at in range(0, rows.num_rows, size)]
+
+    def measure(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> int:
+        """Return how many bytes a manifest of some entries has, without writing it."""
+        return len(self._encode(rows, spec_id, content)[1])
 
     def _write_one(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> ManifestFile:
         path, data, manifest = self._encode(rows, spec_id, content)

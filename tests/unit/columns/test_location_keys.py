@@ -11,7 +11,7 @@ from frazil.columns.location_keys import hashes_of, location_keys
 from frazil.columns.seen_hashes import SeenHashes
 from frazil.storage.locations import location_key
 
-SCHEMES = ("file:", "file:/", "file://", "file:///", "file://LOCALHOST/", "s3://b/", "s3a://b/", "S3://b/", "gs://", "/")
+SCHEMES = ("file:", "file:/", "file:///", "file://LOCALHOST/", "s3://b/", "s3a://b/", "S3://b/", "gs://", "/")
 STEPS = st.sampled_from(["a", "b.parquet", ".", "..", "", "%2e", "k=1", "ü", "a b", "...", ".x", "\n"])
 LOCATIONS = st.builds(
     lambda scheme, steps: scheme + "/".join(steps), st.sampled_from(SCHEMES), st.lists(STEPS, min_size=1, max_size=5)

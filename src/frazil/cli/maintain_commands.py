@@ -22,6 +22,9 @@ Where = Annotated[str | None, typer.Option(help="Only files that can hold such r
 Properties = Annotated[
     list[str] | None, typer.Option("--property", help="NAME=VALUE, of the new table. May be repeated")
 ]
+Branch = Annotated[str, typer.Option(help="The branch to work on")]
+SnapshotId = Annotated[int | None, typer.Option(help="The snapshot; the current one by default")]
+Concurrent = Annotated[int | None, typer.Option("--max-concurrent-deletes", help="How many files to delete at once")]
 IgnoreMissing = Annotated[
     bool, typer.Option("--ignore-missing-files", help="Leave out files that go while they are looked at")
 ]
@@ -32,10 +35,11 @@ def optimize(
     context: typer.Context,
     name: TableName,
     budget_bytes: Annotated[int | None, typer.Option(help="Rewrite at most so many bytes")] = None,
+    budget_minutes: Annotated[float | None, typer.Option(help="Begin nothing after so many minutes")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Do whatever is worth doing."""
-    _run(context, name, "optimize", budget_bytes=budget_bytes, dry_run=dry_run)
+    _run(context, name, "optimize", budget_bytes=budget_bytes, budget_minutes=budget_minutes, dry_run=dry_run)
 
 
 @maintain_app.command("rewrite-data-files")
@@ -48,6 +52,7 @@ def rewrite_data_files(
     ] = None,
     where: Where = None,
     options: Options = None,
+    branch: Branch = "main",
     dry_run: DryRun = False,
 ) -> None:
     """Make large files of small ones, and apply deletes."""
@@ -59,6 +64,7 @@ def rewrite_data_files(
         sort_by=sort_by,
         where=where,
         options=options,
+        branch=branch,
         dry_run=dry_run,
         on_progress=_tell,
     )
@@ -66,16 +72,30 @@ def rewrite_data_files(
 
 @maintain_app.command("rewrite-position-delete-files")
 def rewrite_position_delete_files(
-    context: typer.Context, name: TableName, where: Where = None, options: Options = None, dry_run: DryRun = False
+    context: typer.Context,
+    name: TableName,
+    where: Where = None,
+    options: Options = None,
+    branch: Branch = "main",
+    dry_run: DryRun = False,
 ) -> None:
     """Make few delete files, or deletion vectors, of many."""
-    _run(context, name, "rewrite_position_delete_files", where=where, options=options, dry_run=dry_run)
+    _run(context, name, "rewrite_position_delete_files", where=where, options=options, branch=branch, dry_run=dry_run)
 
 
 @maintain_app.command("rewrite-manifests")
-def rewrite_manifests(context: typer.Context, name: TableName, dry_run: DryRun = False) -> None:
+def rewrite_manifests(
+    context: typer.Context,
+    name: TableName,
+    spec_id: Annotated[int | None, typer.Option(help="Only manifests of one partition spec")] = None,
+    sort_by: Annotated[
+        list[str] | None, typer.Option("--sort-by", help="A partition field that comes first. May be repeated")
+    ] = None,
+    branch: Branch = "main",
+    dry_run: DryRun = False,
+) -> None:
     """Cluster manifests by partition."""
-    _run(context, name, "rewrite_manifests", dry_run=dry_run)
+    _run(context, name, "rewrite_manifests", spec_id=spec_id, sort_by=sort_by, branch=branch, dry_run=dry_run)
 
 
 @maintain_app.command("expire-snapshots")
@@ -84,10 +104,27 @@ def expire_snapshots(
     name: TableName,
     older_than: Annotated[str | None, typer.Option(help="A time: 2024-06-01T00:00:00Z")] = None,
     retain_last: Annotated[int | None, typer.Option(help="Keep so many of each branch")] = None,
+    snapshot_ids: Annotated[
+        list[int] | None, typer.Option("--snapshot-id", help="This snapshot. May be repeated")
+    ] = None,
+    clean_expired_metadata: Annotated[
+        bool, typer.Option("--clean-expired-metadata", help="Forget schemas and specs that nothing uses then")
+    ] = False,
+    max_concurrent_deletes: Concurrent = None,
     dry_run: DryRun = False,
 ) -> None:
     """Forget old snapshots and delete the files that only they lead to."""
-    _run(context, name, "expire_snapshots", older_than=older_than, retain_last=retain_last, dry_run=dry_run)
+    _run(
+        context,
+        name,
+        "expire_snapshots",
+        older_than=older_than,
+        retain_last=retain_last,
+        snapshot_ids=snapshot_ids or None,
+        clean_expired_metadata=clean_expired_metadata,
+        max_concurrent_deletes=max_concurrent_deletes,
+        dry_run=dry_run,
+    )
 
 
 @maintain_app.command("remove-orphan-files")
@@ -97,34 +134,74 @@ def remove_orphan_files(
     older_than: Annotated[
         str | None, typer.Option(help="A time: 2024-06-01T00:00:00Z; three days ago by default")
     ] = None,
+    location: Annotated[str | None, typer.Option(help="Only this folder of the table")] = None,
+    equal_schemes: Annotated[
+        list[str] | None, typer.Option("--equal-scheme", help="s3a=s3: the first means the second. May be repeated")
+    ] = None,
+    equal_authorities: Annotated[
+        list[str] | None, typer.Option("--equal-authority", help="OLD=NEW: the first means the second. May be repeated")
+    ] = None,
+    prefix_mismatch_mode: Annotated[
+        str, typer.Option(help="Files that differ in scheme or authority only: ERROR, IGNORE or DELETE")
+    ] = "ERROR",
+    old_metadata: Annotated[
+        bool, typer.Option("--old-metadata", help="Also metadata files that the log has forgotten")
+    ] = False,
+    max_concurrent_deletes: Concurrent = None,
     dry_run: DryRun = False,
 ) -> None:
     """Delete files in the table's folder that nothing leads to."""
-    _run(context, name, "remove_orphan_files", older_than=older_than, dry_run=dry_run)
+    _run(
+        context,
+        name,
+        "remove_orphan_files",
+        older_than=older_than,
+        location=location,
+        equal_schemes=equal_schemes,
+        equal_authorities=equal_authorities,
+        prefix_mismatch_mode=prefix_mismatch_mode,
+        old_metadata=old_metadata,
+        max_concurrent_deletes=max_concurrent_deletes,
+        dry_run=dry_run,
+    )
 
 
 @maintain_app.command("compute-table-stats")
-def compute_table_stats(context: typer.Context, name: TableName) -> None:
+def compute_table_stats(
+    context: typer.Context,
+    name: TableName,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="A column; all by default. May be repeated")
+    ] = None,
+    snapshot_id: SnapshotId = None,
+    dry_run: DryRun = False,
+) -> None:
     """Count distinct values of columns, for optimisers."""
-    _run(context, name, "compute_table_stats")
+    _run(context, name, "compute_table_stats", columns=columns or None, snapshot_id=snapshot_id, dry_run=dry_run)
 
 
 @maintain_app.command("compute-partition-stats")
-def compute_partition_stats(context: typer.Context, name: TableName) -> None:
+def compute_partition_stats(
+    context: typer.Context, name: TableName, snapshot_id: SnapshotId = None, dry_run: DryRun = False
+) -> None:
     """Write a table of the partitions' counts."""
-    _run(context, name, "compute_partition_stats")
+    _run(context, name, "compute_partition_stats", snapshot_id=snapshot_id, dry_run=dry_run)
 
 
 @maintain_app.command("convert-equality-deletes")
-def convert_equality_deletes(context: typer.Context, name: TableName, dry_run: DryRun = False) -> None:
+def convert_equality_deletes(
+    context: typer.Context, name: TableName, branch: Branch = "main", dry_run: DryRun = False
+) -> None:
     """Make position deletes, or deletion vectors, of equality deletes."""
-    _run(context, name, "convert_equality_deletes", dry_run=dry_run)
+    _run(context, name, "convert_equality_deletes", branch=branch, dry_run=dry_run)
 
 
 @maintain_app.command("remove-dangling-deletes")
-def remove_dangling_deletes(context: typer.Context, name: TableName) -> None:
+def remove_dangling_deletes(
+    context: typer.Context, name: TableName, branch: Branch = "main", dry_run: DryRun = False
+) -> None:
     """Remove delete files that apply to no data file any more."""
-    _run(context, name, "remove_dangling_deletes")
+    _run(context, name, "remove_dangling_deletes", branch=branch, dry_run=dry_run)
 
 
 # Tables and files of others
@@ -238,9 +315,18 @@ def rewrite_table_path(
     )
 
 
+_PAIRS = {
+    "options": "option",
+    "partition_filter": "partition",
+    "equal_schemes": "equal scheme",
+    "equal_authorities": "equal authority",
+}
+"""Arguments that are given as NAME=VALUE, and what messages call one."""
+
+
 def _run(context: typer.Context, table_name: str, procedure: str, **arguments: Any) -> None:
     with opened(context) as (lake, settings):
-        for one, what in (("options", "option"), ("partition_filter", "partition")):
+        for one, what in _PAIRS.items():
             if one in arguments:
                 arguments[one] = pairs_of(arguments[one], what)
         _show(settings, getattr(lake.table(table_name).maintain, procedure)(**arguments))

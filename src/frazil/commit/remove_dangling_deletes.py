@@ -17,15 +17,17 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from frazil.catalog.base import Catalog
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
-from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.action import NOTHING, Changes, CommitContext, WrittenManifests, snapshot_id_of
 from frazil.commit.change_files import DeleteKey, FileChanges, change_files
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.loaded import LoadedTable
 from frazil.scan.delete_index import DELETE_FIELDS, PartitionKey, partition_keys, scoped_paths
-from frazil.scan.read_manifests import map_in_order
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.data_file import FileContent
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation, Snapshot
@@ -60,6 +62,18 @@ class RemoveDanglingDeletes:
             operation=Operation.REPLACE,
             counts=changed.counts,
         )
+
+
+def count_dangling_deletes(
+    catalog: Catalog, loaded: LoadedTable, action: RemoveDanglingDeletes, *, cache: ManifestCache | None = None
+) -> int:
+    """Return how many delete files an action would remove now; nothing is written."""
+    commit_id = catalog.new_id()
+    context = CommitContext(
+        snapshot_id_of(commit_id), commit_id, catalog.now_ms, WrittenManifests(), threads=default_threads(), cache=cache
+    )
+    parent = find_parent(loaded.metadata, action.target.branch)
+    return len(find_dangling_deletes(ManifestWriter(loaded, context), parent, context.threads))
 
 
 @dataclass(slots=True)

@@ -6,11 +6,14 @@ newer one. That is the reference's rule.
 
 `last_updated_at` is the commit time of the newest snapshot that added one of the partition's live files, null where
 all of those have expired; `spec_id` is that of the file it added, or the highest of the partition's files.
+
+Where the snapshot has partition statistics that can be relied on (`datafile/partition_stats_file.py`) they are the
+answer, and no manifest is read. Their updates include files that were removed from a partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +21,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import partition_children, single_chunk
+from frazil.datafile.partition_stats_file import partition_stats_schema, read_partition_stats
 from frazil.inspect.reachable import read_chosen_manifests, read_rows
 from frazil.inspect.select_columns import project_table, select_columns
 from frazil.inspect.snapshots import TIMESTAMPTZ_TYPE, to_micros
@@ -28,7 +32,7 @@ from frazil.inspect.unify_partitions import (
 )
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice
+from frazil.scan.plan import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.spec.data_file import FileContent
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
@@ -44,6 +48,13 @@ _SUMS: dict[str, tuple[FileContent, str | None]] = {
     "equality_delete_file_count": (FileContent.EQUALITY_DELETES, None),
 }
 """What is added up for a partition: over files of one content a number of theirs, or 1 for each."""
+
+_STATS = {
+    "record_count": ("data_record_count",),
+    "file_count": ("data_file_count",),
+    "position_delete_file_count": ("position_delete_file_count", "dv_count"),
+}
+"""The same in partition statistics, where it has another name there."""
 
 
 def partitions_schema(metadata: TableMetadata) -> pa.Schema:
@@ -66,21 +77,26 @@ def partitions(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the partitions of a snapshot, in the order in which its manifests first have them."""
+    """Return the partitions of a snapshot, in the order in which its manifests or its statistics first have them."""
     metadata = loaded.metadata
     schema = partitions_schema(metadata)
     chosen = select_columns(schema, columns)
     kind = metadata_partition_type(metadata)
     updates = _Updates(metadata)
-    tables = read_rows(
-        loaded,
-        read_chosen_manifests(loaded, choice),
-        _FIELDS,
-        lambda files: _rows(files, kind, updates),
-        only_live=True,
-        cache=cache,
-        threads=threads,
-    )
+    snapshot, _ = choose_snapshot(metadata, choice)
+    stats = None if snapshot is None else read_partition_stats(loaded, snapshot)
+    if stats is None:
+        tables = read_rows(
+            loaded,
+            read_chosen_manifests(loaded, choice),
+            _FIELDS,
+            lambda files: _rows(files, kind, updates),
+            only_live=True,
+            cache=cache,
+            threads=threads,
+        )
+    else:
+        tables = list(_stats_rows(stats, metadata, kind, updates))
     tables = [one for one in tables if one.num_rows]
     if not tables:
         return pa.Table.from_batches([], schema=chosen)
@@ -112,6 +128,28 @@ def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Tab
         values = np.ones(count, np.int64) if source is None else np.maximum(files.column(source).to_numpy(), 0)
         columns[name] = pa.array(np.where(content == int(wanted), values, 0))
     return pa.table(columns)
+
+
+def _stats_rows(stats: pa.Table, metadata: TableMetadata, kind: StructType, updates: _Updates) -> Iterator[pa.Table]:
+    """Yield the same from statistics, a table for each spec."""
+    stored = partition_stats_schema(metadata).fields[0].field_type
+    assert isinstance(stored, StructType)
+    places = {part.field_id: at for at, part in enumerate(stored.fields)}
+    for spec_id in stats.column("spec_id").unique().to_pylist():
+        rows = stats.filter(pc.equal(stats.column("spec_id"), spec_id))
+        partition = single_chunk(rows.column("partition"))
+        own = {one.field_id for one in metadata.spec(spec_id).fields}
+        columns: dict[str, pa.Array] = {}
+        for at, part in enumerate(kind.fields):
+            child = partition.field(places[part.field_id])
+            columns[f"key_{at}"] = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
+        shared = sum(part.field_id in own for part in kind.fields)
+        columns["key_fields"] = pa.array(np.full(len(rows), shared, np.int32))
+        columns["update"] = updates.encode(single_chunk(rows.column("last_updated_snapshot_id")), spec_id)
+        for name in _SUMS:
+            counted = [one for one in _STATS.get(name, (name,)) if one in rows.column_names]
+            columns[name] = pa.array(sum(rows.column(one).to_numpy().astype(np.int64) for one in counted))
+        yield pa.table(columns)
 
 
 class _Updates:

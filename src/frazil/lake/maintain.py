@@ -13,19 +13,19 @@ rewrite and a session is there.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from frazil.catalog.base import Catalog
 from frazil.commit.new_snapshot import Target
-from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
+from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes, count_dangling_deletes
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.lake.metadata_verbs import expiry_of
-from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.on_spark import choose_session, is_spark_frame, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.lake.write_rows import is_here_only
 from frazil.loaded import LoadedTable
@@ -77,19 +77,27 @@ class Maintain:
         self._cache = cache
 
     def optimize(
-        self, budget_bytes: int | None = None, *, dry_run: bool = False, on_spark: bool | None = None
+        self,
+        budget_bytes: int | None = None,
+        *,
+        budget_minutes: float | None = None,
+        dry_run: bool = False,
+        on_spark: bool | None = None,
     ) -> OptimizeResult:
         """Look at the table and do what is worth doing, in the right order; the result says what and why.
 
-        `budget_bytes` limits the data files that are read and written again; what is left is for the next time.
+        `budget_bytes` limits the data files that are read and written again. Once `budget_minutes` have passed nothing
+        more is begun, and what was begun ends. What is left is for the next time.
         """
-        if budget_bytes is not None and budget_bytes < 0:
-            raise InvalidRequestError(f"Cannot optimize within {budget_bytes} bytes: the budget must not be negative")
+        for budget, unit in ((budget_bytes, "bytes"), (budget_minutes, "minutes")):
+            if budget is not None and not budget >= 0:
+                raise InvalidRequestError(f"Cannot optimize within {budget} {unit}: the budget must not be negative")
         loaded = self._load()
         state, result = optimize(
             self._catalog,
             loaded,
             budget_bytes=budget_bytes,
+            budget_ms=None if budget_minutes is None else budget_minutes * 60_000,
             dry_run=dry_run,
             rewriter=self._rewriter(loaded, on_spark),
             cache=self._cache,
@@ -181,9 +189,11 @@ class Maintain:
         self._show(state)
         return result
 
-    def remove_dangling_deletes(self, *, branch: str = MAIN_BRANCH) -> int:
-        """Remove delete files that apply to no data file any more; return how many went."""
+    def remove_dangling_deletes(self, dry_run: bool = False, *, branch: str = MAIN_BRANCH) -> int:
+        """Remove delete files that apply to no data file any more; return how many went, or would go."""
         action = RemoveDanglingDeletes(Target(branch))
+        if dry_run:
+            return count_dangling_deletes(self._catalog, self._load(), action, cache=self._cache)
         state, made = commit_snapshot(self._catalog, self._load(), action, cache=self._cache)
         self._show(state)
         return summary_count(made, Summary.REMOVED_DELETE_FILES)
@@ -240,7 +250,7 @@ class Maintain:
         location: str | None = None,
         dry_run: bool = False,
         max_concurrent_deletes: int | None = None,
-        file_list: Iterable[tuple[str, PointInTime]] | None = None,
+        file_list: Iterable[tuple[str, PointInTime]] | Any = None,
         equal_schemes: Mapping[str, str] | None = None,
         equal_authorities: Mapping[str, str] | None = None,
         prefix_mismatch_mode: str = "ERROR",
@@ -250,7 +260,8 @@ class Maintain:
         """Delete files in the table's folders that nothing of the table leads to, and that are three days old.
 
         `older_than` is another point in time, a day ago at the latest. `file_list` are files to look at with when they
-        were last changed, in place of a listing. With `old_metadata`, also metadata files that the log has forgotten.
+        were last changed, in place of a listing: pairs, or a DataFrame with the columns `file_path` and
+        `last_modified`. With `old_metadata`, also metadata files that the log has forgotten.
         """
         try:
             mode = PrefixMismatch(prefix_mismatch_mode.strip().lower())
@@ -262,7 +273,7 @@ class Maintain:
         request = OrphanRequest(
             None if older_than is None else milliseconds_of(older_than),
             location,
-            None if file_list is None else [(path, milliseconds_of(when)) for path, when in file_list],
+            None if file_list is None else _files_of(file_list),
             equal_schemes or {},
             equal_authorities or {},
             mode,
@@ -273,16 +284,28 @@ class Maintain:
         )
 
     def compute_table_stats(
-        self, snapshot_id: int | None = None, columns: Sequence[str] | None = None
+        self, snapshot_id: int | None = None, columns: Sequence[str] | None = None, dry_run: bool = False
     ) -> StatisticsFile | None:
-        """Write the statistics file of a snapshot: how many different values columns have, all unless given."""
-        state, made = compute_table_stats(self._catalog, self._load(), snapshot_id, columns, cache=self._cache)
+        """Write the statistics file of a snapshot: how many different values columns have, all unless given.
+
+        With `dry_run` rows are read and nothing is written: the result says what the file would.
+        """
+        state, made = compute_table_stats(
+            self._catalog, self._load(), snapshot_id, columns, dry_run=dry_run, cache=self._cache
+        )
         self._show(state)
         return made
 
-    def compute_partition_stats(self, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
-        """Write the partition statistics file of a snapshot, the current one unless given."""
-        state, made = compute_partition_stats(self._catalog, self._load(), snapshot_id, cache=self._cache)
+    def compute_partition_stats(
+        self, snapshot_id: int | None = None, dry_run: bool = False
+    ) -> PartitionStatisticsFile | None:
+        """Write the partition statistics file of a snapshot, the current one unless given.
+
+        Those of an older snapshot are brought up to date where there are some. With `dry_run` nothing is written.
+        """
+        state, made = compute_partition_stats(
+            self._catalog, self._load(), snapshot_id, dry_run=dry_run, cache=self._cache
+        )
         self._show(state)
         return made
 
@@ -346,6 +369,15 @@ def _predicate(loaded: LoadedTable, where: Predicate | str | None) -> Predicate:
     predicate = parse_predicate(where) if isinstance(where, str) else where
     bind(loaded.metadata.current_schema, predicate)
     return predicate
+
+
+def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:
+    """Yield files and when they were last changed, from pairs or from a DataFrame; those of a frame come in parts."""
+    if is_spark_frame(file_list):
+        yield from spark_room("listed_files").listed_files(file_list)
+        return
+    for path, when in file_list:
+        yield path, milliseconds_of(when)
 
 
 def _format(name: str | None) -> FileFormat | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.lake.adopt import find_source, is_folder
 from frazil.lake.answer import Answer, answer
 from frazil.lake.changelog_view import create_changelog_view
@@ -22,6 +22,8 @@ from frazil.spec.snapshot_history import ancestor_heads
 from frazil.sql import statements as s
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
+SHOWN_PATHS = 20_000
+"""How many orphans a call that streams its results answers at most, as the reference does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,19 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure: what it takes, what it answers, and what it does."""
+    """A procedure: what it takes, what it answers, and what it does.
+
+    A dry run answers `dry_columns` as well: what would be saved.
+    """
 
     parameters: tuple[Parameter, ...]
     columns: tuple[str, ...]
     run: Callable[[Target, dict[str, Any]], list[tuple[Any, ...]]]
+    dry_columns: tuple[str, ...] = ()
+
+    def columns_for(self, values: dict[str, Any]) -> tuple[str, ...]:
+        """Return the columns of the answer to some arguments."""
+        return self.columns + (self.dry_columns if values.get(_DRY_RUN.name) else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ def call(context: SqlContext, statement: s.Call) -> Answer:
         )
     values = _bind(context, name, procedure, statement)
     rows = procedure.run(Target(lake, lake_name, context), values)
-    return answer(procedure.columns, rows)
+    return answer(procedure.columns_for(values), rows)
 
 
 def _bind(context: SqlContext, name: str, procedure: Procedure, statement: s.Call) -> dict[str, Any]:
@@ -158,9 +168,9 @@ def _fast_forward(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...
     return [(values["branch"], None if before is None else before.snapshot_id, after.snapshot_id)]
 
 
-def _fields(result: Any, procedure: str) -> tuple[Any, ...]:
+def _fields(result: Any, procedure: str, values: dict[str, Any]) -> tuple[Any, ...]:
     """Return what a result says under a procedure's columns."""
-    return tuple(getattr(result, one.split(" ")[0]) for one in PROCEDURES[procedure].columns)
+    return tuple(getattr(result, one.split(" ")[0]) for one in PROCEDURES[procedure].columns_for(values))
 
 
 def _given(values: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -172,16 +182,14 @@ def _maintains(name: str, *arguments: str, **renamed: str) -> Callable[[Target, 
     """Return a procedure's function that calls the verb of the same name of `t.maintain`."""
 
     def run(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        given = _given(values, *arguments)
+        given = _given(values, *arguments, _DRY_RUN.name)
         given |= {other: values[one] for one, other in renamed.items() if values[one] is not None}
-        return [_fields(getattr(target.table(values).maintain, name)(**given), name)]
+        return [_fields(getattr(target.table(values).maintain, name)(**given), name, values)]
 
     return run
 
 
 def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    if values["file_list_view"] is not None:
-        raise UnsupportedError("Cannot take the files to look at from a view", hint="Give a location, or none.")
     given = _given(
         values,
         "older_than",
@@ -192,17 +200,33 @@ def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, .
         "equal_authorities",
         "prefix_mismatch_mode",
     )
+    if values["file_list_view"] is not None:
+        view = ".".join(f"`{one.replace('`', '``')}`" for one in parse_name(values["file_list_view"]))
+        engine = target.context.spark("look at the files of a view")
+        given["file_list"] = engine.query(f"select file_path, last_modified from {view}")
     result = target.table(values).maintain.remove_orphan_files(**given)
-    return [(one,) for one in result.orphan_file_locations]
+    shown = result.orphan_file_locations[: SHOWN_PATHS if values["stream_results"] else None]
+    return [(one,) for one in shown]
+
+
+def _remove_dangling(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(target.table(values).maintain.remove_dangling_deletes(**_given(values, "branch", "dry_run")),)]
+
+
+def _optimize(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    given = _given(values, "budget_bytes", "budget_minutes", "dry_run")
+    done = target.table(values).maintain.optimize(**given)
+    rows = [(one.procedure, "; ".join(one.reasons), str(one.result)) for one in done.steps]
+    return rows + [(one.procedure, one.what, "left to you") for one in done.left]
 
 
 def _partition_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    made = target.table(values).maintain.compute_partition_stats(values["snapshot_id"])
+    made = target.table(values).maintain.compute_partition_stats(**_given(values, "snapshot_id", "dry_run"))
     return [] if made is None else [(made.statistics_path,)]
 
 
 def _table_stats(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    made = target.table(values).maintain.compute_table_stats(values["snapshot_id"], values["columns"])
+    made = target.table(values).maintain.compute_table_stats(**_given(values, "snapshot_id", "columns", "dry_run"))
     return [] if made is None else [(made.statistics_path,)]
 
 
@@ -212,28 +236,28 @@ def _changelog_view(target: Target, values: dict[str, Any]) -> list[tuple[Any, .
 
 
 def _add_files(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    given = _given(values, "partition_filter", "check_duplicate_files", "parallelism")
+    given = _given(values, "partition_filter", "check_duplicate_files", "parallelism", "dry_run")
     maintain = target.table(values).maintain
     parts = parse_name(values["source_table"])
     if is_folder(parts):
-        return [_fields(maintain.add_files(parts[1], file_format=parts[0].lower(), **given), "add_files")]
+        return [_fields(maintain.add_files(parts[1], file_format=parts[0].lower(), **given), "add_files", values)]
     target.context.spark("add the files of a table")
     source = find_source(target.lake, parts)
-    return [_fields(maintain.add_files(source, **given), "add_files")]
+    return [_fields(maintain.add_files(source, **given), "add_files", values)]
 
 
 def _snapshot(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     if not is_folder(parse_name(values["source_table"])):
         target.context.spark("make a snapshot of a table of Spark's")
-    given = _given(values, "location", "properties", "parallelism", "ignore_missing_files")
+    given = _given(values, "location", "properties", "parallelism", "ignore_missing_files", "dry_run")
     name = target.identifier(values["table"])
-    return [_fields(target.lake.snapshot_table(values["source_table"], name, **given), "snapshot")]
+    return [_fields(target.lake.snapshot_table(values["source_table"], name, **given), "snapshot", values)]
 
 
 def _migrate(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     target.context.spark("migrate a table of Spark's")
-    given = _given(values, "properties", "drop_backup", "backup_table_name", "parallelism", "ignore_missing_files")
-    return [_fields(target.lake.migrate_table(values["table"], **given), "migrate")]
+    names = ("properties", "drop_backup", "backup_table_name", "parallelism", "ignore_missing_files", "dry_run")
+    return [_fields(target.lake.migrate_table(values["table"], **_given(values, *names)), "migrate", values)]
 
 
 def _ancestors(target: Target, values: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -259,6 +283,9 @@ def _total(snapshot: Snapshot, name: str) -> int | None:
 
 
 _TABLE = Parameter("table", "string", is_required=True)
+_BRANCH = Parameter("branch", "string")
+_DRY_RUN = Parameter("dry_run", "boolean")
+"""The last parameter of whatever changes something: nothing is changed, and the answer says what would be."""
 _MOVED = ("previous_snapshot_id bigint", "current_snapshot_id bigint")
 _PICKED = ("source_snapshot_id bigint", "current_snapshot_id bigint")
 
@@ -294,6 +321,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("stream_results", "boolean"),
             Parameter("snapshot_ids", "array<bigint>"),
             Parameter("clean_expired_metadata", "boolean"),
+            _DRY_RUN,
         ),
         (
             "deleted_data_files_count bigint",
@@ -311,6 +339,7 @@ PROCEDURES: dict[str, Procedure] = {
             "snapshot_ids",
             "clean_expired_metadata",
         ),
+        dry_columns=("deleted_bytes bigint",),
     ),
     "ancestors_of": Procedure(
         (_TABLE, Parameter("snapshot_id", "bigint")), ("snapshot_id bigint", "timestamp bigint"), _ancestors
@@ -344,7 +373,8 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("sort_order", "string"),
             Parameter("options", "map<string,string>"),
             Parameter("where", "string"),
-            Parameter("branch", "string"),
+            _BRANCH,
+            _DRY_RUN,
         ),
         (
             "rewritten_data_files_count int",
@@ -356,12 +386,14 @@ PROCEDURES: dict[str, Procedure] = {
         _maintains("rewrite_data_files", "strategy", "options", "where", "branch", sort_order="sort_by"),
     ),
     "compute_table_stats": Procedure(
-        (_TABLE, Parameter("snapshot_id", "bigint"), Parameter("columns", "array<string>")),
+        (_TABLE, Parameter("snapshot_id", "bigint"), Parameter("columns", "array<string>"), _DRY_RUN),
         ("statistics_file string",),
         _table_stats,
     ),
     "compute_partition_stats": Procedure(
-        (_TABLE, Parameter("snapshot_id", "bigint")), ("partition_statistics_file string",), _partition_stats
+        (_TABLE, Parameter("snapshot_id", "bigint"), _DRY_RUN),
+        ("partition_statistics_file string",),
+        _partition_stats,
     ),
     "create_changelog_view": Procedure(
         (
@@ -382,6 +414,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("partition_filter", "map<string,string>"),
             Parameter("check_duplicate_files", "boolean"),
             Parameter("parallelism", "int"),
+            _DRY_RUN,
         ),
         ("added_files_count bigint", "changed_partition_count bigint"),
         _add_files,
@@ -394,6 +427,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("properties", "map<string,string>"),
             Parameter("parallelism", "int"),
             Parameter("ignore_missing_files", "boolean"),
+            _DRY_RUN,
         ),
         ("imported_files_count bigint",),
         _snapshot,
@@ -406,6 +440,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("backup_table_name", "string"),
             Parameter("parallelism", "int"),
             Parameter("ignore_missing_files", "boolean"),
+            _DRY_RUN,
         ),
         ("migrated_files_count bigint",),
         _migrate,
@@ -419,6 +454,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("end_version", "string"),
             Parameter("staging_location", "string"),
             Parameter("create_file_list", "boolean"),
+            _DRY_RUN,
         ),
         (
             "latest_version string",
@@ -437,14 +473,14 @@ PROCEDURES: dict[str, Procedure] = {
         ),
     ),
     "rewrite_position_delete_files": Procedure(
-        (_TABLE, Parameter("options", "map<string,string>"), Parameter("where", "string")),
+        (_TABLE, Parameter("options", "map<string,string>"), Parameter("where", "string"), _BRANCH, _DRY_RUN),
         (
             "rewritten_delete_files_count int",
             "added_delete_files_count int",
             "rewritten_bytes_count bigint",
             "added_bytes_count bigint",
         ),
-        _maintains("rewrite_position_delete_files", "options", "where"),
+        _maintains("rewrite_position_delete_files", "options", "where", "branch"),
     ),
     "rewrite_manifests": Procedure(
         (
@@ -452,8 +488,23 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("use_caching", "boolean"),
             Parameter("spec_id", "int"),
             Parameter("sort_by", "array<string>"),
+            _BRANCH,
+            _DRY_RUN,
         ),
         ("rewritten_manifests_count int", "added_manifests_count int"),
-        _maintains("rewrite_manifests", "use_caching", "spec_id", "sort_by"),
+        _maintains("rewrite_manifests", "use_caching", "spec_id", "sort_by", "branch"),
+    ),
+    "convert_equality_deletes": Procedure(
+        (_TABLE, _BRANCH, _DRY_RUN),
+        ("converted_delete_files_count int", "added_delete_files_count int", "deleted_rows_count bigint"),
+        _maintains("convert_equality_deletes", "branch"),
+    ),
+    "remove_dangling_deletes": Procedure(
+        (_TABLE, _BRANCH, _DRY_RUN), ("removed_delete_files_count int",), _remove_dangling
+    ),
+    "optimize": Procedure(
+        (_TABLE, Parameter("budget_bytes", "bigint"), Parameter("budget_minutes", "double"), _DRY_RUN),
+        ("procedure string", "reason string", "result string"),
+        _optimize,
     ),
 }

@@ -9,7 +9,8 @@ order, since each leaves less for the next:
     expire_snapshots                 last: what the steps before replaced is still held by old snapshots
 
 A budget limits the bytes of data files that are read and written again: the groups that get rid of most files for their
-bytes come first, and what is left is for the next time. Orphans are never removed on the way: that is a question of
+bytes come first, and what is left is for the next time. A budget of time ends the work at the next step, or between
+groups of files, which are small then. Orphans are never removed on the way: that is a question of
 other writers' pace, which the table does not tell.
 """
 
@@ -66,6 +67,7 @@ def optimize(
     loaded: LoadedTable,
     *,
     budget_bytes: int | None = None,
+    budget_ms: float | None = None,
     dry_run: bool = False,
     rewriter: Rewriter | None = None,
     cache: ManifestCache | None = None,
@@ -74,17 +76,20 @@ def optimize(
 
     Each procedure is a commit of its own and safe beside writers. With `dry_run` nothing changes.
     """
-    problems = list(table_health(loaded, now_ms=catalog.now_ms(), cache=cache))
+    now_ms = catalog.now_ms()
+    ends_ms = None if budget_ms is None else now_ms + budget_ms
+    problems = list(table_health(loaded, now_ms=now_ms, cache=cache))
     asked: dict[str, list[Problem]] = {}
     for one in problems:
         asked.setdefault(one.procedure or "", []).append(one)
-    run = _Run(catalog, loaded, budget_bytes, rewriter, cache, dry_run=dry_run)
+    run = _Run(catalog, loaded, budget_bytes, ends_ms, rewriter, cache, dry_run=dry_run)
     steps = [
         OptimizeStep(name, tuple(one.what for one in asked[name]), run.step(name, asked[name]))
         for name in STEPS
-        if name in asked
+        if name in asked and run.has_time()
     ]
-    left = tuple(one for one in problems if one.procedure not in STEPS)
+    done = {one.procedure for one in steps}
+    left = tuple(one for one in problems if one.procedure not in done)
     return run.state, OptimizeResult(tuple(steps), left)
 
 
@@ -93,9 +98,14 @@ class _Run:
     catalog: Catalog
     state: LoadedTable
     budget_bytes: int | None
+    ends_ms: float | None
     rewriter: Rewriter | None
     cache: ManifestCache | None
     dry_run: bool
+
+    def has_time(self) -> bool:
+        """Return whether something more may begin."""
+        return self.ends_ms is None or self.catalog.now_ms() < self.ends_ms
 
     def step(self, name: str, problems: list[Problem]) -> Any:
         """Run one procedure and return its result."""
@@ -125,6 +135,8 @@ class _Run:
         if "equality-deletes" in kinds:
             options["delete-file-threshold"] = 1
         target = read_property(self.state.metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
+        if self.ends_ms is not None:
+            options["max-file-group-size-bytes"] = 2 * target
         request = RewriteRequest(read_data_options(options, target, strategy="binpack"))
         self.state, result = rewrite_data_files(
             self.catalog,
@@ -133,6 +145,7 @@ class _Run:
             dry_run=self.dry_run,
             rewriter=self.rewriter,
             budget_bytes=self.budget_bytes,
+            may_begin=self.has_time,
             cache=self.cache,
         )
         return result

@@ -4,13 +4,16 @@ One row for each partition of each spec, sorted by the partition with nulls firs
 and when the partition last changed. Manifests are read, no data. How many rows are left after deletes is said where it
 is known: where a partition has no deletes, or deletion vectors only.
 
+Where an ancestor of the snapshot has statistics, only what came after it is read: the entries that each later snapshot
+added and deleted. What comes out must add up to what the snapshot's summary says, else everything is counted anew.
+
 The file is Parquet in the metadata folder. It informs; a snapshot has one at most, and one that has it keeps it.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +25,8 @@ from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.commit.transaction import commit_actions
 from frazil.commit.update_statistics import UpdateStatistics
-from frazil.datafile.value_arrays import array_of
+from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema, read_partition_stats
+from frazil.datafile.value_arrays import array_of, values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.scan.delete_index import PartitionKey
@@ -31,12 +35,11 @@ from frazil.scan.plan import partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.data_file import FileContent, FileFormat
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
-from frazil.spec.partitioning import unified_partition_type
-from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot_history import ancestor_ids
 from frazil.spec.statistics import PartitionStatisticsFile
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import INT, LONG, NestedField, StructType
+from frazil.spec.types import StructType
 from frazil.storage.locations import metadata_folder
 
 _FIELDS = (
@@ -73,36 +76,23 @@ class _Stats:
             self.last_updated_at = snapshot.timestamp_ms
             self.last_updated_snapshot_id = snapshot.snapshot_id
 
+    @property
+    def has_files(self) -> bool:
+        """Whether anything is left of the partition."""
+        counts = (self.data_file_count, self.position_delete_file_count, self.dv_count, self.equality_delete_file_count)
+        return any(one != 0 for one in counts)
+
 
 @dataclass(slots=True)
 class _Counted:
     partitions: dict[PartitionKey, _Stats] = field(default_factory=dict)
-    has_global_deletes: bool = False
 
-
-def partition_stats_schema(metadata: TableMetadata) -> Schema:
-    """Return the columns of a partition statistics file of a table."""
-    is_v3 = metadata.format_version >= 3
-    partition = unified_partition_type(
-        metadata.partition_specs, metadata.current_schema, other_schemas=metadata.schemas
-    )
-    fields = [
-        NestedField(1, "partition", partition, required=True),
-        NestedField(2, "spec_id", INT, required=True),
-        NestedField(3, "data_record_count", LONG, required=True),
-        NestedField(4, "data_file_count", INT, required=True),
-        NestedField(5, "total_data_file_size_in_bytes", LONG, required=True),
-        NestedField(6, "position_delete_record_count", LONG, required=is_v3),
-        NestedField(7, "position_delete_file_count", INT, required=is_v3),
-        NestedField(8, "equality_delete_record_count", LONG, required=is_v3),
-        NestedField(9, "equality_delete_file_count", INT, required=is_v3),
-        NestedField(10, "total_record_count", LONG),
-        NestedField(11, "last_updated_at", LONG),
-        NestedField(12, "last_updated_snapshot_id", LONG),
-    ]
-    if is_v3:
-        fields.insert(7, NestedField(13, "dv_count", INT, required=True))
-    return Schema(tuple(fields))
+    def has_global_deletes(self, metadata: TableMetadata) -> bool:
+        """Return whether there are deletes for the rows of all partitions."""
+        return any(
+            one.equality_delete_file_count and metadata.spec(one.spec_id).is_unpartitioned
+            for one in self.partitions.values()
+        )
 
 
 def compute_partition_stats(
@@ -110,12 +100,13 @@ def compute_partition_stats(
     loaded: LoadedTable,
     snapshot_id: int | None = None,
     *,
+    dry_run: bool = False,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, PartitionStatisticsFile | None]:
     """Write the partition statistics of a snapshot, the current one unless given; return the new state and the file.
 
-    None where the table has no snapshot. Other writers are no conflict.
+    None where the table has no snapshot. Other writers are no conflict. With `dry_run` nothing is written.
     """
     metadata = loaded.metadata
     if all(one.is_unpartitioned for one in metadata.partition_specs):
@@ -132,8 +123,10 @@ def compute_partition_stats(
     data = buffer.getvalue()
     name = f"partition-stats-{snapshot.snapshot_id}-{catalog.new_id()}.parquet"
     path = f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
-    loaded.storage.create(path, data)
     made = PartitionStatisticsFile(snapshot.snapshot_id, path, len(data))
+    if dry_run:
+        return loaded, made
+    loaded.storage.create(path, data)
     return commit_actions(catalog, loaded, UpdateStatistics(partition_statistics=(made,)), cache=cache), made
 
 
@@ -141,8 +134,24 @@ def partition_stats(
     loaded: LoadedTable, snapshot: Snapshot, *, cache: ManifestCache | None = None, threads: int | None = None
 ) -> pa.Table:
     """Return the rows of a snapshot's partition statistics file."""
-    counted = _Counted()
     workers = default_threads() if threads is None else threads
+    later = _from_earlier(loaded, snapshot, cache, workers)
+    if later is not None and adds_up(later, snapshot):
+        return later
+    counted = _Counted()
+    manifests = read_manifest_list(loaded.storage, snapshot)
+    # Deletes come last: a partition without data files that has deletes counts all the same.
+    for content in (ManifestContent.DATA, ManifestContent.DELETES):
+        chosen = [one for one in manifests if one.content is content]
+        for row in _entries(loaded, chosen, cache, workers):
+            _count(counted, loaded.metadata, *row)
+    return _to_table(loaded.metadata, counted)
+
+
+def _entries(
+    loaded: LoadedTable, manifests: Sequence[ManifestFile], cache: ManifestCache | None, threads: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the entries of manifests: spec, partition, and the other fields in order."""
     specs = partition_types(loaded.metadata)
 
     def read(manifest: ManifestFile) -> list[tuple[Any, ...]]:
@@ -150,14 +159,60 @@ def partition_stats(
         columns = [files.column(name).to_pylist() for name in _FIELDS if name != "partition"]
         return [(files.spec_id, *row) for row in zip(partition_tuples(files), *columns, strict=True)]
 
-    manifests = read_manifest_list(loaded.storage, snapshot)
-    # Deletes come last: a partition without data files that has deletes counts all the same.
-    for content in (ManifestContent.DATA, ManifestContent.DELETES):
-        chosen = [one for one in manifests if one.content is content]
-        for rows in map_in_order(read, chosen, threads=workers):
-            for row in rows:
-                _count(counted, loaded.metadata, *row)
-    return _to_table(loaded.metadata, counted)
+    for rows in map_in_order(read, manifests, threads=threads):
+        yield from rows
+
+
+# From the statistics of an earlier snapshot
+
+
+def _from_earlier(
+    loaded: LoadedTable, snapshot: Snapshot, cache: ManifestCache | None, threads: int
+) -> pa.Table | None:
+    """Return a snapshot's statistics from those of its last ancestor that has some; None where that cannot be done."""
+    metadata = loaded.metadata
+    since: list[Snapshot] = []
+    earlier: pa.Table | None = None
+    for snapshot_id in ancestor_ids(metadata, snapshot.snapshot_id):
+        if metadata.find_partition_statistics(snapshot_id) is not None:
+            earlier = read_partition_stats(loaded, metadata.snapshot(snapshot_id))
+            break
+        since.append(metadata.snapshot(snapshot_id))
+    if earlier is None:
+        return None
+    counted = _restore(metadata, earlier)
+    for one in reversed(since):
+        # What a snapshot deleted is in its own manifests only: later ones forget it.
+        own = [
+            each
+            for each in read_manifest_list(loaded.storage, one)
+            if each.added_snapshot_id == one.snapshot_id and (each.has_added_files or each.has_deleted_files)
+        ]
+        for row in _entries(loaded, own, cache, threads):
+            status, snapshot_id = row[2], row[3]
+            if status == EntryStatus.EXISTING:
+                continue
+            if snapshot_id != one.snapshot_id:
+                return None
+            _count(counted, metadata, *row, removes=status == EntryStatus.DELETED)
+    counted.partitions = {key: stats for key, stats in counted.partitions.items() if stats.has_files}
+    return _to_table(metadata, counted)
+
+
+def _restore(metadata: TableMetadata, table: pa.Table) -> _Counted:
+    """Return what was counted, from a file."""
+    kind = partition_stats_schema(metadata).fields[0].field_type
+    assert isinstance(kind, StructType)
+    stored = table.column("partition").combine_chunks()
+    by_id = {part.field_id: values_of(stored.field(at), part.field_type) for at, part in enumerate(kind.fields)}
+    counts = {name: table.column(name).to_pylist() for name in table.column_names if name in _Stats.__slots__}
+    counted = _Counted()
+    for at, spec_id in enumerate(counts.pop("spec_id")):
+        spec = metadata.spec(spec_id)
+        values = tuple(by_id[one.field_id][at] if one.field_id in by_id else None for one in spec.fields)
+        numbers = {name: column[at] for name, column in counts.items()}
+        counted.partitions[partition_key(spec_id, values)] = _Stats(spec_id, values, **numbers)
+    return counted
 
 
 def _count(
@@ -171,32 +226,35 @@ def _count(
     file_format: str,
     records: int,
     size: int,
+    *,
+    removes: bool = False,
 ) -> None:
+    """Count an entry. Where it `removes`, the file was counted before, and goes."""
     key = partition_key(spec_id, values)
     snapshot = None if snapshot_id is None else metadata.find_snapshot(snapshot_id)
     stats = counted.partitions.get(key)
-    if status == EntryStatus.DELETED:
+    if status == EntryStatus.DELETED and not removes:
         if stats is not None:
             stats.touch(snapshot)
         return
     if stats is None:
         stats = counted.partitions[key] = _Stats(spec_id, values)
     stats.touch(snapshot)
-    rows = max(records, 0)
+    sign = -1 if removes else 1
+    rows = sign * max(records, 0)
     if content == FileContent.DATA:
         stats.data_record_count += rows
-        stats.data_file_count += 1
-        stats.total_data_file_size_in_bytes += max(size, 0)
+        stats.data_file_count += sign
+        stats.total_data_file_size_in_bytes += sign * max(size, 0)
     elif content == FileContent.EQUALITY_DELETES:
         stats.equality_delete_record_count += rows
-        stats.equality_delete_file_count += 1
-        counted.has_global_deletes |= metadata.spec(spec_id).is_unpartitioned
+        stats.equality_delete_file_count += sign
     else:
         stats.position_delete_record_count += rows
         if file_format == FileFormat.PUFFIN.value and metadata.format_version >= 3:
-            stats.dv_count += 1
+            stats.dv_count += sign
         else:
-            stats.position_delete_file_count += 1
+            stats.position_delete_file_count += sign
 
 
 def _to_table(metadata: TableMetadata, counted: _Counted) -> pa.Table:
@@ -214,14 +272,13 @@ def _to_table(metadata: TableMetadata, counted: _Counted) -> pa.Table:
 
 def _rows(metadata: TableMetadata, counted: _Counted, partition: StructType) -> Iterator[dict[str, Any]]:
     names = [one.name for one in partition_stats_schema(metadata).fields]
+    has_global_deletes = counted.has_global_deletes(metadata)
     for stats in counted.partitions.values():
         spec = metadata.spec(stats.spec_id)
         values = dict(zip((one.field_id for one in spec.fields), stats.values, strict=True))
         row = {name: getattr(stats, name, None) for name in names}
         row["partition"] = {one.name: values.get(one.field_id) for one in partition.fields}
-        is_known = not (
-            stats.position_delete_file_count or stats.equality_delete_file_count or counted.has_global_deletes
-        )
+        is_known = not (stats.position_delete_file_count or stats.equality_delete_file_count or has_global_deletes)
         row["total_record_count"] = stats.data_record_count - stats.position_delete_record_count if is_known else None
         yield row
 

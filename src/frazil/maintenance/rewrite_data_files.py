@@ -102,11 +102,13 @@ def rewrite_data_files(
     threads: int | None = None,
     cache: ManifestCache | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    may_begin: Callable[[], bool] = lambda: True,
 ) -> tuple[LoadedTable, RewriteDataFilesResult]:
     """Rewrite the data files of a branch that are worth it; return the table's new state and what was done.
 
     Without a `rewriter` rows are read and written in this process. With `dry_run` nothing is written, and the result
-    tells what the plan expects. `budget_bytes` is the most input that is rewritten.
+    tells what the plan expects. `budget_bytes` is the most input that is rewritten. `may_begin` is asked before each
+    group; groups that may not are left for another time.
     """
     workers = default_threads() if threads is None else threads
     is_sorted_here = rewriter is None and request.strategy != "binpack"
@@ -116,7 +118,7 @@ def rewrite_data_files(
         plan = within_budget(plan, budget_bytes)
     if dry_run:
         return loaded, _expected(plan)
-    run = _Run(catalog, plan, rewriter, workers, cache, on_progress)
+    run = _Run(catalog, plan, rewriter, workers, cache, on_progress, may_begin)
     state = run.run() if plan.groups else loaded
     if request.options.remove_dangling_deletes:
         state, made = commit_snapshot(catalog, state, RemoveDanglingDeletes(request.target), cache=cache)
@@ -145,6 +147,7 @@ class _Run:
         threads: int,
         cache: ManifestCache | None,
         on_progress: Callable[[Progress], None] | None,
+        may_begin: Callable[[], bool],
     ) -> None:
         self._catalog = catalog
         self._plan = plan
@@ -153,6 +156,7 @@ class _Run:
         self._threads = threads
         self._cache = cache
         self._on_progress = on_progress
+        self._may_begin = may_begin
         self._state = plan.loaded
         self._done_bytes = 0
         self._done = 0
@@ -199,7 +203,8 @@ class _Run:
             except FrazilError as error:
                 self._fail([group], error)
                 continue
-            self._try_commit([(group, files)])
+            if files is not None:
+                self._try_commit([(group, files)])
 
     def _commit_all(self) -> None:
         written: list[Written] = []
@@ -215,7 +220,7 @@ class _Run:
             raise
 
     def _rewritten(self) -> Generator[tuple[RewriteGroup, Sequence[DataFile] | FrazilError]]:
-        """Yield each group with its new files, or with what went wrong, as they are done; a few run at a time."""
+        """Yield each group that began with its new files or with what went wrong, as they are done; a few at a time."""
         groups = list(self._plan.groups)
         # Here each group uses several threads of its own.
         most = self._sizes.concurrent_groups if self._rewriter is not None else min(self._threads, 2)
@@ -228,17 +233,22 @@ class _Run:
                     error = future.exception()
                     if error is not None and not isinstance(error, FrazilError):
                         raise error
-                    self._tell(group)
-                    yield group, future.result() if error is None else error
+                    outcome = future.result() if error is None else error
+                    if outcome is not None:
+                        self._tell(group)
+                        yield group, outcome
             finally:
                 for future in under_way:
                     future.cancel()
                 # Files of groups that end after all are not committed, and nothing may refer to them.
                 for future, group in under_way.items():
                     if not future.cancelled() and future.exception() is None:
-                        self._discard([(group, future.result())], None)
+                        self._discard([(group, future.result() or ())], None)
 
-    def _rewrite(self, group: RewriteGroup) -> Sequence[DataFile]:
+    def _rewrite(self, group: RewriteGroup) -> Sequence[DataFile] | None:
+        """Return the new files of a group; None where it may not begin any more."""
+        if not self._may_begin():
+            return None
         files = self._write(group)
         before = sum(one.data_file.record_count for one in group.tasks)
         after = sum(one.record_count for one in files)

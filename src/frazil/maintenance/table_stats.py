@@ -57,12 +57,14 @@ def compute_table_stats(
     snapshot_id: int | None = None,
     columns: Sequence[str] | None = None,
     *,
+    dry_run: bool = False,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, StatisticsFile | None]:
     """Write the statistics file of a snapshot, the current one unless given; return the new state and the file.
 
-    Without columns, all that are not nested. None where the table has no snapshot. Other writers are no conflict.
+    Without columns, all that are not nested. None where the table has no snapshot. Other writers are no conflict. With
+    `dry_run` rows are read, and nothing is written.
     """
     metadata = loaded.metadata
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
@@ -87,12 +89,14 @@ def compute_table_stats(
     data = writer.finish()
     name = f"{snapshot.snapshot_id}-{catalog.new_id()}.stats"
     path = f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
-    loaded.storage.create(path, data)
     blobs = tuple(
         BlobMetadata(one.type, one.snapshot_id, one.sequence_number, one.fields, one.properties)  # type: ignore[arg-type]
         for one in writer.footer.file_metadata.blobs
     )
     made = StatisticsFile(snapshot.snapshot_id, path, len(data), writer.footer.footer_size, blobs)
+    if dry_run:
+        return loaded, made
+    loaded.storage.create(path, data)
     return commit_actions(catalog, loaded, UpdateStatistics(statistics=(made,)), cache=cache), made
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import random
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.datafile.partition_stats_file import partition_stats_schema
 from frazil.errors import InvalidRequestError
-from frazil.maintenance.partition_stats import compute_partition_stats, partition_stats_schema
+from frazil.maintenance.partition_stats import compute_partition_stats, partition_stats
 from frazil.spec.statistics import PartitionStatisticsFile
-from tests.damage import Damaged
+from tests.damage import Damaged, rows
 
 
 def compute(table: frazil.Table, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
@@ -67,6 +71,127 @@ def test_a_snapshot_keeps_the_statistics_it_has() -> None:
     other = compute(table, oldest)
     assert other is not None and other.snapshot_id == oldest
     assert len(table.metadata.partition_statistics) == 2
+
+
+def full(table: frazil.Table) -> pa.Table:
+    """Return the current statistics as they are counted from all manifests."""
+    loaded = table.refresh()._loaded
+    alone = replace(loaded, metadata=replace(loaded.metadata, partition_statistics=()))
+    head = table.current_snapshot
+    assert head is not None
+    return partition_stats(alone, head, threads=1)
+
+
+def change(table: frazil.Table, chance: random.Random, number: int) -> None:
+    kind = chance.choice(["append", "append", "delete", "overwrite", "rows", "evolve", "merge", "branch"])
+    ids = list(range(number * 10, number * 10 + chance.randint(1, 4)))
+    rows = pa.table({"id": pa.array(ids, pa.int64()), "k": [chance.choice(["a", "b", None]) for _ in ids]})
+    if kind == "append":
+        table.append(rows)
+    elif kind == "delete":
+        table.delete(chance.choice(["k = 'a'", "k is null", "id < 15"]))
+    elif kind == "overwrite":
+        table.overwrite_partitions(rows)
+    elif kind == "rows":
+        table.delete(f"id = {chance.randrange(number * 10 + 1)}")
+    elif kind == "evolve" and number % 3 == 0:
+        with table.update_spec() as update:
+            if any(one.name == "id_bucket_2" for one in table.spec.fields):
+                update.remove_field("id_bucket_2")
+            else:
+                update.add_field("bucket(2, id)")
+    elif kind == "merge":
+        table.maintain.rewrite_manifests()
+    elif kind == "branch" and number > 3:
+        table.create_branch(f"b{number}")
+        table.append(rows, branch=f"b{number}")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_statistics_brought_up_to_date_are_those_counted_anew(seed: int) -> None:
+    chance = random.Random(seed)
+    properties = {"write.delete.mode": "merge-on-read"}
+    lake = frazil.connect("memory:")
+    table = lake.create_table(
+        "db.t", "id bigint, k string", partition_by=["k"], format_version=2 + seed % 2, properties=properties
+    )
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "k": ["a", "b"]}))
+    compute(table)
+    brought = 0
+    for number in range(1, 12):
+        change(table, chance, number)
+        if chance.random() < 0.6:
+            continue
+        before = len(table.refresh().metadata.partition_statistics)
+        found = rows_of(table, compute(table))
+        brought += len(table.metadata.partition_statistics) > before
+        anew = full(table)
+        columns = [name for name in anew.column_names if not name.startswith("last_updated")]
+        assert found.select(columns).to_pylist() == anew.select(columns).to_pylist()
+        for one, other in zip(found.to_pylist(), anew.to_pylist(), strict=True):
+            assert one["last_updated_at"] >= other["last_updated_at"]
+    assert table.check().ok
+    assert brought or seed
+
+
+def test_only_what_came_after_is_read(tmp_path: Path) -> None:
+    table = frazil.connect(tmp_path).create_table("db.t", "id bigint, k string", partition_by=["k"])
+    table.set_properties({"commit.manifest-merge.enabled": "false"})
+    for number in range(3):
+        table.append(pa.table({"id": [number], "k": ["a"]}))
+    compute(table)
+    old = [one["path"] for one in table.inspect.manifests().to_pylist()]
+    table.append(pa.table({"id": [9], "k": ["b"]}))
+    for one in old:
+        Path(one.removeprefix("file://")).unlink()
+    found = rows_of(table, compute(table)).to_pylist()
+    assert [(one["partition"]["k"], one["data_file_count"]) for one in found] == [("a", 3), ("b", 1)]
+    shown = table.inspect.partitions().to_pylist()
+    assert [(one["partition"]["k"], one["record_count"]) for one in shown] == [("a", 3), ("b", 1)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_partitions_table_is_the_same_with_statistics_and_without(version: int) -> None:
+    table = Damaged(version).table
+    with table.update_spec() as update:
+        update.add_field("bucket(4, id)")
+    table.append(rows(100, 104))
+    without = table.inspect.partitions()
+    compute(table)
+    with_stats = table.refresh().inspect.partitions()
+    assert with_stats.schema == without.schema
+    assert sorted(map(repr, with_stats.to_pylist())) == sorted(map(repr, without.to_pylist()))
+
+
+def test_statistics_that_do_not_add_up_are_not_used(tmp_path: Path) -> None:
+    table = frazil.connect(tmp_path).create_table("db.t", "id bigint, k string", partition_by=["k"])
+    table.append(pa.table({"id": [1, 2], "k": ["a", "b"]}))
+    made = compute(table)
+    assert made is not None
+    path = Path(made.statistics_path.removeprefix("file://"))
+    good = pq.read_table(path)
+    at = good.column_names.index("data_record_count")
+    wrong = good.set_column(at, good.schema.field(at), pa.array([5, 5], pa.int64()))
+    for data in (wrong, None):
+        if data is None:
+            path.write_bytes(b"no Parquet")
+        else:
+            pq.write_table(data, path)
+        assert [one["record_count"] for one in table.inspect.partitions().to_pylist()] == [1, 1]
+        table.append(pa.table({"id": [3], "k": ["a"]}))
+        assert sum(rows_of(table, compute(table)).column("data_record_count").to_pylist()) == table.scan().count()
+        table.rollback_to(made.snapshot_id)
+    path.unlink()
+    assert table.inspect.partitions().num_rows == 2
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    table = Damaged(2).table
+    stored = {one.path for one in table._loaded.storage.list(table.location)}
+    made = table.maintain.compute_partition_stats(dry_run=True)
+    assert made is not None and made.file_size_in_bytes > 0
+    assert table.refresh().metadata.partition_statistics == ()
+    assert {one.path for one in table._loaded.storage.list(table.location)} == stored
 
 
 def test_columns_are_the_specifications() -> None:

@@ -1,0 +1,136 @@
+"""The partition statistics file of a snapshot: its columns, and reading it. Specification: "Partition Statistics".
+
+`maintenance/partition_stats.py` writes it and goes on from the last one; the metadata table `partitions` is answered
+from it. It informs, and nothing may depend on it: a file that is gone, is broken, or adds up to other numbers than the
+snapshot's summary says is as good as none.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.errors import StorageError
+from frazil.loaded import LoadedTable
+from frazil.spec.partitioning import unified_partition_type
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import INT, LONG, NestedField
+
+_FIELD_ID = b"PARQUET:field_id"
+_TOTALS = {
+    Summary.TOTAL_DATA_FILES: ("data_file_count",),
+    Summary.TOTAL_RECORDS: ("data_record_count",),
+    Summary.TOTAL_DELETE_FILES: ("position_delete_file_count", "dv_count", "equality_delete_file_count"),
+    Summary.TOTAL_POSITION_DELETES: ("position_delete_record_count",),
+    Summary.TOTAL_EQUALITY_DELETES: ("equality_delete_record_count",),
+}
+"""What a snapshot's summary says of columns added up over all partitions."""
+
+
+def partition_stats_schema(metadata: TableMetadata) -> Schema:
+    """Return the columns of a partition statistics file of a table."""
+    is_v3 = metadata.format_version >= 3
+    partition = unified_partition_type(
+        metadata.partition_specs, metadata.current_schema, other_schemas=metadata.schemas
+    )
+    fields = [
+        NestedField(1, "partition", partition, required=True),
+        NestedField(2, "spec_id", INT, required=True),
+        NestedField(3, "data_record_count", LONG, required=True),
+        NestedField(4, "data_file_count", INT, required=True),
+        NestedField(5, "total_data_file_size_in_bytes", LONG, required=True),
+        NestedField(6, "position_delete_record_count", LONG, required=is_v3),
+        NestedField(7, "position_delete_file_count", INT, required=is_v3),
+        NestedField(8, "equality_delete_record_count", LONG, required=is_v3),
+        NestedField(9, "equality_delete_file_count", INT, required=is_v3),
+        NestedField(10, "total_record_count", LONG),
+        NestedField(11, "last_updated_at", LONG),
+        NestedField(12, "last_updated_snapshot_id", LONG),
+    ]
+    if is_v3:
+        fields.insert(7, NestedField(13, "dv_count", INT, required=True))
+    return Schema(tuple(fields))
+
+
+def read_partition_stats(loaded: LoadedTable, snapshot: Snapshot) -> pa.Table | None:
+    """Return the partition statistics of a snapshot under the table's present columns, with 0 for counts that are null.
+
+    None where it has none that can be relied on. Partition fields are found by id, or by name.
+    """
+    file = loaded.metadata.find_partition_statistics(snapshot.snapshot_id)
+    if file is None:
+        return None
+    try:
+        stored = pq.read_table(io.BytesIO(loaded.storage.read(file.statistics_path)))
+        table = _as_present(loaded.metadata, stored)
+    except (StorageError, pa.ArrowException, KeyError):
+        return None
+    return table if adds_up(table, snapshot) else None
+
+
+def adds_up(table: pa.Table, snapshot: Snapshot) -> bool:
+    """Return whether statistics agree with what the snapshot's summary says of the whole table."""
+    summary: Mapping[str, str] = snapshot.summary or {}
+    for name, columns in _TOTALS.items():
+        said = summary.get(name)
+        if said is not None and said.isascii() and said.isdigit():
+            found = sum(pc.sum(table.column(one)).as_py() or 0 for one in columns if one in table.column_names)
+            if found != int(said):
+                return False
+    return True
+
+
+def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table:
+    schema = partition_stats_schema(metadata)
+    arrow = to_arrow_schema(schema)
+    columns = _find_fields(list(stored.schema), [(one.field_id, one.name) for one in schema.fields])
+    arrays: list[pa.Array] = []
+    for part, target, at in zip(schema.fields, arrow, columns, strict=True):
+        if part.name == "partition":
+            if at is None:
+                raise KeyError(part.name)
+            arrays.append(_partitions(stored.column(at).combine_chunks(), target.type))
+        elif at is None:
+            if part.field_id <= 5:
+                raise KeyError(part.name)
+            arrays.append(pa.array([0 if _is_count(part) else None] * stored.num_rows, target.type))
+        else:
+            column = stored.column(at).combine_chunks().cast(target.type)
+            arrays.append(pc.fill_null(column, 0) if _is_count(part) else column)
+    return pa.Table.from_arrays(arrays, schema=arrow)
+
+
+def _is_count(part: NestedField) -> bool:
+    return part.name.endswith("_count") and part.name != "total_record_count"
+
+
+def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
+    places = _find_fields(list(stored.type), [(int(one.metadata[_FIELD_ID]), one.name) for one in target])
+    children = []
+    for part, at in zip(target, places, strict=True):
+        if at is None:
+            children.append(pa.nulls(len(stored), part.type))
+            continue
+        child = stored.field(at)
+        plain = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
+        if isinstance(part.type, pa.BaseExtensionType):
+            children.append(pa.ExtensionArray.from_storage(part.type, plain.cast(part.type.storage_type)))
+        else:
+            children.append(plain.cast(part.type))
+    return pa.Array.from_buffers(target, len(stored), [None], children=children)
+
+
+def _find_fields(stored: list[pa.Field], wanted: list[tuple[int, str]]) -> list[int | None]:
+    """Return where fields of some ids are, by their names where the file has no ids."""
+    known = {int(one.metadata[_FIELD_ID]): at for at, one in enumerate(stored) if _FIELD_ID in (one.metadata or {})}
+    if known:
+        return [known.get(field_id) for field_id, _ in wanted]
+    by_name = {one.name: at for at, one in enumerate(stored)}
+    return [by_name.get(name) for _, name in wanted]

@@ -1,0 +1,33 @@
+"""Files that a DataFrame lists, for `maintenance/orphan_files.py`: an inventory of a store, say, in place of a listing.
+
+Columns are those of the reference's `file_list_view`: `file_path` and `last_modified`. Rows come a partition at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError
+
+COLUMNS = ("file_path", "last_modified")
+
+
+def listed_files(frame: DataFrame) -> Iterator[tuple[str, int]]:
+    """Yield the files of a frame, each with when it was last changed, in milliseconds from 1970."""
+    names = {one.lower() for one in frame.columns}
+    missing = [one for one in COLUMNS if one not in names]
+    if missing:
+        raise InvalidRequestError(
+            f"Cannot look at the files of a view: it has no column {missing[0]!r}",
+            hint=f"Its columns must be {' and '.join(COLUMNS)}; they are {', '.join(frame.columns)}.",
+        )
+    path, when = F.col(COLUMNS[0]).cast("string"), F.unix_millis(F.col(COLUMNS[1]).cast("timestamp"))
+    for number, row in enumerate(frame.select(path, when).toLocalIterator()):
+        if row[0] is None or row[1] is None:
+            raise InvalidRequestError(
+                f"Cannot look at the files of a view: row {number + 1} has no path or no time of its last change"
+            )
+        yield row[0], row[1]

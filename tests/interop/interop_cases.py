@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pandas  # type: ignore[import-untyped]
+
 Row = dict[str, Any]
 UTC = datetime.UTC
 
@@ -47,6 +49,10 @@ class Producer(Protocol):
     def change_spec(self, *steps: tuple[str, ...]) -> None: ...
 
     def tag(self, name: str) -> None: ...
+
+    def branch(self, name: str, rows: list[Row]) -> None: ...
+
+    def delete_equal(self, column: str, values: list[str | None]) -> None: ...
 
     def metadata_location(self) -> str: ...
 
@@ -173,6 +179,43 @@ def _transformed(*terms: str) -> Callable[[Producer, int], list[Row]]:
     return make
 
 
+def _of_every_type(*terms: str) -> Callable[[Producer, int], list[Row]]:
+    def make(producer: Producer, version: int) -> list[Row]:
+        producer.create(
+            "id bigint not null, i int, dec decimal(9,2), wide decimal(38,10), day date, ts timestamp, tz timestamptz, "
+            "s string, raw binary",
+            version=version,
+            partition_by=terms,
+        )
+        names = ("id", "i", "dec", "wide", "day", "ts", "tz", "s", "raw")
+        rows = [{name: row[name] for name in names} for row in _typed_rows()]
+        producer.append(rows)
+        return rows
+
+    return make
+
+
+def nanoseconds(producer: Producer, version: int) -> list[Row]:
+    producer.create("id bigint not null, t timestamp_ns, tz timestamptz_ns", version=version)
+    first = pandas.Timestamp("1969-12-31 23:59:59.999999999")
+    rows = numbers(
+        0,
+        5,
+        t=lambda at: first + pandas.Timedelta(at * 7, "ns"),
+        tz=lambda at: (first + pandas.Timedelta(at * 11, "ns")).tz_localize("UTC"),
+    )
+    producer.append(rows)
+    return rows
+
+
+def a_default(producer: Producer, version: int) -> list[Row]:
+    producer.create("id bigint not null", version=version)
+    producer.append(numbers(0, 5))
+    producer.change_schema(("add", "n", "int", "7"))
+    producer.append(numbers(5, 8, n=lambda at: at))
+    return numbers(0, 5, n=lambda at: 7) + numbers(5, 8, n=lambda at: at)
+
+
 def schema_changes(producer: Producer, version: int) -> list[Row]:
     producer.create("id int not null, a string, gone double, st struct<x: int, y: string>", version=version)
     producer.append(numbers(0, 10, a=kind, gone=float, st=lambda at: {"x": at, "y": str(at)}))
@@ -241,6 +284,24 @@ def _rows_deleted(mode: str) -> Callable[[Producer, int], list[Row]]:
     return make
 
 
+def equality_deletes(producer: Producer, version: int) -> list[Row]:
+    producer.create("id bigint not null, kind string", version=version)
+    early, late = numbers(0, 30, kind=kind), numbers(30, 40, kind=kind)
+    producer.append(early)
+    producer.delete_equal("kind", ["a", None])
+    producer.append(late)
+    return [row for row in early if row["kind"] not in ("a", None)] + late
+
+
+def branched(producer: Producer, version: int) -> list[Row]:
+    producer.create("id bigint not null, kind string", version=version)
+    rows, more = numbers(0, 10, kind=kind), numbers(10, 15, kind=kind)
+    producer.append(rows)
+    producer.branch("side", more)
+    producer.append(numbers(20, 30, kind=kind))
+    return rows + more
+
+
 def tagged(producer: Producer, version: int) -> list[Row]:
     producer.create("id bigint not null, kind string", version=version)
     rows = numbers(0, 10, kind=kind)
@@ -273,6 +334,26 @@ CASES = (
     Case("partitioned by month", _transformed("month(tz)")),
     Case("partitioned by day", _transformed("day(tz)")),
     Case("partitioned by hour", _transformed("hour(tz)")),
+    Case(
+        "partitioned by buckets of every type",
+        _of_every_type(
+            "bucket(4, id)",
+            "bucket(5, i)",
+            "bucket(3, dec)",
+            "bucket(3, wide)",
+            "bucket(3, day)",
+            "bucket(3, ts)",
+            "bucket(3, tz)",
+            "bucket(3, s)",
+            "bucket(3, raw)",
+        ),
+    ),
+    Case(
+        "partitioned by truncations of every type",
+        _of_every_type("truncate(3, i)", "truncate(7, id)", "truncate(5, dec)", "truncate(2, s)", "truncate(2, raw)"),
+    ),
+    Case("nanoseconds", nanoseconds, versions=(3,)),
+    Case("a column with a default", a_default, versions=(3,)),
     Case("schema changes", schema_changes),
     Case("partition changes", spec_changes),
     Case("a sort order", sorted_rows),
@@ -280,6 +361,8 @@ CASES = (
     Case("whole files deleted", whole_files_deleted),
     Case("rows deleted, copy-on-write", _rows_deleted("copy-on-write")),
     Case("rows deleted, merge-on-read", _rows_deleted("merge-on-read"), versions=(2, 3)),
+    Case("equality deletes", equality_deletes, versions=(2, 3)),
+    Case("a branch", branched, ref="side"),
     Case("a tag", tagged, ref="then"),
     Case("compressed metadata", compressed_metadata),
 )

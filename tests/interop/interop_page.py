@@ -1,4 +1,7 @@
-"""What the matrix saw, kept for docs/interop.md: `python -m tests.interop.interop_page` writes the page."""
+"""What runs beside other implementations saw, kept for docs/interop.md and docs/sql-differences.md.
+
+`python -m tests.interop.interop_page` writes both pages from the file that FRAZIL_INTEROP_SEEN names.
+"""
 
 from __future__ import annotations
 
@@ -6,62 +9,116 @@ import json
 import os
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import Any
+
+from tests.interop.java_runtime import PACKAGE
+from tests.interop.sql_on_java import KINDS
 
 SEEN = os.environ.get("FRAZIL_INTEROP_SEEN")
-"""A file to which each combination adds a line; none is kept where it is not named."""
+"""A file to which each test adds a line; none is kept where it is not named."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def record(case: str, version: int, producer: str, seen: dict[str, str]) -> None:
-    """Keep what each consumer made of a table."""
+def record(section: str, labels: dict[str, str], seen: dict[str, str]) -> None:
+    """Keep a line of a section's table: what it is about, and what each implementation made of it."""
+    _keep({"section": section, "labels": labels, "seen": seen})
+
+
+def record_sql(cases: int, differences: list[dict[str, str]], refused: list[dict[str, str]]) -> None:
+    """Keep how many SQL cases ran through the jar, which differed, and which steps of the public pages it refused."""
+    _keep({"cases": cases, "differences": differences, "refused": refused})
+
+
+def _keep(line: dict[str, Any]) -> None:
     if SEEN is not None:
         with Path(SEEN).open("a") as file:
-            file.write(json.dumps([case, version, producer, seen]) + "\n")
+            file.write(json.dumps(line) + "\n")
 
 
-def page(lines: list[list[object]]) -> str:
-    """Return the page: a table for each producer, and the reasons below."""
-    producers = list(dict.fromkeys(str(line[2]) for line in lines))
-    versions = ", ".join(f"{name} {installed(name)}" for name in ("pyiceberg", "duckdb", "pyspark", "pyarrow"))
+def versions() -> str:
+    """Return the versions of those that took part."""
+    listed = ", ".join(f"{name} {installed(name)}" for name in ("pyiceberg", "duckdb", "pyspark", "pyarrow"))
+    return f"{listed}, {PACKAGE.split(':')[1]} {PACKAGE.split(':')[2]}"
+
+
+def interop_page(lines: list[dict[str, Any]]) -> str:
+    """Return the page: a table for each section, and the reasons below."""
     text = [
         "# Who reads what",
         "",
-        "Made by `make test-interop` from what it saw: ✓ where every value was equal, ✗ with the reason, *not made*",
-        f"where the producer cannot make such a table. Versions: {versions}.",
+        "Made by `make test-interop` from what it saw: ✓ where every value was equal, ✗ with the reason and whose it",
+        "is, *not made* where the producer cannot make such a table, *not run* where an implementation was absent or",
+        "has no part in it.",
+        f"Versions: {versions()}.",
     ]
-    for producer in producers:
-        own = [line for line in lines if line[2] == producer]
-        consumers = list(dict.fromkeys(name for line in own for name in _seen(line)))
-        text += ["", f"## Tables made by {producer}", "", f"| table | version | {' | '.join(consumers)} |"]
-        text.append("|---|---|" + "---|" * len(consumers))
-        reasons: dict[str, int] = {}
-        for case, version, _, seen in own:
-            assert isinstance(seen, dict)
-            cells = []
-            for name in consumers:
-                said = seen.get(name, "not run")
-                if said == "✓" or said == "not run":
-                    cells.append(said)
-                else:
-                    number = reasons.setdefault(said, len(reasons) + 1)
-                    cells.append(f"{'✗' if said.startswith('✗') else 'not made'} [{number}]")
-            text.append(f"| {case} | v{version} | {' | '.join(cells)} |")
-        text += [""] if reasons else []
-        text += [f"[{number}] {reason.removeprefix('✗ ')}  " for reason, number in reasons.items()]
+    for section in dict.fromkeys(str(line["section"]) for line in lines):
+        text += ["", f"## {section}", "", *_section([line for line in lines if line["section"] == section])]
     return "\n".join(text) + "\n"
 
 
-def _seen(line: list[object]) -> dict[str, str]:
-    found = line[3]
-    assert isinstance(found, dict)
-    return found
+def _section(lines: list[dict[str, Any]]) -> list[str]:
+    labels = list(dict.fromkeys(name for line in lines for name in line["labels"]))
+    peers = list(dict.fromkeys(name for line in lines for name in line["seen"]))
+    text = [f"| {' | '.join([*labels, *peers])} |", "|---" * (len(labels) + len(peers)) + "|"]
+    reasons: dict[str, int] = {}
+    for line in lines:
+        cells = [line["labels"].get(name, "") for name in labels]
+        for name in peers:
+            said = line["seen"].get(name, "not run")
+            mark, _, reason = said.partition(": ") if said.startswith("not ") else (said[:1], "", said[2:])
+            if reason:
+                mark += f" [{reasons.setdefault(reason, len(reasons) + 1)}]"
+            cells.append(mark)
+        text.append(f"| {' | '.join(cells)} |")
+    text += [""] if reasons else []
+    return text + [f"[{number}] {reason}  " for reason, number in reasons.items()]
+
+
+def sql_page(cases: int, differences: list[dict[str, str]], refused: list[dict[str, str]]) -> str:
+    """Return the page of differences in SQL."""
+    text = [
+        "# Where SQL differs from Iceberg's jar",
+        "",
+        f"Made by `make test-interop`: the {cases} cases of `tests/sql_cases`, which frazil passes on Spark, run",
+        "through Iceberg's Java runtime with its JDBC catalog over SQLite. Errors are compared as error or none,",
+        "answers as values.",
+        f"{cases - len(differences)} cases agree; {len(differences)} differ. Versions: {versions()}.",
+    ]
+    for kind, title in KINDS.items():
+        own = [one for one in differences if one["kind"] == kind]
+        if own:
+            text += ["", f"## {title}", "", "| case | statement | frazil | the jar | why |", "|---|---|---|---|---|"]
+            for one in own:
+                said = [f"`{_cell(one['statement'])}`", _cell(one["frazil"]), _cell(one["jar"]), _cell(one["why"])]
+                text.append(f"| {one['place']} | {' | '.join(said)} |")
+    text += [
+        "",
+        "## The public pages",
+        "",
+        "The code of Iceberg's pages on first steps, DDL, writes and queries, retold in `tests/spark/pages_script.py`,",
+        "runs on frazil with nothing changed but the line that attaches, and finds the same as the jar in every step",
+        "that the jar takes. Steps that the jar refuses:",
+        "",
+        "| step | the jar | why |",
+        "|---|---|---|",
+    ]
+    text += [f"| `{_cell(one['step'])}` | {_cell(one['jar'])} | {_cell(one['why'])} |" for one in refused]
+    return "\n".join(text) + "\n"
+
+
+def _cell(text: str, limit: int = 220) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if len(flat) <= limit else f"{flat[:limit]}…"
 
 
 def main() -> None:
-    """Write the page from the file of what was seen."""
+    """Write the pages from the file of what was seen."""
     assert SEEN is not None, "set FRAZIL_INTEROP_SEEN to the file that the run wrote"
     lines = [json.loads(line) for line in Path(SEEN).read_text().splitlines()]
-    (ROOT / "docs" / "interop.md").write_text(page(lines))
+    (ROOT / "docs" / "interop.md").write_text(interop_page([line for line in lines if "section" in line]))
+    for line in lines:
+        if "cases" in line:
+            (ROOT / "docs" / "sql-differences.md").write_text(sql_page(**line))
 
 
 if __name__ == "__main__":

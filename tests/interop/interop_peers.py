@@ -24,6 +24,9 @@ from pyiceberg.transforms import parse_transform
 
 import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.row_delta import RowDelta
+from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.lake.schema_of import schema_of
 from tests.interop.interop_cases import CannotDo, Row
 from tests.interop.java_runtime import Java, read_java
@@ -87,7 +90,8 @@ class Frazil:
                 elif step == "promote":
                     update.set_type(*names)
                 else:
-                    update.add_column(*names)
+                    name, column_type, *default = names
+                    update.add_column(name, column_type, default=int(default[0]) if default else None)
 
     def change_spec(self, *steps: tuple[str, ...]) -> None:
         with self.table.update_spec() as update:
@@ -99,6 +103,16 @@ class Frazil:
 
     def tag(self, name: str) -> None:
         self.table.create_tag(name)
+
+    def branch(self, name: str, rows: list[Row]) -> None:
+        self.table.create_branch(name)
+        self.table.append(self.data(rows), branch=name)
+
+    def delete_equal(self, column: str, values: list[str | None]) -> None:
+        head = self.table.current_snapshot
+        assert head is not None
+        files = write_equality_deletes(pa.table({column: pa.array(values, pa.string())}), self.table._loaded, [column])
+        self.table._run(RowDelta(tuple(files), ReadSet(head.snapshot_id), "delete"))
 
     def metadata_location(self) -> str:
         return str(self.table.metadata_location)
@@ -114,6 +128,8 @@ class FrazilOnSpark(Frazil):
         names = [one.name for one in schema if not pa.types.is_time(one.type)]
         if len(names) != len(schema):
             raise CannotDo("Spark has no time values unless its TIME type is switched on")
+        if any(pa.types.is_timestamp(one.type) and one.type.unit == "ns" for one in schema):
+            raise CannotDo("Spark has no nanoseconds")
         plain = [
             {name: str(value) if isinstance(value, uuid.UUID) else value for name, value in row.items()} for row in rows
         ]
@@ -179,6 +195,8 @@ class PyIceberg:
                     update.delete_column(path)
                 elif step == "promote":
                     update.update_column(path, _peer_type(names[1]))
+                elif len(names) > 2:
+                    raise CannotDo("PyIceberg writes no v3 tables")
                 else:
                     update.add_column(path, _peer_type(names[1]))
 
@@ -193,6 +211,14 @@ class PyIceberg:
 
     def tag(self, name: str) -> None:
         self.table.manage_snapshots().create_tag(self.table.current_snapshot().snapshot_id, name).commit()
+
+    def branch(self, name: str, rows: list[Row]) -> None:
+        self.table.manage_snapshots().create_branch(self.table.current_snapshot().snapshot_id, name).commit()
+        with _cannot():
+            self.table.append(table_of(rows, self.table.schema().as_arrow()), branch=name)
+
+    def delete_equal(self, column: str, values: list[str | None]) -> None:
+        raise CannotDo("PyIceberg writes no equality deletes")
 
     def metadata_location(self) -> str:
         return str(self.table.metadata_location)

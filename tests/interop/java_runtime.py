@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from tests.interop.interop_cases import CannotDo, Row
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = ROOT / ".venv-spark-4.1" / "bin" / "python"
 PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+DRIVER = "org.xerial:sqlite-jdbc:3.46.0.0"
 _SPARK_NAMES = {"timestamptz": "timestamp", "timestamp": "timestamp_ntz"}
 _worker: list[Worker] = []
 
@@ -30,7 +32,7 @@ class Worker:
     def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="frazil-java-")
         self.process = subprocess.Popen(
-            [PYTHON, Path(__file__).with_name("java_worker.py"), PACKAGE, self.folder.name],
+            [PYTHON, Path(__file__).with_name("java_worker.py"), f"{PACKAGE},{DRIVER}", self.folder.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -83,10 +85,82 @@ def worker() -> Worker:
     return _worker[0]
 
 
+def has_java() -> bool:
+    """Return whether the process can be had."""
+    try:
+        worker()
+    except CannotDo:
+        return False
+    return True
+
+
 def close_worker() -> None:
     """Stop the process, where it was started."""
     while _worker:
         _worker.pop().close()
+
+
+def ask_java_verb(verb: str, *arguments: Any, session: str | None = None) -> Any:
+    """Return what a verb of `java_verbs.py` returns: what SQL has no words for."""
+    path = Path(worker().path())
+    script = str(Path(__file__).with_name("java_verbs.py"))
+    worker().ask(do="script", session=session, path=script, arguments=(verb, *arguments), into=str(path))
+    found = pickle.loads(path.read_bytes())
+    path.unlink()
+    return found
+
+
+class JavaLake:
+    """A session of the process with a catalog `lake`: Iceberg's JDBC catalog over a SQLite file."""
+
+    def __init__(self, folder: Path, database: str = "java.db", settings: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.worker = worker()
+        self.name = uuid.uuid4().hex
+        self.worker.ask(
+            do="open",
+            session=self.name,
+            database=str(folder / database),
+            warehouse=f"file://{folder}/warehouse",
+            settings=dict(settings or {}),
+        )
+
+    def run(self, text: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        found: list[tuple[Any, ...]] = self._ask(do="run", text=text)
+        return found
+
+    def rows(self, text: str) -> list[Row]:
+        """Run a query and return its rows by the names of columns."""
+        path = self.worker.path()
+        self.worker.ask(do="sql", session=self.name, text=text, into=path)
+        return _read(path)
+
+    def verb(self, verb: str, *arguments: Any) -> Any:
+        """Return what a verb of `java_verbs.py` returns in this session."""
+        return ask_java_verb(verb, *arguments, session=self.name)
+
+    def script(self, path: Path, *arguments: Any) -> Any:
+        """Return what a file's function `run` returns for the session."""
+        return self._ask(do="script", path=str(path), arguments=arguments)
+
+    def append(self, rows: pa.Table, text: str) -> None:
+        """Run a statement that reads rows as the view `given`."""
+        path = self.worker.path()
+        _write(rows, path)
+        self.worker.ask(do="append", session=self.name, rows=path, text=text)
+
+    def _ask(self, **request: Any) -> Any:
+        path = Path(self.worker.path())
+        self.worker.ask(session=self.name, into=str(path), **request)
+        found = pickle.loads(path.read_bytes())
+        path.unlink()
+        return found
+
+
+def _write(table: pa.Table, path: str) -> None:
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
 
 
 def _read(path: str) -> list[Row]:
@@ -123,6 +197,8 @@ class Java:
         sort_by: tuple[str, ...] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        if re.search(r"\b(timestamp_ns|timestamptz_ns)\b", columns):
+            raise CannotDo("Spark has no nanoseconds")
         if re.search(r"\b(uuid|fixed|time)\b", columns):
             raise CannotDo("Java's Spark catalog creates no uuid, fixed or time columns")
         self.columns = columns
@@ -143,8 +219,7 @@ class Java:
     def _give(self, rows: list[Row], text: str) -> None:
         path = self.worker.path()
         table = pa.Table.from_pylist(rows, _schema_of_rows(rows, self.columns))
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
+        _write(table, path)
         self.worker.ask(do="append", rows=path, text=text)
 
     def delete(self, where: str) -> None:
@@ -158,6 +233,8 @@ class Java:
                 self.sql(f"alter table {self.table} drop column {names[0]}")
             elif step == "promote":
                 self.sql(f"alter table {self.table} alter column {names[0]} type {names[1]}")
+            elif len(names) > 2:
+                raise CannotDo("Java's Spark catalog takes no column defaults")
             else:
                 self.sql(f"alter table {self.table} add column {names[0]} {names[1]}")
 
@@ -167,6 +244,13 @@ class Java:
 
     def tag(self, name: str) -> None:
         self.sql(f"alter table {self.table} create tag `{name}`")
+
+    def branch(self, name: str, rows: list[Row]) -> None:
+        self.sql(f"alter table {self.table} create branch `{name}`")
+        self._give(rows, f"insert into {self.table}.branch_{name} by name select * from given")
+
+    def delete_equal(self, column: str, values: list[str | None]) -> None:
+        ask_java_verb("delete_equal", self.table, column, values)
 
     def metadata_location(self) -> str:
         path = self.worker.path()

@@ -202,7 +202,9 @@ def _column_change(cursor: Cursor, *, may_redefine: bool) -> ColumnChange:
     if word not in words:
         cursor.fail(f"expected {', '.join(words[:-1])} or {words[-1]}")
     if cursor.take_words("TYPE"):
-        return replace(change, type=parse_type(cursor))
+        change = replace(change, type=parse_type(cursor))
+        # Both at once, as Iceberg's pages show it; Spark itself takes one change at a time.
+        return replace(change, comment=cursor.string()) if cursor.take_words("COMMENT") else change
     if cursor.take_words("COMMENT"):
         return replace(change, comment=cursor.string())
     if cursor.take_words("SET", "NOT", "NULL"):

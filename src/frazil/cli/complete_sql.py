@@ -41,7 +41,7 @@ def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:
     if LAKE.startswith(word):
         yield f"{LAKE}."
     for name in _TABLE_NAME.findall(typed):
-        if word and lake.table_exists(name):
+        if word and "." in name and lake.table_exists(name):
             yield from (one.name for one in lake.table(name).schema.fields if one.name.startswith(word))
 
 
@@ -52,7 +52,7 @@ def _names(lake: Lake, word: str) -> Iterable[str]:
     if first != LAKE:
         return []
     space = tuple(parts)
-    if space and lake.table_exists(space):
+    if len(space) > 1 and lake.table_exists(space):
         offered = [f"{head}.{one}" for one in METADATA_TABLES]
     else:
         offered = [f"{head}.{one[-1]}." for one in lake.list_namespaces(space)]

@@ -84,7 +84,7 @@ def reported() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
-        typer.echo("Stopped.", err=True)
+        typer.echo("\nStopped.", err=True)
         raise typer.Exit(STOPPED) from None
     except Exception as error:
         if not is_users(error):

@@ -102,7 +102,7 @@ class Shell:
         try:
             self._run(text)
         except KeyboardInterrupt:
-            typer.secho("Stopped.", fg="yellow", err=True)
+            typer.secho("\nStopped.", fg="yellow", err=True)
             return False
         except Exception as error:
             if not is_users(error):
@@ -125,9 +125,6 @@ class Shell:
         readline.set_completer_delims(" \t\n(),;=<>'\"`")
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-        if not is_libedit:
-            # A name that is not finished is followed by a dot, not by a space.
-            readline.parse_and_bind("set completion-append-character ''")
 
     def _offer(self, word: str, at: int) -> str | None:
         if at == 0:

@@ -27,7 +27,7 @@ def main() -> None:
         print("Hint: pip install 'frazil[cli]'.", file=sys.stderr)
         sys.exit(2)
     sys.meta_path.insert(0, WithoutPandas())
-    import_module("frazil.cli.main").app()
+    import_module("frazil.cli.main").app(prog_name="frazil")
 
 
 def allow_pandas() -> None:

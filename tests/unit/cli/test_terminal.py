@@ -1,0 +1,219 @@
+"""The terminal as a person uses it: keys are typed on a pseudo-terminal, and screens are read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from tests.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
+
+SHELL = """
+import sys, frazil
+from pathlib import Path
+from frazil.cli.complete_sql import complete_sql
+from frazil.cli.shell import Shell
+from frazil.errors import InvalidRequestError
+
+def run(text):
+    if "wrong" in text:
+        raise InvalidRequestError("Cannot do that: it is wrong", hint="Do it right.")
+    if "slow" in text:
+        import time; time.sleep(60)
+    print("ran " + repr(text))
+
+with frazil.connect(sys.argv[1]) as lake:
+    Shell(run, lambda word, typed: complete_sql(lake, word, typed), Path(sys.argv[2])).loop()
+"""
+PROMPT = "frazil>"
+MORE = "...>"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    folder = str(tmp_path / "lake")
+    with frazil.connect(folder) as lake:
+        table = lake.create_table("shop.orders", "id bigint not null, channel string", format_version=3)
+        for _ in range(6):
+            table.append(pa.table({"id": [1, 2], "channel": ["web", None]}))
+        lake.create_table("shop.returns", "id bigint")
+    return folder
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
+    return {**kept, "PYTHONUNBUFFERED": "1", **more}
+
+
+def on_terminal(*command: str, columns: int = 100) -> Terminal:
+    return Terminal([sys.executable, *command], environment=environment(INPUTRC="/dev/null"), columns=columns)
+
+
+@pytest.fixture
+def shell(warehouse: str, tmp_path: Path) -> Iterator[Terminal]:
+    with on_terminal("-c", SHELL, warehouse, str(tmp_path / "state" / "history")) as terminal:
+        terminal.wait_for(PROMPT)
+        yield terminal
+
+
+def test_a_statement_runs_when_a_semicolon_ends_it(shell: Terminal) -> None:
+    shell.press("select 1" + ENTER)
+    assert shell.wait_for(MORE)[-2:] == ["frazil> select 1", "   ...>"]
+    shell.press("+ ';';" + ENTER)
+    assert shell.wait_for(PROMPT)[-2:] == ["""ran "select 1\\n+ ';'\"""", "frazil>"]
+
+
+def test_a_script_runs_in_one_piece(shell: Terminal) -> None:
+    shell.press("begin if 1 = 1 then select 1; end if; end; select 2;" + ENTER)
+    lines = shell.wait_for(PROMPT)
+    assert "ran 'begin if 1 = 1 then select 1; end if; end'" in lines
+    assert "ran 'select 2'" in lines
+
+
+def test_the_up_arrow_brings_back_what_was_typed_in_one_piece(shell: Terminal) -> None:
+    shell.press("select 1," + ENTER)
+    shell.wait_for(MORE)
+    shell.press("2;" + ENTER)
+    shell.wait_for(PROMPT)
+    shell.press("select 3;" + ENTER)
+    shell.wait_for(PROMPT)
+    shell.press(UP)
+    shell.wait_for("select 3;")
+    shell.press(UP)
+    assert shell.wait_for("2;")[-2:] == ["frazil> select 1,", "2;"]
+    shell.press(ENTER)
+    assert shell.wait_for(PROMPT)[-2] == "ran 'select 1,\\n2'"
+
+
+def test_the_history_is_there_the_next_time(shell: Terminal, warehouse: str, tmp_path: Path) -> None:
+    shell.press("select 'once',\n2;" + ENTER)
+    shell.wait_for(PROMPT)
+    shell.press("quit" + ENTER)
+    assert shell.wait_for_end() == 0
+    history = tmp_path / "state" / "history"
+    assert history.stat().st_mode & 0o077 == 0
+    with on_terminal("-c", SHELL, warehouse, str(history)) as again:
+        again.wait_for(PROMPT)
+        again.press(UP)
+        assert again.wait_for("2;")[-2:] == ["frazil> select 'once',", "2;"]
+
+
+def test_the_tab_key_completes_keywords_and_names(shell: Terminal) -> None:
+    shell.press("sel" + TAB)
+    shell.wait_for("select")
+    shell.press(" * from lake.sh" + TAB)
+    shell.wait_for("lake.shop.")
+    shell.press("o" + TAB)
+    shell.wait_for("lake.shop.orders")
+    shell.press(" where chan" + TAB)
+    shell.wait_for("where channel")
+    shell.press(" is null;" + ENTER)
+    assert shell.wait_for(PROMPT)[-2] == "ran 'select * from lake.shop.orders where channel is null'"
+
+
+def test_two_tabs_show_what_there_is(shell: Terminal) -> None:
+    shell.press("describe lake.shop." + TAB + TAB)
+    lines = shell.wait_for("describe lake.shop.")
+    assert any("lake.shop.orders" in line and "lake.shop.returns" in line for line in lines)
+
+
+def test_an_error_is_told_and_the_next_statement_runs(shell: Terminal) -> None:
+    shell.press("wrong; select 1;" + ENTER)
+    lines = shell.wait_for(PROMPT)
+    assert lines[-3:] == ["Cannot do that: it is wrong", "Hint: Do it right.", "frazil>"]
+    assert b"\x1b[31mCannot do that" in shell.raw
+    shell.press("select 2;" + ENTER)
+    assert shell.wait_for(PROMPT)[-2] == "ran 'select 2'"
+
+
+def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None:
+    shell.press("select" + ENTER)
+    shell.wait_for(MORE)
+    shell.press("1" + CTRL_C)
+    shell.wait_for(PROMPT)
+    shell.press("slow;" + ENTER)
+    shell.wait_for("slow;")
+    shell.press(CTRL_C)
+    assert "Stopped." in shell.wait_for(PROMPT)
+    shell.press("select 3;" + ENTER)
+    assert shell.wait_for(PROMPT)[-2] == "ran 'select 3'"
+
+
+def test_ctrl_d_leaves(shell: Terminal) -> None:
+    shell.press(CTRL_D)
+    assert shell.wait_for_end() == 0
+
+
+def test_help_tells_how(shell: Terminal) -> None:
+    shell.press("help" + ENTER)
+    assert any("ctrl-D leaves" in line for line in shell.wait_for(PROMPT))
+
+
+# Commands
+
+
+def test_a_page_about_a_table_is_coloured_on_a_terminal_only(warehouse: str) -> None:
+    command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
+    with on_terminal(*command) as terminal:
+        assert terminal.wait_for_end() == 0
+        lines = terminal.lines()
+        assert b"\x1b[1mshop.orders" in terminal.raw
+    for title in ("Columns", "Files", "Branches and tags", "Advice"):
+        assert title in lines
+    assert "  6 data files," in "\n".join(lines)
+    assert any("under 1 MiB" in line and "█" in line for line in lines)
+    assert "    frazil maintain rewrite-data-files shop.orders" in lines
+    piped = subprocess.run([sys.executable, *command], check=True, capture_output=True, env=environment())
+    assert b"\x1b" not in piped.stdout
+    assert piped.stdout.startswith(b"shop.orders")
+
+
+def test_rows_that_are_wider_than_the_terminal_are_shown_value_by_value(warehouse: str) -> None:
+    with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "files", "shop.orders", "--limit", "1") as terminal:
+        assert terminal.wait_for_end() == 0
+        lines = terminal.lines()
+    assert any(line.startswith("─ row 1 ─") for line in lines)
+    assert any(line.split() == ["record_count", "2"] for line in lines)
+    assert max(len(line) for line in lines) <= 100
+
+
+def test_long_values_are_cut_to_the_terminal(warehouse: str) -> None:
+    with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "history", "shop.orders", columns=90) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert terminal.lines()[0].split() == ["made_current_at", "snapshot_id", "parent_id", "is_current_ancestor"]
+        assert max(len(line) for line in terminal.lines()) <= 90
+
+
+@pytest.mark.parametrize("command", [[], ["sql"], ["table", "show"], ["check"], ["demo"]], ids=" ".join)
+def test_help_has_examples(command: list[str]) -> None:
+    with on_terminal("-m", "frazil.cli", *command, "--help") as terminal:
+        assert terminal.wait_for_end() == 0
+        assert any(line.strip().startswith("frazil ") for line in terminal.lines())
+
+
+def test_the_version_is_told_by_an_option_and_a_command() -> None:
+    for command, text in (("--version", "frazil 0."), ("version", "0.")):
+        with on_terminal("-m", "frazil.cli", command) as terminal:
+            assert terminal.wait_for_end() == 0
+            assert terminal.lines()[-1].startswith(text)
+
+
+def test_shells_complete_names_of_tables(warehouse: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "frazil.cli"],
+        env=environment(
+            _FRAZIL_COMPLETE="complete_bash",
+            COMP_WORDS="frazil table show shop.o",
+            COMP_CWORD="3",
+            FRAZIL_WAREHOUSE=warehouse,
+        ),
+        capture_output=True,
+        check=False,
+    )
+    assert found.stdout.decode().split() == ["shop.orders"]

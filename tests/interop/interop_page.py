@@ -89,7 +89,7 @@ def sql_page(cases: int, differences: list[dict[str, str]], refused: list[dict[s
         if own:
             text += ["", f"## {title}", "", "| case | statement | frazil | the jar | why |", "|---|---|---|---|---|"]
             for one in own:
-                said = [f"`{_cell(one['statement'])}`", _cell(one["frazil"]), _cell(one["jar"]), _cell(one["why"])]
+                said = [_code(one["statement"]), _cell(one["frazil"]), _cell(one["jar"]), _cell(one["why"])]
                 text.append(f"| {one['place']} | {' | '.join(said)} |")
     text += [
         "",
@@ -102,8 +102,13 @@ def sql_page(cases: int, differences: list[dict[str, str]], refused: list[dict[s
         "| step | the jar | why |",
         "|---|---|---|",
     ]
-    text += [f"| `{_cell(one['step'])}` | {_cell(one['jar'])} | {_cell(one['why'])} |" for one in refused]
+    text += [f"| {_code(one['step'])} | {_cell(one['jar'])} | {_cell(one['why'])} |" for one in refused]
     return "\n".join(text) + "\n"
+
+
+def _code(text: str) -> str:
+    mark = "``" if "`" in text else "`"
+    return f"{mark}{_cell(text)}{mark}"
 
 
 def _cell(text: str, limit: int = 220) -> str:

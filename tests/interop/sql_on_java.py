@@ -101,7 +101,7 @@ def said_by_java(difference: Difference) -> str:
         return f"an error: {_always_the_same(found.error.splitlines()[0])}"
     if found.case.error is not None:
         return "done"
-    return _always_the_same("; ".join(found.rows)) or "no rows"
+    return _always_the_same("; ".join(sorted(found.rows))) or "no rows"
 
 
 def _always_the_same(text: str) -> str:

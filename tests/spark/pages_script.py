@@ -45,7 +45,9 @@ class Walk:
         except Exception as error:
             if not self.keeps_going:
                 raise
-            self.refused[" ".join(name.split())] = next(line for line in str(error).splitlines() if line.strip())
+            lines = [line.strip(" :") for line in str(error).splitlines()]
+            told = [line for line in lines if line and not line.startswith("An error occurred while calling")]
+            self.refused[" ".join(name.split())] = told[0]
             return None
 
     def columns(self, name: str, table: str) -> None:

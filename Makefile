@@ -9,7 +9,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-interop test-all bench names fix lock clean
+.PHONY: help setup demo check test test-interop test-all bench names notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,7 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
 	$(BIN)/python tools/public_names.py --check
+	$(BIN)/python tools/python_reference.py --check
 
 test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
 	@tools/check_java.sh
@@ -64,8 +65,13 @@ bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.
 	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
 	@tools/run_bench.sh $(BIN)/python $(VENV_SPARK_4_1)/bin/python
 
-names: setup ## Write public-names.txt anew
+names: setup ## Write public-names.txt and docs/python.md anew
 	$(BIN)/python tools/public_names.py --write
+	$(BIN)/python tools/python_reference.py --write
+
+notebook: setup ## Run notebooks/quickstart.ipynb, store what it prints, and write docs/quickstart.md
+	@tools/check_java.sh
+	$(BIN)/python tools/run_notebook.py --write
 
 fix: setup ## Format, and apply the linter's safe fixes
 	$(BIN)/ruff format $(SOURCES)

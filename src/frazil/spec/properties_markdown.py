@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import (
     COLUMN_PROPERTIES,
     DAY_MS,
@@ -28,8 +29,39 @@ Made from `src/frazil/spec/properties.py`; do not edit this page.
 
 Values are text. A value is checked when something uses it, and an error names the property, the value and
 what is allowed. Words are read in upper or lower case. Properties that are not listed are kept and ignored.
-A star stands for a column's full name, with dots between a struct and its fields.
+A star stands for a column's full name, with dots between a struct and its fields. The last column says whether frazil
+does what the property asks for; what it does not heed is kept for engines that do. Options of Spark's readers and
+writers, settings of the session and properties of a lake are in [configuration.md](configuration.md).
 """
+
+NOT_HONOURED: Final = FrozenMap(
+    {
+        "compatibility.snapshot-id-inheritance.enabled": "entries are read with and without ids, whatever it says",
+        "identifier-fields.rely": "nothing here relies on them",
+        "write.spark.fanout.enabled": "rows are sorted by partition before they are written",
+        "write.spark.auto-schema-evolution.enabled": "MERGE WITH SCHEMA EVOLUTION may always change the schema",
+        "write.upsert.enabled": "Flink's",
+        "write.parquet.row-group-check-max-record-count": "row groups are measured as they are written",
+        "write.parquet.shred-variants": "variants are written whole",
+        "write.parquet.variant-inference-buffer-size": "variants are written whole",
+        "write.parquet.bloom-filter-adaptive-enabled": "the size is what the number of values asks for",
+        "write.delete.parquet.row-group-check-min-record-count": "delete files are written in one go",
+        "write.delete.parquet.row-group-check-max-record-count": "delete files are written in one go",
+        "write.orc.block-size-bytes": "files have no blocks here",
+        "write.delete.orc.block-size-bytes": "files have no blocks here",
+        "read.split.metadata-target-size": "metadata tables are read in this process",
+        "read.data-planning-mode": "scans are planned in this process",
+        "read.delete-planning-mode": "scans are planned in this process",
+        "read.parquet.vectorization.enabled": "Spark's own reader reads, by its settings",
+        "read.parquet.vectorization.batch-size": "Spark's own reader reads, by its settings",
+        "read.orc.vectorization.enabled": "Spark's own reader reads, by its settings",
+        "read.orc.vectorization.batch-size": "Spark's own reader reads, by its settings",
+        "encryption.data-key-length": "encrypted tables are refused",
+        "engine.hive.enabled": "Hive's",
+        "engine.hive.lock-enabled": "Hive's",
+    }
+)
+"""Properties that change nothing, and why."""
 
 _RESERVED = """\
 ## Reserved
@@ -58,11 +90,15 @@ def properties_markdown() -> str:
 
 
 def _table(listed: Iterable[Property[Any] | ColumnProperty[Any]]) -> str:
-    rows = ["| property | type | default | allowed | meaning |", "|---|---|---|---|---|"]
+    rows = ["| property | type | default | allowed | meaning | honoured |", "|---|---|---|---|---|---|"]
     for one in listed:
-        cells = (f"`{one.name}`", one.kind.title, _default(one), one.kind.allowed, one.meaning)
+        cells = (f"`{one.name}`", one.kind.title, _default(one), one.kind.allowed, one.meaning, _honoured(one.name))
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+def _honoured(name: str) -> str:
+    return f"no: {NOT_HONOURED[name]}" if name in NOT_HONOURED else "yes"
 
 
 def _default(one: Property[Any] | ColumnProperty[Any]) -> str:

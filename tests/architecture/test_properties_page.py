@@ -1,0 +1,26 @@
+"""The page of properties says truly which of them are honoured."""
+
+from __future__ import annotations
+
+import re
+
+from frazil.spec import properties
+from frazil.spec.properties_markdown import NOT_HONOURED
+from frazil.spec.property_kinds import ColumnProperty, Property
+from tests.architecture.source_files import source_files
+
+BY_NAME = {"comment", "format-version"}
+"""What code knows by its name rather than by its constant."""
+
+
+def test_a_property_is_honoured_where_code_reads_it() -> None:
+    words: set[str] = set()
+    for file in source_files():
+        if not file.name.startswith("spec/propert"):
+            words.update(re.findall(r"\b[A-Z][A-Z_]+\b", file.text))
+    constants: dict[str, set[str]] = {}
+    for constant, value in vars(properties).items():
+        if isinstance(value, Property | ColumnProperty):
+            constants.setdefault(value.name, set()).add(constant)
+    read = {name for name, found in constants.items() if found & words}
+    assert set(constants) - read - BY_NAME == set(NOT_HONOURED)

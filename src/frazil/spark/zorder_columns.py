@@ -27,8 +27,10 @@ from frazil.spec.schema import Schema
 
 _SAMPLED_ROWS: Final = 20_000
 _MAX_BITS: Final = 8
-"""Parts of a column are at most 256: more would be finer than files are."""
-_ALL_BITS: Final = 62
+"""Parts of a column are at most 256."""
+_MORE_BITS: Final = 4
+"""So many times finer, in powers of two, than files are places cut: rows of one place may go to one file only."""
+_PLACE: Final = "place in z-order"
 _TEXT_LENGTH: Final = 64
 _BYTES_LENGTH: Final = 32
 
@@ -44,14 +46,20 @@ def arrange_by_place(
 ) -> DataFrame:
     """Return rows in z-order of some columns, in about as many tasks as files; `first` comes before the order."""
     values = [_comparable(frame, field_column(schema, one)) for one in field_ids]
-    place = reduce(add, _places(frame, values, rows=rows, files=files))
-    order = [*first, place]
-    return frame.repartitionByRange(max(files, 1), *order).sortWithinPartitions(*order)
+    # A column of its own, so that it is computed once for each row.
+    placed = frame.withColumn(_PLACE, reduce(add, _places(frame, values, rows=rows, files=files)))
+    order = [*first, F.col(f"`{_PLACE}`")]
+    return placed.repartitionByRange(max(files, 1), *order).sortWithinPartitions(*order).drop(_PLACE)
 
 
 def spread_bits(number: int, bits: int, at: int, of: int) -> int:
     """Return the bits of one of several numbers where they lie among all when they are interleaved."""
     return sum(((number >> bit) & 1) << (bit * of + of - 1 - at) for bit in range(bits))
+
+
+def bits_of(files: int, columns: int) -> int:
+    """Return into how many parts, as a power of two, each of some columns is cut for so many files."""
+    return min(_MAX_BITS, -(-(max(files - 1, 1).bit_length() + _MORE_BITS) // columns))
 
 
 def cuts_of(values: list[Any], parts: int) -> list[Any]:
@@ -61,7 +69,7 @@ def cuts_of(values: list[Any], parts: int) -> list[Any]:
 
 def _places(frame: DataFrame, values: Sequence[Column], *, rows: int, files: int) -> list[Column]:
     """Return what each column adds to a row's place."""
-    bits = max(1, min(_MAX_BITS, _ALL_BITS // len(values), max(files - 1, 1).bit_length() + 2))
+    bits = bits_of(files, len(values))
     share = min(1.0, _SAMPLED_ROWS / max(rows, 1))
     names = [f"c{at}" for at in range(len(values))]
     looked = frame.select(*(value.alias(name) for value, name in zip(values, names, strict=True)))

@@ -33,6 +33,7 @@ class Terminal:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, columns, 0, 0))
         self.raw = b""
+        self._pressed_at: int | None = None
         self._process = subprocess.Popen(
             command,
             stdin=slave,
@@ -58,6 +59,7 @@ class Terminal:
 
     def press(self, keys: str) -> None:
         """Type keys."""
+        self._pressed_at = len(self.raw)
         os.write(self._master, keys.encode())
 
     def lines(self) -> list[str]:
@@ -72,6 +74,21 @@ class Terminal:
             assert self._read(0.1), f"the program ended before {text!r}; the screen:\n" + "\n".join(self.lines())
         self._settle()
         return self.lines()
+
+    def wait_for_prompt(self, prompt: str, *, seconds: float = 30) -> list[str]:
+        """Wait until the program asks for a line, after the last keys that were typed; return the screen."""
+        until = time.monotonic() + seconds
+        while not self._asks(prompt):
+            assert time.monotonic() < until, f"{prompt!r} does not come; the screen:\n" + "\n".join(self.lines())
+            assert self._read(0.1), f"the program ended before {prompt!r}; the screen:\n" + "\n".join(self.lines())
+        self._settle()
+        return self.lines()
+
+    def _asks(self, prompt: str) -> bool:
+        # The line that was typed ends before there is an answer, so that a prompt on the screen may be the one before.
+        has_gone_on = self._pressed_at is None or b"\n" in self.raw[self._pressed_at :]
+        lines = self.lines()
+        return bool(lines) and lines[-1].strip() == prompt and has_gone_on
 
     def wait_for_end(self, *, seconds: float = 30) -> int:
         """Wait until the program ends; return its exit code."""

@@ -37,38 +37,40 @@ def command(warehouse: str, *more: str) -> list[str]:
 def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
     environment = {**os.environ, "FRAZIL_HISTORY": str(tmp_path / "history"), "INPUTRC": "/dev/null"}
     with Terminal(command(warehouse, "sql"), environment=environment) as terminal:
-        lines = terminal.wait_for(PROMPT, seconds=LONG)
-        # Nothing of what the JVM logs gets between.
+        lines = terminal.wait_for_prompt(PROMPT, seconds=LONG)
         assert lines[0].startswith("Spark 4.")
         assert (
             lines[1] == f"The lake {warehouse} is `lake`. Statements end with ;  help tells more, ctrl-D leaves."[:100]
         )
 
         terminal.press("select kind, count(*) as orders" + ENTER)
-        terminal.wait_for("...>")
+        terminal.wait_for_prompt("...>")
         terminal.press("from lake.shop.or" + TAB)
         terminal.wait_for("from lake.shop.orders")
         terminal.press(" group by kind order by kind;" + ENTER)
-        lines = terminal.wait_for(PROMPT, seconds=LONG)
+        lines = terminal.wait_for_prompt(PROMPT, seconds=LONG)
         assert lines[-7:-2] == ["kind  orders", "────  ──────", "NULL       1", "shop       1", "web        1"]
         assert lines[-2].startswith("(3 rows, ")
 
         terminal.press("selec 1;" + ENTER)
-        assert any("PARSE_SYNTAX_ERROR" in line for line in terminal.wait_for(PROMPT, seconds=LONG))
+        assert any("PARSE_SYNTAX_ERROR" in line for line in terminal.wait_for_prompt(PROMPT, seconds=LONG))
         terminal.press("select * from lake.shop.nothing;" + ENTER)
-        assert any("nothing" in line for line in terminal.wait_for(PROMPT, seconds=LONG))
+        assert any("nothing" in line for line in terminal.wait_for_prompt(PROMPT, seconds=LONG))
 
         terminal.press("insert into lake.shop.orders values (4, 'web');" + ENTER)
-        assert terminal.wait_for(PROMPT, seconds=LONG)[-2].startswith("(done, ")
+        assert terminal.wait_for_prompt(PROMPT, seconds=LONG)[-2].startswith("(done, ")
         terminal.press("select count(*) as orders from lake.shop.orders;" + ENTER)
-        assert "4" in terminal.wait_for(PROMPT, seconds=LONG)[-3]
+        assert "4" in terminal.wait_for_prompt(PROMPT, seconds=LONG)[-3]
 
         terminal.press("select count(*) from range(10000000000000);" + ENTER)
         terminal.wait_for("range(10000000000000);")
         terminal.press(CTRL_C)
-        assert "Stopped." in terminal.wait_for(PROMPT, seconds=LONG)
+        assert "Stopped." in terminal.wait_for_prompt(PROMPT, seconds=LONG)
         terminal.press(UP + UP + ENTER)
-        assert "4" in terminal.wait_for(PROMPT, seconds=LONG)[-3]
+        assert "4" in terminal.wait_for_prompt(PROMPT, seconds=LONG)[-3]
+        # Nothing of what Spark logs gets between.
+        assert b'{"ts"' not in terminal.raw
+        assert b"WARN" not in terminal.raw
         terminal.press(CTRL_D)
         assert terminal.wait_for_end(seconds=LONG) == 0
 

@@ -6,6 +6,7 @@ what goes wrong in a query comes back as an error anyway.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -27,6 +28,8 @@ _LINES_SHOWN = 20
 def start_spark(lake: Lake) -> Any:
     """Return the session that is active, or start a local one; tell somebody who watches that it takes a while."""
     allow_pandas()
+    # Spark's Python logs what it raises.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     is_watched = sys.stderr.isatty()
     began = time.monotonic()
     if is_watched:

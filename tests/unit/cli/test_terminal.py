@@ -58,48 +58,48 @@ def on_terminal(*command: str, columns: int = 100) -> Terminal:
 @pytest.fixture
 def shell(warehouse: str, tmp_path: Path) -> Iterator[Terminal]:
     with on_terminal("-c", SHELL, warehouse, str(tmp_path / "state" / "history")) as terminal:
-        terminal.wait_for(PROMPT)
+        terminal.wait_for_prompt(PROMPT)
         yield terminal
 
 
 def test_a_statement_runs_when_a_semicolon_ends_it(shell: Terminal) -> None:
     shell.press("select 1" + ENTER)
-    assert shell.wait_for(MORE)[-2:] == ["frazil> select 1", "   ...>"]
+    assert shell.wait_for_prompt(MORE)[-2:] == ["frazil> select 1", "   ...>"]
     shell.press("+ ';';" + ENTER)
-    assert shell.wait_for(PROMPT)[-2:] == ["""ran "select 1\\n+ ';'\"""", "frazil>"]
+    assert shell.wait_for_prompt(PROMPT)[-2:] == ["""ran "select 1\\n+ ';'\"""", "frazil>"]
 
 
 def test_a_script_runs_in_one_piece(shell: Terminal) -> None:
     shell.press("begin if 1 = 1 then select 1; end if; end; select 2;" + ENTER)
-    lines = shell.wait_for(PROMPT)
+    lines = shell.wait_for_prompt(PROMPT)
     assert "ran 'begin if 1 = 1 then select 1; end if; end'" in lines
     assert "ran 'select 2'" in lines
 
 
 def test_the_up_arrow_brings_back_what_was_typed_in_one_piece(shell: Terminal) -> None:
     shell.press("select 1," + ENTER)
-    shell.wait_for(MORE)
+    shell.wait_for_prompt(MORE)
     shell.press("2;" + ENTER)
-    shell.wait_for(PROMPT)
+    shell.wait_for_prompt(PROMPT)
     shell.press("select 3;" + ENTER)
-    shell.wait_for(PROMPT)
+    shell.wait_for_prompt(PROMPT)
     shell.press(UP)
     shell.wait_for("select 3;")
     shell.press(UP)
     assert shell.wait_for("2;")[-2:] == ["frazil> select 1,", "2;"]
     shell.press(ENTER)
-    assert shell.wait_for(PROMPT)[-2] == "ran 'select 1,\\n2'"
+    assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 1,\\n2'"
 
 
 def test_the_history_is_there_the_next_time(shell: Terminal, warehouse: str, tmp_path: Path) -> None:
     shell.press("select 'once',\n2;" + ENTER)
-    shell.wait_for(PROMPT)
+    shell.wait_for_prompt(PROMPT)
     shell.press("quit" + ENTER)
     assert shell.wait_for_end() == 0
     history = tmp_path / "state" / "history"
     assert history.stat().st_mode & 0o077 == 0
     with on_terminal("-c", SHELL, warehouse, str(history)) as again:
-        again.wait_for(PROMPT)
+        again.wait_for_prompt(PROMPT)
         again.press(UP)
         assert again.wait_for("2;")[-2:] == ["frazil> select 'once',", "2;"]
 
@@ -114,7 +114,7 @@ def test_the_tab_key_completes_keywords_and_names(shell: Terminal) -> None:
     shell.press(" where chan" + TAB)
     shell.wait_for("where channel")
     shell.press(" is null;" + ENTER)
-    assert shell.wait_for(PROMPT)[-2] == "ran 'select * from lake.shop.orders where channel is null'"
+    assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select * from lake.shop.orders where channel is null'"
 
 
 def test_two_tabs_show_what_there_is(shell: Terminal) -> None:
@@ -125,24 +125,24 @@ def test_two_tabs_show_what_there_is(shell: Terminal) -> None:
 
 def test_an_error_is_told_and_the_next_statement_runs(shell: Terminal) -> None:
     shell.press("wrong; select 1;" + ENTER)
-    lines = shell.wait_for(PROMPT)
+    lines = shell.wait_for_prompt(PROMPT)
     assert lines[-3:] == ["Cannot do that: it is wrong", "Hint: Do it right.", "frazil>"]
     assert b"\x1b[31mCannot do that" in shell.raw
     shell.press("select 2;" + ENTER)
-    assert shell.wait_for(PROMPT)[-2] == "ran 'select 2'"
+    assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 2'"
 
 
 def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None:
     shell.press("select" + ENTER)
-    shell.wait_for(MORE)
+    shell.wait_for_prompt(MORE)
     shell.press("1" + CTRL_C)
-    shell.wait_for(PROMPT)
+    shell.wait_for_prompt(PROMPT)
     shell.press("slow;" + ENTER)
     shell.wait_for("slow;")
     shell.press(CTRL_C)
-    assert "Stopped." in shell.wait_for(PROMPT)
+    assert "Stopped." in shell.wait_for_prompt(PROMPT)
     shell.press("select 3;" + ENTER)
-    assert shell.wait_for(PROMPT)[-2] == "ran 'select 3'"
+    assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 3'"
 
 
 def test_ctrl_d_leaves(shell: Terminal) -> None:
@@ -152,7 +152,7 @@ def test_ctrl_d_leaves(shell: Terminal) -> None:
 
 def test_help_tells_how(shell: Terminal) -> None:
     shell.press("help" + ENTER)
-    assert any("ctrl-D leaves" in line for line in shell.wait_for(PROMPT))
+    assert any("ctrl-D leaves" in line for line in shell.wait_for_prompt(PROMPT))
 
 
 # Commands

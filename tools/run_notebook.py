@@ -45,9 +45,9 @@ def main() -> int:
     before = [cell.get("outputs") for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"]]
     assert stored == json.dumps(before)
     wrong = [
-        f"Cell {at} printed\n{_text(cell['outputs'])}\nbut the notebook has\n{_text(before[at])}"
+        f"Cell {at} printed\n{output_text(cell['outputs'])}\nbut the notebook has\n{output_text(before[at])}"
         for at, cell in enumerate(notebook["cells"])
-        if cell["cell_type"] == "code" and _settled(_text(cell["outputs"])) != _settled(_text(before[at]))
+        if cell["cell_type"] == "code" and settled(output_text(cell["outputs"])) != settled(output_text(before[at]))
     ]
     print("\n\n".join(wrong) or "The notebook prints what it holds.")
     return 1 if wrong else 0
@@ -62,7 +62,7 @@ def notebook_page(notebook: dict[str, Any]) -> str:
             parts.append(source.replace("](../docs/", "]("))
             continue
         parts.append(f"```python\n{source}\n```")
-        printed = _text(cell["outputs"])
+        printed = output_text(cell["outputs"])
         if printed:
             parts.append(f"```text\n{printed}\n```")
     return "\n\n".join(parts) + "\n"
@@ -76,10 +76,10 @@ def _run(cells: list[dict[str, Any]]) -> None:
             continue
         number += 1
         cell["execution_count"] = number
-        cell["outputs"] = _outputs("".join(cell["source"]), names, number)
+        cell["outputs"] = cell_outputs("".join(cell["source"]), names, number)
 
 
-def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
+def cell_outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
     """Run a cell; its last expression is shown, unless it is None or a statement of SQL that answers nothing."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -106,12 +106,14 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
     return outputs
 
 
-def _text(outputs: list[dict[str, Any]]) -> str:
+def output_text(outputs: list[dict[str, Any]]) -> str:
+    """Return what a cell printed, as one text."""
     found = ["".join(one["text"] if "text" in one else one["data"]["text/plain"]) for one in outputs]
     return "\n".join(one.rstrip("\n") for one in found)
 
 
-def _settled(text: str) -> str:
+def settled(text: str) -> str:
+    """Return a text without what differs from run to run."""
     return _CHANGING.sub("…", text)
 
 

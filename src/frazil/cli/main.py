@@ -7,6 +7,7 @@ Commands import what they run when they run it, so that help is there at once.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
@@ -61,6 +62,8 @@ def options(
     Set FRAZIL_WAREHOUSE to leave -w out.
     """
     context.obj = Settings(warehouse, catalog, form)
+    if os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 @app.command()

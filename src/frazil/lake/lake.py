@@ -129,7 +129,7 @@ class Lake:
     def create_table(
         self,
         name: Name,
-        schema: Schema | pa.Schema | str,
+        schema: Schema | pa.Schema | str | Any,
         *,
         partition_by: Sequence[str] = (),
         sort_by: Sequence[str] = (),
@@ -139,7 +139,8 @@ class Lake:
     ) -> Table:
         """Create an empty table; its namespace is created where it is missing.
 
-        The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema` or a `pyarrow.Schema`.
+        The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema`, a `pyarrow.Schema` or a
+        `StructType` of Spark's.
         Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
         """
         if isinstance(partition_by, str) or isinstance(sort_by, str):

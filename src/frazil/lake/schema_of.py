@@ -1,24 +1,30 @@
-"""Schemas as users give them: text, a `frazil.Schema` or a `pyarrow.Schema`."""
+"""Schemas as users give them: text, a `frazil.Schema`, a `pyarrow.Schema` or a `StructType` of Spark's."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pyarrow as pa
 
 from frazil.codec.arrow_schema import from_arrow_schema
 from frazil.errors import InvalidRequestError
+from frazil.lake.on_spark import spark_room
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import Schema
 
 
-def schema_of(schema: Schema | pa.Schema | str, format_version: int) -> Schema:
-    """Return a schema given as text, Arrow schema or value."""
+def schema_of(schema: Schema | pa.Schema | str | Any, format_version: int) -> Schema:
+    """Return a schema given as text, Arrow schema, Spark's schema or value."""
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str):
         return parse_schema(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema, format_version=format_version, has_fresh_ids=True)
+    if type(schema).__module__ == "pyspark.sql.types" and type(schema).__name__ == "StructType":
+        found: Schema = spark_room("types").from_spark_schema(schema)
+        return found
     raise InvalidRequestError(
         f"Cannot make a schema of {type(schema).__name__}",
-        hint="Give text, a frazil.Schema or a pyarrow.Schema.",
+        hint="Give text, a frazil.Schema, a pyarrow.Schema or a StructType.",
     )

@@ -42,13 +42,14 @@ from frazil.spark.planned_files import (
     FileGroup,
     PlannedBatch,
     ScanFiles,
+    chosen_part,
     column_constant,
     most_vector_bytes,
     slim_table,
     vector_bytes,
 )
 from frazil.spark.read_columns import ReadColumn, quoted
-from frazil.spark.relation import ReadRequest, _Reader
+from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.spec.types import NestedField
 
@@ -86,10 +87,6 @@ class _ChangedFiles(ScanFiles):
     def _plan(self, asked: Predicate) -> Plan:
         return plan_changelog(self.loaded, asked, window=self._window, cache=self._cache)
 
-    def groups(self) -> list[FileGroup]:
-        """Return the groups that the changed files fall into; those with equality deletes are Python's."""
-        return [one for one in super().groups() if one.deletes is not DeleteKind.EQUALITY]
-
     def _kinds(self, batch: FileBatch) -> list[FileGroup]:
         kinds = super()._kinds(batch)
         by_value = batch.files.column(BY_VALUE_FIELD).to_pylist()
@@ -113,13 +110,9 @@ class _ChangedFiles(ScanFiles):
             vectors = self._vectors(planned)
             singling = planned.files.column(SINGLED_OUT_BY_FIELD).is_valid().to_pylist()
             keep = [not (one and vector.is_empty) for one, vector in zip(singling, vectors, strict=True)]
-            if all(keep):
-                left.append(planned)
-            elif any(keep):
-                files = replace(planned.files, table=planned.files.table.filter(pa.array(keep)))
-                deletes = planned.batch.deletes
-                kept = None if deletes is None else [one for one, is_kept in zip(deletes, keep, strict=True) if is_kept]
-                left.append(PlannedBatch(self, planned.plan, FileBatch(files, kept)))
+            part = chosen_part(planned.batch, np.array(keep, dtype=bool))
+            if part is not None:
+                left.append(PlannedBatch(self, planned.plan, part))
         return left
 
     def vector_bytes(self) -> int:
@@ -150,7 +143,7 @@ class _ChangedFiles(ScanFiles):
         return DeletionVector(left[left < task.data_file.record_count])
 
 
-class _ChangesReader(_Reader):
+class _ChangesReader(Reader):
     def __init__(self, spark: SparkSession, request: ReadRequest, window: Changelog) -> None:
         # The snapshot's own files are not read: what is planned here in its stead is nothing.
         super().__init__(spark, replace(request, snapshot=None))

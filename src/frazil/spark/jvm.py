@@ -163,6 +163,19 @@ def _set_rules(methods: Any, rules: Any) -> None:
     getattr(methods, "extraOptimizations_$eq")(rules)
 
 
+def row_index_name(spark: SparkSession) -> str:
+    """Return the name under which Spark's Parquet reader gives the position of each row in its file.
+
+    As a column of the relation it costs eight bytes a row. As `_metadata.row_index` it is part of a struct, which Spark
+    makes for each row where an expression uses it more than once.
+    """
+    try:
+        packages = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+        return str(packages.parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
+    except (TypeError, AttributeError) as error:
+        raise _moved(error) from error
+
+
 def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
     """Return whether a bit of a binary column is set; `bits` and `at` are SQL. Beyond the end, none is.
 

@@ -62,6 +62,10 @@ class DeleteKind(Enum):
     EQUALITY = "equality"
 
 
+_ORDER = tuple(DeleteKind)
+"""Each kind is read as those before it are, and looks for more."""
+
+
 @dataclass(frozen=True)
 class FileGroup:
     """Files that one relation reads: their format, the columns their partition gives, and their deletes."""
@@ -150,6 +154,13 @@ def _by_python(file_format: FileFormat) -> FileGroup:
     return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
 
 
+def _with_deletes(kind: FileGroup, deletes: DeleteKind) -> FileGroup:
+    """Return the group of files with deletes: Spark's ORC reader knows no positions, and Python applies all of them."""
+    if not kind.is_native or deletes is DeleteKind.NONE:
+        return kind
+    return replace(kind, deletes=deletes) if kind.file_format is FileFormat.PARQUET else _by_python(kind.file_format)
+
+
 class ScanFiles:
     """The files of one scan of one snapshot, for any filter that comes later."""
 
@@ -175,11 +186,14 @@ class ScanFiles:
         """Whether Spark's own reader, which goes by names and knows no positions, reads ORC files without deletes."""
         self.session: Any = None
         """Where Spark looks up settings for the relations of this scan."""
+        self.reads_clean_with_marked = False
+        """Whether files without deletes are read together with those that have deleted positions."""
         self._cache = cache
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._last: tuple[Predicate, Plan] | None = None
         self._positions = DeleteCache()
+        self._known: frozenset[FileGroup] = frozenset()
         specs = loaded.metadata.partition_specs
         self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in specs}
         self._sources = {spec.spec_id: identity_sources(spec, schema) for spec in specs}
@@ -219,30 +233,36 @@ class ScanFiles:
         return frozenset(self._identity[spec_id] if shape.has_ids else self._sources[spec_id])
 
     def whole(self, plan: Plan) -> list[FileBatch]:
-        """Return all batches of a plan; several threads may ask for the same one."""
+        """Return the batches of a plan that are read; several threads may ask for the same plan."""
         with self._reading:
             return list(plan.batches())
 
     def groups(self) -> list[FileGroup]:
         """Return the groups that the scan's files fall into, whatever filter comes later; reads all manifests."""
         plan = self.plan()
-        kinds: dict[FileGroup, None] = {}
+        found: dict[FileGroup, None] = {}
         for batch in self.whole(plan):
-            for group in dict.fromkeys(self._kinds(batch)):
-                kinds.setdefault(group)
-        contents = {one.data_file.content for one in plan.delete_files}
-        deletes = [DeleteKind.NONE]
-        if FileContent.POSITION_DELETES in contents:
-            deletes.append(DeleteKind.POSITIONS)
-        if FileContent.EQUALITY_DELETES in contents:
-            deletes.append(DeleteKind.EQUALITY)
-        found = []
-        for group in kinds:
-            has_positions = group.is_native and group.file_format is FileFormat.PARQUET
-            found += [replace(group, deletes=kind) for kind in (deletes if has_positions else deletes[:1])]
-            if group.is_native and not has_positions and len(deletes) > 1:
-                found.append(_by_python(group.file_format))
-        return list(dict.fromkeys(found))
+            kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
+            pairs = zip(kinds, deletes, strict=True) if len(kinds) > 1 else ((kinds[0], one) for one in set(deletes))
+            for kind, applying in dict.fromkeys(pairs):
+                found.setdefault(_with_deletes(kind, applying))
+        if self.reads_clean_with_marked:
+            marked = {replace(one, deletes=DeleteKind.NONE) for one in found if one.deletes is DeleteKind.POSITIONS}
+            found = {one: None for one in found if one not in marked}
+        self._known = frozenset(found)
+        return list(found)
+
+    def _home(self, kind: FileGroup, deletes: DeleteKind) -> FileGroup:
+        """Return the group that reads a file of a kind.
+
+        A filter that came later may have left out deletes of the file. It stays in a group there is: one that looks for
+        more deletes than the file has finds none.
+        """
+        for one in _ORDER[_ORDER.index(deletes) :]:
+            group = _with_deletes(kind, one)
+            if group in self._known:
+                return group
+        return _with_deletes(kind, deletes)
 
     def _kinds(self, batch: FileBatch) -> list[FileGroup]:
         """Return the group of each file, deletes aside; of a batch whose files are all alike, that one group."""
@@ -331,39 +351,19 @@ class ScanFiles:
         plan = self.plan(pushed)
         found = []
         for batch in self.whole(plan):
-            keep = self._members(plan, batch, group)
-            if keep.all():
-                found.append(PlannedBatch(self, plan, batch))
-            elif keep.any():
-                files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
-                deletes = None
-                if batch.deletes is not None:
-                    deletes = [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept]
-                found.append(PlannedBatch(self, plan, FileBatch(files, deletes)))
+            part = chosen_part(batch, self._members(plan, batch, group))
+            if part is not None:
+                found.append(PlannedBatch(self, plan, part))
         return found
 
     def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
         """Return which files of a batch are in a group."""
-        kind = replace(group, deletes=DeleteKind.NONE)
         kinds = self._kinds(batch)
-        if self.is_orc_native and not group.is_native:
-            # Files that Spark could read, but for their deletes.
-            each = kinds * len(batch.files) if len(kinds) == 1 else kinds
-            has_deletes = [one is not DeleteKind.NONE for one in self._delete_kinds(plan, batch)]
-            return np.array(
-                [
-                    one == kind or (one.is_native and has and one.file_format is group.file_format is FileFormat.ORC)
-                    for one, has in zip(each, has_deletes, strict=True)
-                ],
-                dtype=bool,
-            )
         if len(kinds) == 1:
-            keep = np.full(len(batch.files), kinds[0] == kind)
-        else:
-            keep = np.array([one == kind for one in kinds], dtype=bool)
-        if group.is_native and keep.any() and (batch.deletes is not None or group.deletes is not DeleteKind.NONE):
-            keep = keep & np.array([one is group.deletes for one in self._delete_kinds(plan, batch)], dtype=bool)
-        return keep
+            here = tuple(one for one in DeleteKind if self._home(kinds[0], one) == group)
+            return np.array([one in here for one in self._delete_kinds(plan, batch)], dtype=bool)
+        pairs = zip(kinds, self._delete_kinds(plan, batch), strict=True)
+        return np.array([self._home(*pair) == group for pair in pairs], dtype=bool)
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
         if batch.deletes is None:
@@ -400,6 +400,16 @@ class ScanFiles:
 
         tasks = planned.plan.tasks_of(planned.batch)
         return pa.array(list(map_in_order(bits, tasks, threads=default_threads())), pa.binary())
+
+
+def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
+    """Return the files of a batch that are kept, None where none is."""
+    if keep.all() or not keep.any():
+        return batch if keep.any() else None
+    files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
+    if batch.deletes is None:
+        return FileBatch(files, None)
+    return FileBatch(files, [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept])
 
 
 def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:

@@ -17,7 +17,7 @@ Executors run Spark's vectorised reader and generated code; nothing of frazil is
 What makes a row right:
 - Columns are found by field id and read under names that no file gives to another field (`read_columns.py`).
 - Values all rows of a file share are given by the planner: identity partition values, sequence numbers, row ids.
-- Deleted positions are a bit test on `_metadata.row_index`, equality deletes are anti-joins (`equality_joins.py`).
+- Deleted positions are a bit test on a row's number in its file, equality deletes are anti-joins (`equality_joins.py`).
 - The scan's own filter is applied to stored values, exactly, whatever Spark does with it afterwards.
 
 Settings that decide which rows come back are options of the relation, not of the session: a user's
@@ -51,7 +51,7 @@ from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
-from frazil.spark.jvm import bit_at, can_open, name_shown_forms, planned_relation, session_with
+from frazil.spark.jvm import bit_at, can_open, name_shown_forms, planned_relation, row_index_name, session_with
 from frazil.spark.planned_files import (
     Constant,
     DeleteKind,
@@ -109,6 +109,7 @@ from frazil.spec.types import (
     UuidType,
 )
 
+UNION_CODEGEN = "spark.sql.codegen.wholeStage.union.enabled"
 FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
 OPTIONS = {
     FIELD_ID_READ: "true",
@@ -170,17 +171,14 @@ def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
     snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id
     with naming(request.loaded.name, snapshot_id), engine_errors(f"read {request.loaded.name} on Spark"):
-        reader = _Reader(spark, request)
-        if reader.scan.vector_bytes() > request.vector_budget_bytes:
-            reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
-        reader.scan.is_orc_native = reader.may_read_orc()
-        legs = [reader.leg(group) for group in reader.scan.groups()]
-        if not legs:
-            return spark.createDataFrame([], reader.result_schema())
-        return reduce(DataFrame.unionAll, legs)
+        reader = Reader(spark, request)
+        rows = reader.rows()
+        return spark.createDataFrame([], reader.result_schema()) if rows is None else rows
 
 
-class _Reader:
+class Reader:
+    """A request with what Spark and the planner were told of it."""
+
     def __init__(self, spark: SparkSession, request: ReadRequest) -> None:
         self.spark = spark
         # Bound once: names in the filter are looked up as the scan says, and not again.
@@ -208,6 +206,17 @@ class _Reader:
             former_dates(metadata, tuple(self.fields.values())),
             has_mapping=self.view.name_mapping is not None,
         )
+
+    def rows(self) -> DataFrame | None:
+        """Return the rows of all groups of files, None where there are no files."""
+        if self.scan.vector_bytes() > self.request.vector_budget_bytes:
+            self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
+        # Where a union ends generated code, it costs more than a test of every row.
+        is_fused = self.spark.conf.get(UNION_CODEGEN, "false") == "true"
+        self.scan.reads_clean_with_marked = self.positions is None and not is_fused
+        self.scan.is_orc_native = self.may_read_orc()
+        legs = [self.leg(group) for group in self.scan.groups()]
+        return reduce(DataFrame.unionAll, legs) if legs else None
 
     def result_schema(self) -> st.StructType:
         """Return the schema of the result."""
@@ -239,9 +248,8 @@ class _Reader:
             return self._read_by_python(group)
         columns = self._columns_of(group)
         frame = self._relation(group, columns)
-        if group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID):
-            # Named at once: a join hides Spark's metadata columns.
-            frame = frame.select("*", F.col("_metadata.row_index").alias(self.names.own("pos")))
+        if self._needs_position(group):
+            frame = frame.withColumnRenamed(row_index_name(self.spark), self.names.own("pos"))
         if group.deletes is not DeleteKind.NONE:
             frame = self._without_positions(frame)
         if group.deletes is DeleteKind.EQUALITY:
@@ -342,6 +350,9 @@ class _Reader:
         data = [column.struct_field() for column in columns.values() if column.is_read]
         if group.shape.has_ids:
             data += self._lineage_fields()
+        if self._needs_position(group):
+            # The reader fills it after it has looked for a column of that name and found none, so it must be optional.
+            data.append(st.StructField(row_index_name(self.spark), st.LongType()))
         constants += self._own_constants(group)
         paths = dict(path for column in columns.values() for path in column.paths())
         named = {one.name: one.field for one in columns.values() if one.is_read}
@@ -456,6 +467,9 @@ class _Reader:
             if one.field_id == PARTITION_FIELD_ID and isinstance(one.field_type, StructType):
                 return one.field_type
         return StructType(())
+
+    def _needs_position(self, group: FileGroup) -> bool:
+        return group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID)
 
     @property
     def _position(self) -> Column:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +24,16 @@ from frazil.datafile.apply_deletes import load_positions
 from frazil.expr.predicates import Predicate, all_of, any_of
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.planned_files import Constant, DeleteKind, FileGroup, Mask, PlannedBatch, ScanFiles, vector_bytes
-from frazil.spark.position_joins import PositionJoin
-from frazil.spark.relation import OPTIONS, ReadRequest, _Reader
+from frazil.spark.planned_files import (
+    Constant,
+    DeleteKind,
+    FileGroup,
+    PlannedBatch,
+    ScanFiles,
+    chosen_part,
+    vector_bytes,
+)
+from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import FILE, POS
 
 
@@ -77,11 +82,7 @@ def read_chosen(spark: SparkSession, request: ReadRequest, choice: FileChoice) -
 
     The request must show `_file` and `_pos` where positions are to be left out.
     """
-    reader = _ChosenReader(spark, request, choice)
-    if choice.only is None and reader.scan.vector_bytes() > request.vector_budget_bytes:
-        reader.positions = PositionJoin.of(reader.scan, reader.names, OPTIONS)
-    legs = [reader.leg(group) for group in reader.scan.groups()]
-    return reduce(DataFrame.unionAll, legs) if legs else None
+    return _ChosenReader(spark, request, choice).rows()
 
 
 def plan_tasks(request: ReadRequest, predicate: Predicate) -> dict[str, FileScanTask]:
@@ -97,39 +98,30 @@ class _ChosenFiles(ScanFiles):
         self.session = whole.session
         self._choice = choice
 
-    def groups(self) -> list[FileGroup]:
-        found = super().groups()
+    def whole(self, plan: Plan) -> list[FileBatch]:
+        found = super().whole(plan)
         only = self._choice.only
-        if only is None or all(one.is_empty for one in only.values()):
+        if only is None:
             return found
-        more = [replace(one, deletes=DeleteKind.POSITIONS) for one in found if one.is_native]
-        return [*found, *dict.fromkeys(one for one in more if one not in found)]
+        parts = [chosen_part(one, np.array([path in only for path in _paths(one)], dtype=bool)) for one in found]
+        return [one for one in parts if one is not None]
+
+    def vector_bytes(self) -> int:
+        """Return what files take whose rows may be joined; positions that are to be left out come as bits."""
+        return super().vector_bytes() if self._choice.only is None else 0
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         self._choice.note(self.predicate if pushed is None else all_of(self.predicate, pushed))
         return super().stream(group, constants, pushed)
-
-    def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
-        only = self._choice.only
-        if only is None:
-            return super()._members(plan, batch, group)
-        keep = super()._members(plan, FileBatch(batch.files, None), replace(group, deletes=DeleteKind.NONE))
-        keep = keep & np.array([path in only for path in batch.files.column("file_path").to_pylist()], dtype=bool)
-        if group.is_native:
-            kinds = self._delete_kinds(plan, batch)
-            keep = keep & np.array([one is group.deletes for one in kinds], dtype=bool)
-        return np.asarray(keep, dtype=bool)
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
         kinds = super()._delete_kinds(plan, batch)
         only = self._choice.only
         if only is None:
             return kinds
-        paths = batch.files.column("file_path").to_pylist()
-        is_extra = [path in only and not only[path].is_empty for path in paths]
         return [
-            DeleteKind.POSITIONS if extra and kind is DeleteKind.NONE else kind
-            for kind, extra in zip(kinds, is_extra, strict=True)
+            DeleteKind.POSITIONS if kind is DeleteKind.NONE and not only[path].is_empty else kind
+            for kind, path in zip(kinds, _paths(batch), strict=True)
         ]
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
@@ -144,12 +136,21 @@ class _ChosenFiles(ScanFiles):
         return pa.array(found, pa.binary())
 
 
-class _ChosenReader(_Reader):
+def _paths(batch: FileBatch) -> list[str]:
+    found: list[str] = batch.files.column("file_path").to_pylist()
+    return found
+
+
+class _ChosenReader(Reader):
     def __init__(self, spark: SparkSession, request: ReadRequest, choice: FileChoice) -> None:
         super().__init__(spark, request)
         self._choice = choice
         self._id = uuid.uuid4().hex
         self.scan = _ChosenFiles(self.scan, request, choice)
+
+    def may_read_orc(self) -> bool:
+        """Return that Python reads ORC: places of rows are asked for."""
+        return False
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         file_name = self.names.own("file")
@@ -161,7 +162,7 @@ class _ChosenReader(_Reader):
         number_of = self._choice.number_of
 
         def values(batch: PlannedBatch) -> pa.Array:
-            return pa.array([number_of(path) for path in batch.files.column("file_path").to_pylist()], pa.int32())
+            return pa.array([number_of(path) for path in _paths(batch.batch)], pa.int32())
 
         return Constant(name, pa.int32(), values)
 

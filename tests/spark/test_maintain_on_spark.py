@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from frazil.datafile.write_deletes import (
     write_equality_deletes,
     write_position_deletes,
 )
+from frazil.spark.zorder_columns import bits_of
 from tests.damage import DDL, rows
 
 
@@ -164,3 +166,72 @@ def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
     for where in ("c = 'text 05000'", "b > 0.5 and b < 0.505", "b < 0.000001"):
         left = len(table.scan(where).plan().tasks)
         assert 0 < left <= every / 3, (where, left, every)
+
+
+@pytest.mark.parametrize(
+    ("files", "columns", "bits"), [(1, 2, 3), (64, 2, 5), (64, 1, 8), (1000, 2, 7), (1000, 4, 4), (10**6, 2, 8)]
+)
+def test_columns_are_cut_finer_than_files_are(files: int, columns: int, bits: int) -> None:
+    assert bits_of(files, columns) == bits
+    assert bits == 8 or 2 ** (bits * columns) >= 8 * files
+
+
+def test_files_to_look_at_come_from_a_view(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+    table = with_deletes(lake, 2)
+    folder = Path(table.location.removeprefix("file://")) / "data"
+    for name in ("old", "young", "unlisted"):
+        (folder / f"{name}.parquet").touch()
+    live = [one.data_file.file_path for one in table.scan().plan().tasks]
+    listed = [(path, "2020-01-01 00:00:00") for path in [*live, f"file://{folder}/old.parquet"]]
+    listed += [(f"file://{folder}/young.parquet", "2100-01-01 00:00:00")]
+    frame = spark.createDataFrame(listed, "file_path string, last_modified string")
+    frame.selectExpr("file_path", "cast(last_modified as timestamp) as last_modified").createOrReplaceTempView("seen")
+    frame.selectExpr("file_path").createOrReplaceTempView("half")
+    frazil.attach(spark, lake)
+    try:
+        call = "call lake.system.remove_orphan_files(table => 'db.t', file_list_view => '{}', dry_run => {})"
+        for dry_run in (True, False):
+            found = [one[0] for one in spark.sql(call.format("seen", dry_run)).collect()]
+            assert found == [f"file://{folder}/old.parquet"]
+            assert (folder / "old.parquet").exists() is dry_run
+        with pytest.raises(frazil.FrazilError, match="last_modified"):
+            spark.sql(call.format("half", True))
+    finally:
+        frazil.detach(spark)
+    assert {one.name for one in folder.iterdir()} >= {"young.parquet", "unlisted.parquet"}
+    assert table.maintain.remove_orphan_files(file_list=spark.table("seen"), dry_run=True).orphan_file_locations == (
+        f"file://{folder}/old.parquet",
+    )
+    assert table.check().ok
+
+
+def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = with_deletes(lake, 2)
+    table.delete("kind = 'b'")
+    before = table.metadata_location
+    frazil.attach(spark, lake)
+    try:
+        for call, found in {
+            "expire_snapshots('db.t', timestamp'2100-01-01', dry_run => true)": "deleted_bytes",
+            "rewrite_data_files('db.t', options => map('rewrite-all', 'true'), dry_run => true)": None,
+            "rewrite_manifests('db.t', dry_run => true)": None,
+            "rewrite_position_delete_files('db.t', map('rewrite-all', 'true'), dry_run => true)": None,
+            "convert_equality_deletes('db.t', dry_run => true)": None,
+            "remove_dangling_deletes('db.t', dry_run => true)": None,
+            "compute_table_stats('db.t', columns => array('id'), dry_run => true)": None,
+            "compute_partition_stats('db.t', dry_run => true)": None,
+            "optimize('db.t', dry_run => true)": None,
+        }.items():
+            row = spark.sql(f"call lake.system.{call}").first()
+            assert row is not None, call
+            shown = row.asDict()
+            assert any(value not in (0, None, "") for value in shown.values()), call
+            if found is not None:
+                assert shown[found] > 0
+            assert table.refresh().metadata_location == before, call
+        with pytest.raises(frazil.InvalidRequestError, match=r"no parameter 'older'.*Write expire_snapshots\("):
+            spark.sql("call lake.system.expire_snapshots(table => 'db.t', older => 1)")
+        with pytest.raises(frazil.InvalidRequestError, match="There are: delete-file-threshold, "):
+            spark.sql("call lake.system.rewrite_data_files('db.t', options => map('target-size', '1'))")
+    finally:
+        frazil.detach(spark)

@@ -1,6 +1,7 @@
 """Examine how well a table can be read and planned, and name what would help. `t.health()`.
 
-Metadata only: the current snapshot's manifests, some of their columns. Each problem names the maintenance procedure
+The current snapshot's manifests, some of their columns, and a listing of the data folder that is not too long. Each
+problem names the maintenance procedure
 that deals with it; the limits are those from which the procedures themselves do something, so that running what is
 named changes the table, and a table that was just maintained is healthy.
 
@@ -9,13 +10,17 @@ named changes the table, and a table that was just maintained is healthy.
     snapshots        some have expired by the table's own retention
     manifests        more than twice as many as their bytes need
     metadata files   commits forget old ones without deleting them
+    orphans          more old files in the data folder than summaries of snapshots speak of: an estimate, since no
+                     older manifest is read for it
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +30,7 @@ import pyarrow.compute as pc
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.errors import StorageError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Findings, Problem, Report, counted
 from frazil.scan.manifest_cache import ManifestCache
@@ -35,7 +41,10 @@ from frazil.spec.data_file import FileContent, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.retention import snapshots_to_retain
+from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.snapshot_history import ancestor_ids
 from frazil.spec.table_metadata import TableMetadata
+from frazil.storage.locations import data_folder, is_under, metadata_folder
 
 MIN_INPUT_FILES: Final = 5
 """How many small files of a partition make compacting them worth it; the procedure's own default."""
@@ -45,6 +54,13 @@ DELETED_SHARE: Final = 0.3
 """The share of deleted rows from which a data file is rewritten; the procedure's own default."""
 MANY_MANIFESTS: Final = 20
 """Up to this many manifests are no trouble, however small."""
+
+SIZE_STEPS: Final = (("1_mib", 1 << 20), ("16_mib", 16 << 20), ("128_mib", 128 << 20), ("512_mib", 512 << 20))
+"""Where the histogram of file sizes is cut."""
+MAX_LISTED: Final = 20_000
+"""Of a data folder with more files than these no orphans are estimated."""
+ORPHAN_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
+"""Younger files may be of writers at work; the procedure's own default."""
 
 _FIELDS: Final = (
     "status",
@@ -77,6 +93,12 @@ class _Files:
     """Small position delete files by partition."""
     heavy: int = 0
     """Data files of which a large share is deleted."""
+    with_deletes: int = 0
+    """Data files that some delete file is about by name."""
+    most_deleted: int = 0
+    """The most rows that are deleted so from one data file."""
+    sizes: Counter[int] = field(default_factory=Counter)
+    """Data files by the step of the histogram that they are in."""
 
 
 def table_health(
@@ -93,11 +115,14 @@ def table_health(
         "data_bytes": files.data_bytes,
         "rows": files.rows,
         "average_file_bytes": files.data_bytes // max(files.data_files, 1),
+        **{name: files.sizes[at] for at, name in enumerate(_size_names())},
         "small_data_files": sum(files.small.values()),
         "position_delete_files": files.kinds["position"],
         "equality_delete_files": files.kinds["equality"],
         "deletion_vectors": files.kinds["vector"],
         "rows_deleted_by_position": files.deleted_rows,
+        "data_files_with_deletes": files.with_deletes,
+        "most_rows_deleted_from_a_file": files.most_deleted,
         "manifests": len(manifests),
         "snapshots": len(metadata.snapshots),
         "metadata_files": len(metadata.metadata_log) + 1,
@@ -106,6 +131,10 @@ def table_health(
     findings.add(*_deletes(metadata, files))
     findings.add(*_manifests(metadata, manifests))
     findings.add(*_history(metadata, now_ms))
+    orphans = _orphans(loaded, now_ms)
+    if orphans is not None:
+        findings.facts["orphan_files_estimate"] = orphans
+        findings.add(*_orphan_problems(orphans))
     return findings.report(f"Health of {loaded.name}")
 
 
@@ -137,12 +166,17 @@ def _add_data(found: _Files, files: ManifestColumns, small_bytes: float) -> None
     found.data_files += len(files)
     found.data_bytes += int(sizes.sum())
     found.rows += int(rows.sum())
+    steps = np.searchsorted([size for _, size in SIZE_STEPS], sizes, side="right")
+    found.sizes.update(dict(enumerate(np.bincount(steps, minlength=len(SIZE_STEPS) + 1).tolist())))
     is_small = sizes < small_bytes
     found.small_bytes += int(sizes[is_small].sum())
     _count_partitions(found.small, files, is_small)
     if found.deleted_in:
         for path, count in zip(files.column("file_path").to_pylist(), rows.tolist(), strict=True):
-            if found.deleted_in.get(path, 0) >= DELETED_SHARE * count > 0:
+            deleted = found.deleted_in.get(path, 0)
+            found.with_deletes += deleted > 0
+            found.most_deleted = max(found.most_deleted, deleted)
+            if deleted >= DELETED_SHARE * count > 0:
                 found.heavy += 1
 
 
@@ -235,6 +269,67 @@ def _history(metadata: TableMetadata, now_ms: int) -> Iterator[Problem]:
         name = properties.METADATA_DELETE_AFTER_COMMIT_ENABLED.name
         to_do = f"Set {name} to true, and run t.maintain.remove_orphan_files(old_metadata=True) for those left behind."
         yield Problem("old-metadata-files", what, to_do, procedure="remove_orphan_files")
+
+
+def _orphans(loaded: LoadedTable, now_ms: int) -> int | None:
+    """Return about how many files of the data folder no snapshot leads to; None where that cannot be told cheaply."""
+    metadata = loaded.metadata
+    known = _spoken_of(metadata)
+    if known is None or not read_property(metadata.properties, properties.GC_ENABLED):
+        return None
+    folder = data_folder(metadata.location, metadata.properties)
+    other = metadata_folder(metadata.location, metadata.properties)
+    listed = old = 0
+    with contextlib.suppress(StorageError):
+        for file in loaded.storage.list(folder):
+            if is_under(file.path, other):
+                continue
+            listed += 1
+            old += file.modified_ms < now_ms - ORPHAN_AGE_MS
+            if listed > MAX_LISTED:
+                return None
+        return max(min(old, listed - known), 0)
+    return None
+
+
+def _spoken_of(metadata: TableMetadata) -> int | None:
+    """Return how many data and delete files snapshots lead to, as far as their summaries say it."""
+    current = metadata.current_snapshot
+    if current is None:
+        return 0
+    ancestors = set(ancestor_ids(metadata, current.snapshot_id))
+    totals = _counts(current, Summary.TOTAL_DATA_FILES, Summary.TOTAL_DELETE_FILES)
+    if None in totals:
+        return None
+    count = sum(one or 0 for one in totals)
+    for snapshot in metadata.snapshots:
+        is_ours = snapshot.snapshot_id in ancestors
+        # Older snapshots still lead to what was removed since, and other branches to what was added there.
+        names = (
+            (Summary.DELETED_DATA_FILES, Summary.REMOVED_DELETE_FILES)
+            if is_ours
+            else (Summary.ADDED_DATA_FILES, Summary.ADDED_DELETE_FILES)
+        )
+        count += sum(one or 0 for one in _counts(snapshot, *names))
+    return count
+
+
+def _counts(snapshot: Snapshot, *names: str) -> list[int | None]:
+    found = [None if snapshot.summary is None else snapshot.summary.get(name) for name in names]
+    return [int(one) if one is not None and one.isascii() and one.isdigit() else None for one in found]
+
+
+def _orphan_problems(count: int) -> Iterator[Problem]:
+    if count:
+        what = f"about {counted(count, 'file')} in the data folder, three days old or more, are in no snapshot"
+        to_do = "Run t.maintain.remove_orphan_files(dry_run=True), which tells exactly, and then without dry_run."
+        yield Problem("orphan-files", what, to_do, procedure="remove_orphan_files")
+
+
+def _size_names() -> list[str]:
+    steps = [name for name, _ in SIZE_STEPS]
+    between = [f"data_files_of_{low}_to_{high}" for low, high in pairwise(steps)]
+    return [f"data_files_below_{steps[0]}", *between, f"data_files_of_{steps[-1]}_or_more"]
 
 
 def _bytes(count: float) -> str:

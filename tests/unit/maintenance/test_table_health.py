@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.commit.append import Append
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import MANY_MANIFESTS, MIN_INPUT_FILES, table_health
 from frazil.storage.failing import FailingStorage
+from tests.commit_lab import Lab
 from tests.damage import Damaged, rows
 
 DAY_MS = 86_400_000
@@ -113,3 +116,44 @@ def test_health_reads_metadata_only(tmp_path: Path) -> None:
         table_health(LoadedTable(loaded.identifier, loaded.metadata, None, watched), now_ms=0)
         assert watched.calls != []
         assert not any("/data/" in call.path for call in watched.calls)
+
+
+def test_sizes_of_files_are_told_as_a_histogram() -> None:
+    lab = Lab()
+    sizes = [10, 1 << 20, (16 << 20) - 1, 16 << 20, 200 << 20, 512 << 20, 1 << 40]
+    lab.commit(Append(tuple(replace(lab.file([at]), file_size_in_bytes=size) for at, size in enumerate(sizes))))
+    facts = table_health(lab.load(), now_ms=0).facts
+    steps = {name: count for name, count in facts.items() if "mib" in name}
+    assert steps == {
+        "data_files_below_1_mib": 1,
+        "data_files_of_1_mib_to_16_mib": 2,
+        "data_files_of_16_mib_to_128_mib": 1,
+        "data_files_of_128_mib_to_512_mib": 1,
+        "data_files_of_512_mib_or_more": 2,
+    }
+    assert sum(steps.values()) == facts["data_files"]
+
+
+def test_deletes_are_told_by_file() -> None:
+    facts = Damaged(3).table.health().facts
+    assert (facts["data_files_with_deletes"], facts["most_rows_deleted_from_a_file"]) == (2, 2)
+
+
+def test_orphans_are_estimated_without_reading_older_manifests(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
+        for at in range(3):
+            table.append(pa.table({"id": [at], "k": [str(at)]}))
+        table.delete("k = '1'")
+        table.create_branch("b")
+        table.append(pa.table({"id": [9], "k": ["9"]}), branch="b")
+        later = table.metadata.last_updated_ms + 4 * DAY_MS
+        assert table_health(table._loaded, now_ms=later).facts["orphan_files_estimate"] == 0
+        for name in ("x", "y"):
+            Path(table.location.removeprefix("file://"), "data", name).write_bytes(b"")
+        assert table.health().facts["orphan_files_estimate"] == 0, "young files may be of writers at work"
+        report = table_health(table._loaded, now_ms=later)
+        assert report.facts["orphan_files_estimate"] == 2
+        assert found(report)["orphan-files"] == "remove_orphan_files"
+        table.set_properties({"gc.enabled": "false"})
+        assert "orphan_files_estimate" not in table_health(table._loaded, now_ms=later).facts

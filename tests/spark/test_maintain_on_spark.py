@@ -235,3 +235,20 @@ def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -
             spark.sql("call lake.system.rewrite_data_files('db.t', options => map('target-size', '1'))")
     finally:
         frazil.detach(spark)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_statistics_of_columns_are_the_same_on_spark(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+    table = with_deletes(lake, version)
+    random = np.random.default_rng(1)
+    many = pa.table({"id": random.integers(0, 10**6, 20_000), "kind": ["a"] * 20_000, "score": random.random(20_000)})
+    for part in (many.slice(0, 10_000), many.slice(10_000)):
+        table.append(part)
+    here = table.maintain.compute_table_stats(dry_run=True, on_spark=False)
+    there = table.maintain.compute_table_stats(dry_run=True, on_spark=True)
+    assert here is not None
+    assert there is not None
+    assert there.blob_metadata == here.blob_metadata
+    assert there.file_size_in_bytes == here.file_size_in_bytes
+    assert table.maintain.compute_table_stats(on_spark=True) is not None
+    assert table.check().ok

@@ -49,7 +49,7 @@ from frazil.maintenance.rewrite_table_path import (
     RewriteTablePathResult,
     rewrite_table_path,
 )
-from frazil.maintenance.table_stats import compute_table_stats
+from frazil.maintenance.table_stats import Sketcher, compute_table_stats
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec import properties
 from frazil.spec.data_file import FileFormat
@@ -150,11 +150,14 @@ class Maintain:
 
     def _rewriter(self, loaded: LoadedTable, on_spark: bool | None) -> Rewriter | None:
         """Return what rewrites files on Spark; None where it is done in this process."""
-        if on_spark is False or (on_spark is None and not _is_for_spark(loaded)):
+        if not self._is_on_spark(loaded, on_spark):
             return None
         session = choose_session()
         rewriter: Rewriter = spark_room("compact").rewriter_on(session, self._cache)
         return rewriter
+
+    def _is_on_spark(self, loaded: LoadedTable, asked: bool | None) -> bool:
+        return _is_for_spark(loaded) if asked is None else asked
 
     def rewrite_position_delete_files(
         self,
@@ -284,14 +287,23 @@ class Maintain:
         )
 
     def compute_table_stats(
-        self, snapshot_id: int | None = None, columns: Sequence[str] | None = None, dry_run: bool = False
+        self,
+        snapshot_id: int | None = None,
+        columns: Sequence[str] | None = None,
+        dry_run: bool = False,
+        *,
+        on_spark: bool | None = None,
     ) -> StatisticsFile | None:
         """Write the statistics file of a snapshot: how many different values columns have, all unless given.
 
         With `dry_run` rows are read and nothing is written: the result says what the file would.
         """
+        loaded = self._load()
+        sketcher: Sketcher | None = None
+        if self._is_on_spark(loaded, on_spark):
+            sketcher = spark_room("sketch_columns").sketcher_on(choose_session())
         state, made = compute_table_stats(
-            self._catalog, self._load(), snapshot_id, columns, dry_run=dry_run, cache=self._cache
+            self._catalog, loaded, snapshot_id, columns, dry_run=dry_run, sketcher=sketcher, cache=self._cache
         )
         self._show(state)
         return made

@@ -1,15 +1,17 @@
 """Compute how many different values columns have, as sketches in a statistics file. Specification: "Table Statistics".
 
 All rows of a snapshot are read, deletes applied, column by column into theta sketches (`codec/theta_sketch.py`), in
-this process and in bounded memory. The Puffin file goes to the metadata folder and is listed for the snapshot. It
-informs planners that choose join orders; where it is missing or old, nothing breaks.
+bounded memory: in this process, or by whoever is given, such as Spark (`spark/sketch_columns.py`). The Puffin file goes
+to the metadata folder and is listed for the snapshot. It informs planners that choose join orders; where it is missing
+or old, nothing breaks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +36,7 @@ from frazil.commit.transaction import commit_actions
 from frazil.commit.update_statistics import UpdateStatistics
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.partition_values import column_at, find_path
-from frazil.datafile.read_task import read_task, view_table
+from frazil.datafile.read_task import TableView, read_task, view_table
 from frazil.datafile.read_tasks import read_in_order
 from frazil.datafile.value_arrays import values_of
 from frazil.errors import InvalidRequestError
@@ -42,13 +44,40 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import SnapshotChoice, plan_scan
 from frazil.scan.read_manifests import default_threads
+from frazil.scan.tasks import FileScanTask
 from frazil.spec.puffin import CREATED_BY, NDV, THETA_SKETCH_V1
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import schema_of_snapshot
 from frazil.spec.statistics import BlobMetadata, StatisticsFile
 from frazil.spec.types import PrimitiveType, StructType, UnknownType
+from frazil.storage.base import Storage
 from frazil.storage.locations import metadata_folder
+
+
+@dataclass(frozen=True)
+class SketchWork:
+    """What is needed to sketch columns of some files, here or on an executor."""
+
+    view: TableView
+    projection: Schema
+    field_ids: tuple[int, ...]
+    storage: Storage
+
+    def sketch(self, tasks: Iterable[FileScanTask], *, threads: int = 1) -> dict[int, ThetaSketch]:
+        """Return the sketches of the columns of some files, by field id; their rows are read."""
+        read = partial(read_task, view=self.view, projection=self.projection, storage=self.storage, cache=DeleteCache())
+        paths = {one: find_path(self.projection, one) or () for one in self.field_ids}
+        kinds = {one: self.projection.field(one).field_type for one in self.field_ids}
+        sketches = dict.fromkeys(self.field_ids, EMPTY_SKETCH)
+        for batch in read_in_order(read, tasks, threads=threads):
+            for field_id in self.field_ids:
+                hashes = hash_column(column_at(batch, paths[field_id]), kinds[field_id])
+                sketches[field_id] = sketches[field_id].with_hashes(hashes)
+        return sketches
+
+
+Sketcher: TypeAlias = Callable[[SketchWork, Iterable[FileScanTask]], dict[int, ThetaSketch]]
+"""Sketches columns of files."""
 
 
 def compute_table_stats(
@@ -58,6 +87,7 @@ def compute_table_stats(
     columns: Sequence[str] | None = None,
     *,
     dry_run: bool = False,
+    sketcher: Sketcher | None = None,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, StatisticsFile | None]:
@@ -74,7 +104,10 @@ def compute_table_stats(
     field_ids = _chosen(schema, columns)
     if not field_ids:
         raise InvalidRequestError(f"Cannot compute statistics of {loaded.name}: it has no column of a simple type")
-    sketches = sketch_columns(loaded, snapshot, schema, field_ids, cache=cache, threads=threads)
+    work = SketchWork(view_table(metadata, schema), schema.project(set(field_ids)), tuple(field_ids), loaded.storage)
+    tasks = plan_scan(loaded, choice=SnapshotChoice(snapshot_id=snapshot.snapshot_id), cache=cache).iter_tasks()
+    workers = default_threads() if threads is None else threads
+    sketches = work.sketch(tasks, threads=workers) if sketcher is None else sketcher(work, tasks)
     writer = PuffinWriter({CREATED_BY: f"frazil {frazil_version()}"})
     for field_id, sketch in sketches.items():
         writer.add_blob(
@@ -118,31 +151,6 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
 
 def _is_simple(kind: object) -> bool:
     return isinstance(kind, PrimitiveType) and not isinstance(kind, UnknownType)
-
-
-def sketch_columns(
-    loaded: LoadedTable,
-    snapshot: Snapshot,
-    schema: Schema,
-    field_ids: Sequence[int],
-    *,
-    cache: ManifestCache | None = None,
-    threads: int | None = None,
-) -> dict[int, ThetaSketch]:
-    """Return the sketches of a snapshot's columns, by field id; its rows are read."""
-    projection = schema.project(set(field_ids))
-    view = view_table(loaded.metadata, schema)
-    plan = plan_scan(loaded, choice=SnapshotChoice(snapshot_id=snapshot.snapshot_id), cache=cache)
-    read = partial(read_task, view=view, projection=projection, storage=loaded.storage, cache=DeleteCache())
-    paths = {one: find_path(projection, one) or () for one in field_ids}
-    sketches = dict.fromkeys(field_ids, EMPTY_SKETCH)
-    workers = default_threads() if threads is None else threads
-    for batch in read_in_order(read, plan.iter_tasks(), threads=workers):
-        for field_id in field_ids:
-            values = column_at(batch, paths[field_id])
-            hashes = hash_column(values, schema.field(field_id).field_type)
-            sketches[field_id] = sketches[field_id].with_hashes(hashes)
-    return sketches
 
 
 def hash_column(column: pa.Array, kind: Any) -> Hashes:

@@ -100,7 +100,7 @@ def read_through_arrow(
     spark: SparkSession, read: ArrowRead, tasks: list[FileScanTask], options: SplitOptions
 ) -> DataFrame:
     """Return the rows of tasks that Python reads."""
-    if not _can_travel(read, tasks):
+    if not can_travel(read.storage, tasks):
         table = pa.Table.from_batches(read.rows(tuple(tasks)), schema=read.arrow_schema)
         return spark.createDataFrame(table, read.spark_schema)
     ship_package(spark)
@@ -109,7 +109,7 @@ def read_through_arrow(
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(_WorkerRead(read, packs), read.spark_schema)
 
 
-def _can_travel(read: ArrowRead, tasks: list[FileScanTask]) -> bool:
+def can_travel(storage: Storage, tasks: list[FileScanTask]) -> bool:
     """Return whether a copy of the storage reads the tasks' files: one in memory does not, nor one that needs keys."""
     paths = [task.data_file.file_path for task in tasks]
     if any(path.startswith(OWN_SCHEME) for path in paths):
@@ -117,7 +117,7 @@ def _can_travel(read: ArrowRead, tasks: list[FileScanTask]) -> bool:
     far = [path for path in paths if ":/" in path and not path.startswith("file:")]
     try:
         # Made here and from this very storage.
-        copy = pickle.loads(pickle.dumps(read.storage))  # noqa: S301
+        copy = pickle.loads(pickle.dumps(storage))  # noqa: S301
         if far:
             copy.size(far[0])
     except (FrazilError, TypeError, AttributeError, pickle.PicklingError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,55 @@ def test_a_budget_is_kept_and_the_next_time_does_the_rest() -> None:
     assert content(table) == before
     with pytest.raises(InvalidRequestError):
         table.maintain.optimize(-1)
+
+
+def test_nothing_is_begun_after_the_minutes_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = frazil.connect("memory:").create_table("db.t", DDL, partition_by=["kind"], format_version=3)
+    for at in range(24):
+        table.append(rows(at * 10, at * 10 + 10, "abcd"[at % 4]).select(["id", "kind", "ts", "score"]))
+    before = content(table)
+    assert table.maintain.optimize(budget_minutes=0).steps == ()
+    left = table.maintain.optimize(budget_minutes=0).left
+    assert "rewrite_data_files" in {one.procedure for one in left}
+    times = count(table.metadata.last_updated_ms, 20_000)
+    monkeypatch.setattr(table._catalog, "now_ms", lambda: next(times))
+    first = table.maintain.optimize(budget_minutes=1).steps[0].result
+    assert 0 < first.rewritten_data_files_count < 24
+    monkeypatch.undo()
+    second = table.maintain.optimize(budget_minutes=60).steps[0].result
+    assert first.rewritten_data_files_count + second.rewritten_data_files_count == 24
+    assert content(table) == before
+    assert table.check().ok
+    for minutes in (-1, float("nan")):
+        with pytest.raises(InvalidRequestError):
+            table.maintain.optimize(budget_minutes=minutes)
+
+
+def test_every_procedure_can_be_tried_without_a_change() -> None:
+    damaged = Damaged(2)
+    table = damaged.table
+    table.drop_tag("kept")
+    table.delete("kind = 'a'")
+    state = table.refresh().metadata_location
+    stored = {one.path for one in table._loaded.storage.list(table.location)}
+    maintain = table.maintain
+    expired = maintain.expire_snapshots(older_than=2**62, dry_run=True)
+    assert expired.deleted_data_files_count > 0 and expired.deleted_bytes > 0
+    assert maintain.remove_dangling_deletes(dry_run=True) > 0
+    stats = maintain.compute_table_stats(dry_run=True)
+    assert stats is not None and stats.blob_metadata
+    assert maintain.compute_partition_stats(dry_run=True) is not None
+    for tried in (
+        maintain.optimize(dry_run=True),
+        maintain.rewrite_data_files(rewrite_all=True, dry_run=True),
+        maintain.rewrite_position_delete_files(rewrite_all=True, dry_run=True),
+        maintain.convert_equality_deletes(dry_run=True),
+        maintain.rewrite_manifests(dry_run=True),
+        maintain.remove_orphan_files(dry_run=True),
+    ):
+        assert tried is not None
+    assert table.refresh().metadata_location == state
+    assert {one.path for one in table._loaded.storage.list(table.location)} == stored
+    assert maintain.remove_dangling_deletes() > 0
+    assert maintain.remove_dangling_deletes(dry_run=True) == 0
+    assert maintain.expire_snapshots(older_than=2**62).deleted_bytes >= expired.deleted_bytes

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.commit.row_delta import RowDelta
+from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_order import choose_order
 from tests.damage import Damaged, rows
@@ -235,6 +237,8 @@ def test_every_procedure_can_be_tried_without_a_change() -> None:
     table = damaged.table
     table.drop_tag("kept")
     table.delete("kind = 'a'")
+    nowhere = write_equality_deletes(pa.table({"id": [1]}), table._loaded, ["id"], partition=("nowhere",))
+    table._run(RowDelta(tuple(nowhere), None))
     state = table.refresh().metadata_location
     stored = {one.path for one in table._loaded.storage.list(table.location)}
     maintain = table.maintain

@@ -24,6 +24,8 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import INT, LONG, NestedField
 
 _FIELD_ID = b"PARQUET:field_id"
+_NEEDED = range(1, 6)
+"""The columns that every version of the format has."""
 _TOTALS = {
     Summary.TOTAL_DATA_FILES: ("data_file_count",),
     Summary.TOTAL_RECORDS: ("data_record_count",),
@@ -70,9 +72,9 @@ def read_partition_stats(loaded: LoadedTable, snapshot: Snapshot) -> pa.Table | 
     try:
         stored = pq.read_table(io.BytesIO(loaded.storage.read(file.statistics_path)))
         table = _as_present(loaded.metadata, stored)
-    except (StorageError, pa.ArrowException, KeyError):
+    except (StorageError, pa.ArrowException):
         return None
-    return table if adds_up(table, snapshot) else None
+    return table if table is not None and adds_up(table, snapshot) else None
 
 
 def adds_up(table: pa.Table, snapshot: Snapshot) -> bool:
@@ -87,19 +89,18 @@ def adds_up(table: pa.Table, snapshot: Snapshot) -> bool:
     return True
 
 
-def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table:
+def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table | None:
+    """Return statistics under the table's present columns; None where a column is missing that must be there."""
     schema = partition_stats_schema(metadata)
     arrow = to_arrow_schema(schema)
     columns = _find_fields(list(stored.schema), [(one.field_id, one.name) for one in schema.fields])
     arrays: list[pa.Array] = []
     for part, target, at in zip(schema.fields, arrow, columns, strict=True):
+        if at is None and part.field_id in _NEEDED:
+            return None
         if part.name == "partition":
-            if at is None:
-                raise KeyError(part.name)
             arrays.append(_partitions(stored.column(at).combine_chunks(), target.type))
         elif at is None:
-            if part.field_id <= 5:
-                raise KeyError(part.name)
             arrays.append(pa.array([0 if _is_count(part) else None] * stored.num_rows, target.type))
         else:
             column = stored.column(at).combine_chunks().cast(target.type)

@@ -65,7 +65,8 @@ def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
         terminal.press("select count(*) from range(10000000000000);" + ENTER)
         terminal.wait_for("range(10000000000000);")
         terminal.press(CTRL_C)
-        assert "Stopped." in terminal.wait_for_prompt(PROMPT, seconds=LONG)
+        lines = terminal.wait_for_prompt(PROMPT, seconds=LONG)
+        assert lines[-2] == "Stopped.", "\n".join(lines)
         terminal.press(UP + UP + ENTER)
         assert "4" in terminal.wait_for_prompt(PROMPT, seconds=LONG)[-3]
         # Nothing of what Spark logs gets between.

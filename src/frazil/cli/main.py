@@ -16,8 +16,9 @@ import typer
 
 from frazil.cli.maintain_commands import maintain_app
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import FAILED, Settings, opened, reported
+from frazil.cli.session import FAILED, Settings, looked_into, opened, reported
 from frazil.cli.table_commands import TableName, table_app
+from frazil.lake.parse_name import parse_name
 
 app = typer.Typer(
     name="frazil",
@@ -116,8 +117,10 @@ def health(context: typer.Context, name: TableName) -> None:
     \b
     frazil -w warehouse health shop.orders
     """
-    with opened(context) as (lake, settings):
-        _report(lake.table(name).health(), settings, fails=False)
+    with looked_into(context) as (catalog, settings):
+        loaded = catalog.load_table(parse_name(name))
+        report = import_module("frazil.maintenance.table_health").table_health(loaded, now_ms=catalog.now_ms())
+        _report(report, settings, fails=False)
 
 
 @app.command()

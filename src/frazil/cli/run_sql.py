@@ -13,7 +13,7 @@ from frazil.cli.complete_sql import LAKE, complete_sql
 from frazil.cli.cut_statements import Statement, all_statements
 from frazil.cli.quiet_spark import start_spark
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width
+from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped
 from frazil.cli.shell import Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.attach import attach, detach
@@ -59,7 +59,7 @@ def _run_all(spark: Any, settings: Settings, statements: list[Statement], file: 
         try:
             _show(settings, spark.sql(one.text), None)
         except Exception as error:
-            if not is_users(error):
+            if not is_users(error) or was_stopped(error):
                 raise
             if len(statements) > 1:
                 place = f" of {file}" if file is not None else ""

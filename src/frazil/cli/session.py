@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -39,11 +40,18 @@ class Settings:
 
     def open_lake(self) -> frazil.Lake:
         """Open the lake that was named."""
+        return frazil.connect(self._named(), catalog=self.catalog)
+
+    def open_catalog(self) -> Any:
+        """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
+        return import_module("frazil.lake.open_catalog").open_catalog(self._named(), catalog=self.catalog)
+
+    def _named(self) -> str:
         if self.warehouse is None:
             typer.echo("Cannot open a lake: no warehouse was named", err=True)
             typer.echo("Hint: Give --warehouse FOLDER, or set FRAZIL_WAREHOUSE.", err=True)
             raise typer.Exit(WRONG_USAGE)
-        return frazil.connect(self.warehouse, catalog=self.catalog)
+        return self.warehouse
 
     def show(self, rows: pa.Table | Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
         """Print rows."""
@@ -75,6 +83,18 @@ def opened(context: typer.Context) -> Iterator[tuple[frazil.Lake, Settings]]:
 
 
 @contextmanager
+def looked_into(context: typer.Context) -> Iterator[tuple[Any, Settings]]:
+    """Open the catalog for one command that changes nothing."""
+    settings = settings_of(context)
+    with reported():
+        catalog = settings.open_catalog()
+        try:
+            yield catalog, settings
+        finally:
+            catalog.close()
+
+
+@contextmanager
 def reported() -> Iterator[None]:
     """Print an error of frazil's or Spark's and exit with 1."""
     try:
@@ -89,6 +109,9 @@ def reported() -> Iterator[None]:
     except Exception as error:
         if not is_users(error):
             raise
+        if was_stopped(error):
+            typer.echo("\nStopped.", err=True)
+            raise typer.Exit(STOPPED) from None
         typer.echo(error_text(error), err=True)
         raise typer.Exit(FAILED) from None
 
@@ -96,6 +119,16 @@ def reported() -> Iterator[None]:
 def is_users(error: Exception) -> bool:
     """Return whether an error is about what was asked for: frazil's, or Spark's about a statement or a job."""
     return isinstance(error, FrazilError) or type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def was_stopped(error: BaseException) -> bool:
+    """Return whether an error is what came of ctrl-C: a job that is cancelled fails while the key is dealt with."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt):
+            return True
+        found = found.__context__
+    return False
 
 
 def error_text(error: Exception) -> str:

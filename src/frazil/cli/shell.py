@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from frazil.cli.cut_statements import cut_statements
-from frazil.cli.session import error_text, is_users
+from frazil.cli.session import error_text, is_users, was_stopped
 
 try:
     import readline as _readline
@@ -107,6 +107,9 @@ class Shell:
         except Exception as error:
             if not is_users(error):
                 raise
+            if was_stopped(error):
+                typer.secho("\nStopped.", fg="yellow", err=True)
+                return False
             typer.secho(error_text(error), fg="red", err=True)
             return False
         return True

@@ -10,7 +10,9 @@ from typing import Any
 import typer
 
 from frazil.cli.render import show_size
-from frazil.lake.table import Table
+from frazil.inspect.tables import read_metadata_table
+from frazil.loaded import LoadedTable
+from frazil.maintenance.table_health import table_health
 from frazil.spec.snapshot import Snapshot
 from frazil.sql.type_names import order_terms, partition_terms, sql_type_name
 
@@ -30,20 +32,20 @@ _STEP_NAMES = (
 _DATA = 0
 
 
-def table_facts(table: Table) -> dict[str, Any]:
+def table_facts(table: LoadedTable) -> dict[str, Any]:
     """Return the main facts of a table by name."""
-    snapshot = table.current_snapshot
+    snapshot = table.metadata.current_snapshot
     summary = _summary(snapshot)
     return {
         "name": _name(table),
-        "format version": table.format_version,
+        "format version": table.metadata.format_version,
         "uuid": table.metadata.table_uuid,
-        "location": table.location,
+        "location": table.metadata.location,
         "metadata": table.metadata_location,
-        "columns": len(table.schema.fields),
-        "partitioned by": _terms(partition_terms(table.schema, table.spec)),
-        "sorted by": _terms(order_terms(table.schema, table.sort_order)),
-        "snapshots": len(table.snapshots),
+        "columns": len(table.metadata.current_schema.fields),
+        "partitioned by": _terms(partition_terms(table.metadata.current_schema, table.metadata.default_spec)),
+        "sorted by": _terms(order_terms(table.metadata.current_schema, table.metadata.default_sort_order)),
+        "snapshots": len(table.metadata.snapshots),
         "current snapshot": None if snapshot is None else snapshot.snapshot_id,
         "rows": summary.get("total-records"),
         "data files": summary.get("total-data-files"),
@@ -52,29 +54,29 @@ def table_facts(table: Table) -> dict[str, Any]:
     }
 
 
-def show_page(table: Table, *, width: int | None = None) -> str:
+def show_page(table: LoadedTable, *, now_ms: int, width: int | None = None) -> str:
     """Return a page about a table; styles are for terminals, and taken out elsewhere when it is printed."""
     width = 100 if width is None else max(width, 40)
     lines = [*_head(table), *_columns(table), *_shape(table), *_files(table), *_snapshots(table), *_references(table)]
-    return "\n".join([*lines, *_advice(table, width)])
+    return "\n".join([*lines, *_advice(table, now_ms, width)])
 
 
-def _head(table: Table) -> Iterator[str]:
-    about = f"format version {table.format_version}"
-    comment = table.properties.get("comment")
+def _head(table: LoadedTable) -> Iterator[str]:
+    about = f"format version {table.metadata.format_version}"
+    comment = table.metadata.properties.get("comment")
     yield f"{typer.style(_name(table), bold=True)}  {about}"
     if comment is not None:
         yield comment
-    yield typer.style(table.location, dim=True)
+    yield typer.style(table.metadata.location, dim=True)
 
 
-def _columns(table: Table) -> Iterator[str]:
-    fields = table.schema.fields
+def _columns(table: LoadedTable) -> Iterator[str]:
+    fields = table.metadata.current_schema.fields
     yield from _title("Columns")
     shown = fields[:MAX_COLUMNS]
     name_size = max((len(one.name) for one in shown), default=0)
     type_size = min(max((len(sql_type_name(one.field_type)) for one in shown), default=0), 40)
-    keys = table.schema.identifier_field_ids
+    keys = table.metadata.current_schema.identifier_field_ids
     for one in shown:
         notes = [note for note, holds in (("required", one.required), ("identifier", one.field_id in keys)) if holds]
         if one.write_default is not None:
@@ -86,18 +88,21 @@ def _columns(table: Table) -> Iterator[str]:
         yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {_name(table)}"
 
 
-def _shape(table: Table) -> Iterator[str]:
+def _shape(table: LoadedTable) -> Iterator[str]:
+    metadata = table.metadata
+    schema = metadata.current_schema
     yield ""
-    yield f"{typer.style('Partitioned by', bold=True)}  {_terms(partition_terms(table.schema, table.spec))}"
-    yield f"{typer.style('Sorted by', bold=True)}       {_terms(order_terms(table.schema, table.sort_order))}"
-    if table.properties:
+    yield f"{typer.style('Partitioned by', bold=True)}  {_terms(partition_terms(schema, metadata.default_spec))}"
+    yield f"{typer.style('Sorted by', bold=True)}       {_terms(order_terms(schema, metadata.default_sort_order))}"
+    properties = {name: value for name, value in metadata.properties.items() if name != "comment"}
+    if properties:
         yield from _title("Properties")
-        yield from (f"  {name} = {value}" for name, value in sorted(table.properties.items()) if name != "comment")
+        yield from (f"  {name} = {value}" for name, value in sorted(properties.items()))
 
 
-def _files(table: Table) -> Iterator[str]:
+def _files(table: LoadedTable) -> Iterator[str]:
     yield from _title("Files")
-    found = table.inspect.files(columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
+    found = read_metadata_table(table, "files", columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
     data = [one for one in found if one["content"] == _DATA]
     if not data:
         yield "  none"
@@ -125,9 +130,9 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
         yield f"  {_STEP_NAMES[at]:>15}  {typer.style(bar, fg='cyan')} {counts[at]:,}"
 
 
-def _snapshots(table: Table) -> Iterator[str]:
-    last = table.snapshots[-MAX_SNAPSHOTS:]
-    yield from _title(f"Snapshots, the last {len(last)} of {len(table.snapshots):,}" if last else "Snapshots")
+def _snapshots(table: LoadedTable) -> Iterator[str]:
+    last = table.metadata.snapshots[-MAX_SNAPSHOTS:]
+    yield from _title(f"Snapshots, the last {len(last)} of {len(table.metadata.snapshots):,}" if last else "Snapshots")
     if not last:
         yield "  none"
     for one in reversed(last):
@@ -148,17 +153,17 @@ def _snapshots(table: Table) -> Iterator[str]:
         yield f"  {mark} {when} UTC  {did}".rstrip()
 
 
-def _references(table: Table) -> Iterator[str]:
-    if not table.refs:
+def _references(table: LoadedTable) -> Iterator[str]:
+    if not table.metadata.refs:
         return
     yield from _title("Branches and tags")
-    size = max(len(name) for name in table.refs)
-    for name, ref in sorted(table.refs.items()):
+    size = max(len(name) for name in table.metadata.refs)
+    for name, ref in sorted(table.metadata.refs.items()):
         yield f"  {name:<{size}}  {ref.type!s:<6}  {ref.snapshot_id}"
 
 
-def _advice(table: Table, width: int) -> Iterator[str]:
-    problems = table.health().problems
+def _advice(table: LoadedTable, now_ms: int, width: int) -> Iterator[str]:
+    problems = table_health(table, now_ms=now_ms).problems
     yield from _title("Advice")
     if not problems:
         yield "  " + typer.style("nothing to do", fg="green")
@@ -183,7 +188,7 @@ def _terms(terms: Sequence[str]) -> str:
     return ", ".join(terms) or "nothing"
 
 
-def _name(table: Table) -> str:
+def _name(table: LoadedTable) -> str:
     return ".".join(table.identifier)
 
 

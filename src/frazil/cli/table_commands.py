@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-import frazil
 from frazil.cli.complete_names import complete_table
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import opened, pairs_of, terminal_width
+from frazil.cli.session import looked_into, opened, pairs_of, terminal_width
+from frazil.lake.parse_name import parse_name
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
 
@@ -26,12 +26,12 @@ def list_tables(
     namespace: Annotated[str | None, typer.Argument(help="Only tables of this namespace")] = None,
 ) -> None:
     """List tables and views."""
-    with opened(context) as (lake, settings):
-        spaces: list[Any] = [namespace] if namespace is not None else _namespaces(lake)
+    with looked_into(context) as (catalog, settings):
+        spaces = _namespaces(catalog) if namespace is None else [parse_name(namespace)]
         rows = []
         for one in spaces:
-            rows += [{"name": _shown(name), "kind": "table"} for name in lake.list_tables(one)]
-            rows += [{"name": _shown(name), "kind": "view"} for name in lake.list_views(one)]
+            rows += [{"name": _shown(name), "kind": "table"} for name in catalog.list_tables(one)]
+            rows += [{"name": _shown(name), "kind": "view"} for name in catalog.list_views(one)]
         settings.show(rows, ["name", "kind"])
 
 
@@ -43,21 +43,21 @@ def show_table(context: typer.Context, name: TableName) -> None:
     frazil -w warehouse table show shop.orders
     frazil -w warehouse -f json table show shop.orders
     """
-    with opened(context) as (lake, settings):
-        table = lake.table(name)
+    with looked_into(context) as (catalog, settings):
+        loaded = catalog.load_table(parse_name(name))
         page = import_module("frazil.cli.show_page")
         if settings.form is OutputFormat.TABLE:
-            typer.echo(page.show_page(table, width=terminal_width()))
+            typer.echo(page.show_page(loaded, now_ms=catalog.now_ms(), width=terminal_width()))
         else:
-            rows = [{"fact": fact, "value": value} for fact, value in page.table_facts(table).items()]
+            rows = [{"fact": fact, "value": value} for fact, value in page.table_facts(loaded).items()]
             settings.show(rows, ["fact", "value"])
 
 
 @table_app.command("schema")
 def show_schema(context: typer.Context, name: TableName) -> None:
     """List a table's columns, parts of nested ones too."""
-    with opened(context) as (lake, settings):
-        schema = lake.table(name).schema
+    with looked_into(context) as (catalog, settings):
+        schema = catalog.load_table(parse_name(name)).metadata.current_schema
         rows = [
             {
                 "id": field_id,
@@ -74,9 +74,9 @@ def show_schema(context: typer.Context, name: TableName) -> None:
 @table_app.command("properties")
 def show_properties(context: typer.Context, name: TableName) -> None:
     """List a table's properties."""
-    with opened(context) as (lake, settings):
-        rows = [{"name": one, "value": value} for one, value in sorted(lake.table(name).properties.items())]
-        settings.show(rows, ["name", "value"])
+    with looked_into(context) as (catalog, settings):
+        found = catalog.load_table(parse_name(name)).metadata.properties
+        settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
 
 
 def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
@@ -85,15 +85,12 @@ def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
         name: TableName,
         limit: Annotated[int, typer.Option(help="How many rows to show at most")] = MAX_ROWS,
     ) -> None:
-        with opened(context) as (lake, settings):
-            rows = _inspect(lake.table(name), metadata_table)
+        with looked_into(context) as (catalog, settings):
+            loaded = catalog.load_table(parse_name(name))
+            rows = import_module("frazil.inspect.tables").read_metadata_table(loaded, metadata_table)
             settings.show(rows.slice(0, limit))
 
     table_app.command(command, help=text)(show)
-
-
-def _inspect(table: frazil.Table, name: str) -> Any:
-    return getattr(table.inspect, name)()
 
 
 for _command, _text in {
@@ -162,13 +159,13 @@ def register_table(
         settings.show([{"registered": _shown(table.identifier), "location": table.location}])
 
 
-def _namespaces(lake: frazil.Lake) -> list[tuple[str, ...]]:
+def _namespaces(catalog: Any) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    waiting = lake.list_namespaces()
+    waiting = list(catalog.list_namespaces(()))
     while waiting:
         one = waiting.pop(0)
         found.append(one)
-        waiting += lake.list_namespaces(one)
+        waiting += catalog.list_namespaces(one)
     return found
 
 

@@ -16,24 +16,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
-from pathlib import Path
 
-from frazil.catalog.base import Catalog
-from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.memory import MemoryCatalog
-from frazil.catalog.open_database import open_database
-from frazil.catalog.sql import SqlCatalog
-from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.lake.lake import Lake
-from frazil.storage.base import Storage
-from frazil.storage.choose import GCS_SCHEMES, KNOWN_PROPERTIES, S3_SCHEMES, choose_storage
-from frazil.storage.locations import scheme_of
-from frazil.storage.memory import MemoryStorage
-
-CATALOG_FILE = "catalog.db"
-"""The name of the SQLite database that a folder gets where no catalog is named."""
-MEMORY_WAREHOUSE = "memory://warehouse"
+from frazil.lake.open_catalog import open_catalog
 
 
 def connect(
@@ -49,57 +34,4 @@ def connect(
     `name` is the catalog's name in a SQL database, which several lakes can share. `properties` say how object
     stores are reached and what may be read.
     """
-    _check_properties(properties or {})
-    text = os.fspath(warehouse)
-    scheme = scheme_of(text)
-    folder: Path | None = None
-    memory: Storage | None = None
-    if scheme in (None, "file"):
-        folder = Path(text.removeprefix("file://").removeprefix("file:")).absolute()
-        location = f"file://{folder}"
-    elif scheme == "memory":
-        memory, location = MemoryStorage(), MEMORY_WAREHOUSE
-    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES):
-        location = text
-    else:
-        raise InvalidRequestError(
-            f"Cannot open a warehouse at a {scheme}: location: there is no storage for that scheme",
-            hint="Give a folder, an s3: or gs: URI, or memory:.",
-        )
-    storage = choose_storage(properties, memory=memory, warehouse=location)
-    if folder is None and memory is None:
-        # Asks for keys and the rest, so that a lake that opens can be used.
-        storage.storage_of(location)
-    return Lake(_open(name, location, catalog, storage, folder))
-
-
-def _check_properties(properties: Mapping[str, str]) -> None:
-    for name, value in properties.items():
-        if name not in KNOWN_PROPERTIES:
-            near = get_close_matches(str(name), KNOWN_PROPERTIES, 1)
-            raise InvalidPropertyError(
-                f"Cannot connect with the property {name!r}: it is not known",
-                hint=f"Did you mean {near[0]}?"
-                if near
-                else f"The properties are: {', '.join(sorted(KNOWN_PROPERTIES))}.",
-            )
-        if not isinstance(value, str):
-            raise InvalidPropertyError(f"Cannot connect with the property {name!r}: its value is not text")
-
-
-def _open(name: str, warehouse: str, catalog: str | None, storage: Storage, folder: Path | None) -> Catalog:
-    if catalog is None and scheme_of(warehouse) == "memory":
-        catalog = "memory"
-    if catalog == "memory":
-        return MemoryCatalog(name, warehouse, storage)
-    if catalog == "filesystem":
-        return FilesystemCatalog(name, warehouse, storage)
-    if catalog is None:
-        if folder is None:
-            raise InvalidRequestError(
-                f"Cannot open a catalog for {warehouse!r}: an object store has no place for a database",
-                hint='Give catalog="sqlite:////path/catalog.db", "postgresql://…" or "filesystem".',
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        catalog = f"sqlite:///{folder / CATALOG_FILE}"
-    return SqlCatalog(name, warehouse, open_database(catalog), storage)
+    return Lake(open_catalog(warehouse, catalog=catalog, name=name, properties=properties))

@@ -25,7 +25,12 @@ def run(text):
     if "wrong" in text:
         raise InvalidRequestError("Cannot do that: it is wrong", hint="Do it right.")
     if "slow" in text:
-        import time; time.sleep(60)
+        import time
+        try:
+            time.sleep(60)
+        finally:
+            # As Spark does where a job is cancelled.
+            raise InvalidRequestError("Cannot go on: the job was cancelled")
     print("ran " + repr(text))
 
 with frazil.connect(sys.argv[1]) as lake:

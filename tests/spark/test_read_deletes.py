@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID as Uuid
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import FrazilError
 from frazil.lake.scan import Scan, scan_table
-from frazil.spark.relation import ReadRequest, read_on_spark
+from frazil.spark.relation import UNION_CODEGEN, ReadRequest, read_on_spark
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, INT, LONG, STRING, UUID, NestedField, StructType
 from tests.scan_model import same_rows
@@ -29,6 +30,14 @@ SCHEMA = Schema(
         NestedField(5, "s", StructType((NestedField(6, "x", INT), NestedField(7, "y", STRING)))),
     )
 )
+MEANING: dict[str, Callable[[int], bool]] = {
+    "id >= 15": lambda at: at >= 15,
+    "id >= 25": lambda at: at >= 25,
+    "part = 2 and id > 21": lambda at: at > 21,
+    "part = 1": lambda at: at < 20,
+    "id = 11": lambda at: at == 11,
+    "id in (10, 12)": lambda at: at in (10, 12),
+}
 
 
 def rows_of(rng: random.Random, count: int, start: int) -> list[dict[str, Any]]:
@@ -101,6 +110,58 @@ def test_deletes_of_all_kinds_in_one_table(
     table.append(rows_of(rng, 10, 100))
     rows = check_deletes(spark, table)
     assert 10 < len(rows) < 70
+
+
+@pytest.mark.parametrize("is_fused", ["true", "false"])
+def test_files_without_deletes_are_read_apart_or_with_the_others(
+    spark: SparkSession, tmp_path: Path, is_fused: str
+) -> None:
+    rng = random.Random(3)
+    table = local_table(tmp_path, SCHEMA, format_version=3)
+    first, *_ = table.append(rows_of(rng, 20, 0))
+    table.commit(*table.write_vectors({first: [0, 7, 19]}))
+    table.append(rows_of(rng, 20, 20))
+    spark.conf.set(UNION_CODEGEN, is_fused)
+    try:
+        rows = check_deletes(spark, table)
+        plan = scan_table(table.load()).to_spark(spark)._jdf.queryExecution().optimizedPlan().toString()
+    finally:
+        spark.conf.unset(UNION_CODEGEN)
+    assert sorted(one["id"] for one in rows) == [at for at in range(40) if at not in (0, 7, 19)]
+    assert plan.startswith("Union") is (is_fused == "true")
+
+
+def test_where_all_files_have_deletes_there_is_no_union_and_no_struct_for_each_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = local_table(tmp_path, SCHEMA, format_version=3)
+    files = [one for start in (0, 10) for one in table.append(rows_of(random.Random(1), 10, start))]
+    table.commit(*table.write_vectors({one: [3] for one in files}))
+    frame = scan_table(table.load()).to_spark(spark)
+    assert frame.count() == 18
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "Union" not in plan
+    assert "struct(" not in plan
+
+
+@pytest.mark.parametrize("is_fused", ["true", "false"])
+def test_a_filter_that_leaves_deletes_out_of_the_plan_loses_no_rows(
+    spark: SparkSession, tmp_path: Path, is_fused: str
+) -> None:
+    table = local_table(tmp_path, SCHEMA, partition_by=["part"])
+    for part in (1, 2):
+        rows = [{"id": at, "part": part, "text": "a", "day": 0, "s": None} for at in range(part * 10, part * 10 + 10)]
+        (file,) = table.append(rows)
+        table.commit(table.write_position_deletes({file: [0]}))
+        table.commit(table.write_equality_deletes([{"id": part * 10 + 1}], ["id"], spec=table.spec, partition=(part,)))
+    spark.conf.set(UNION_CODEGEN, is_fused)
+    try:
+        frame = scan_table(table.load()).to_spark(spark)
+        for condition, is_meant in MEANING.items():
+            kept = [at for at in range(10, 30) if at not in (10, 11, 20, 21) and is_meant(at)]
+            assert sorted(row.id for row in frame.filter(condition).collect()) == kept
+    finally:
+        spark.conf.unset(UNION_CODEGEN)
 
 
 def test_equality_deletes_by_parts_of_structs_and_nulls(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.codec.arrow_schema import to_arrow_schema
@@ -56,6 +57,8 @@ _MAX_ROW_GROUP_ROWS = 1 << 26
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 _LEVELS: dict[str, tuple[int, int]] = {"gzip": (0, 9), "zstd": (-131_072, 22), "brotli": (0, 11)}
 """The levels of codecs that have them; for the others the property is ignored, as in the reference."""
+_ROWS_LOOKED_AT = 1 << 16
+"""Rows of a file that tell how often values of a column repeat."""
 _DEFAULT_LEVELS = {"gzip": 6}
 """Arrow would take 9, which is five times slower for one percent."""
 
@@ -89,13 +92,22 @@ class ParquetFormat(WriteFormat):
         """Begin a Parquet file."""
         return _ParquetWriter(self, file)
 
-    def start(self, sink: Sink, collected: list[Any]) -> pq.ParquetWriter:
-        """Return Arrow's writer of a new file; the file's metadata is added to a list at its end."""
-        writer = pq.ParquetWriter(
-            pa.PythonFile(sink, mode="w"), self._arrow, metadata_collector=collected, **self._options
-        )
+    def start(self, sink: Sink, collected: list[Any], first: pa.Table | None) -> pq.ParquetWriter:
+        """Return Arrow's writer of a new file; the file's metadata is added to a list at its end.
+
+        The first rows, as the file has them, say which columns get dictionaries.
+        """
+        options = self._options if first is None else {**self._options, "use_dictionary": self._dictionaries(first)}
+        writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), self._arrow, metadata_collector=collected, **options)
         writer.add_key_value_metadata({SCHEMA_KEY: self._schema_json})
         return writer
+
+    def _dictionaries(self, first: pa.Table) -> list[str] | bool:
+        """Return the columns whose dictionaries save bytes: of values that hardly repeat, they cost some."""
+        allowed = self._options["use_dictionary"]
+        paths = [leaf.path for leaf in self._leaves] if allowed is True else allowed
+        names = set(first.column_names)
+        return [path for path in paths if path not in names or _has_use_of_dictionary(first.column(path))] or False
 
     def stored_form(self, rows: pa.Table) -> pa.Table:
         """Return rows as the file has them: under its names."""
@@ -123,38 +135,60 @@ class ParquetFormat(WriteFormat):
 
 
 class _ParquetWriter(FormatWriter):
-    __slots__ = ("_collected", "_file", "_format", "_sink", "_writer")
+    __slots__ = ("_collected", "_file", "_format", "_is_ended", "_sink", "_writer")
 
     def __init__(self, form: ParquetFormat, file: NewFile) -> None:
         self._format = form
         self._file = file
         self._sink = Sink(file)
         self._collected: list[Any] = []
-        with arrow_errors("Parquet", file.path):
-            self._writer: Any = form.start(self._sink, self._collected)
+        self._writer: Any = None
+        self._is_ended = False
 
     def write(self, rows: pa.Table) -> None:
         with arrow_errors("Parquet", self._file.path):
             table = self._format.stored_form(rows)
+            if self._writer is None:
+                self._writer = self._format.start(self._sink, self._collected, table)
             self._writer.write_table(table, row_group_size=min(max(rows.num_rows, 1), _MAX_ROW_GROUP_ROWS))
 
     def close(self) -> FileLayout:
-        self._sink.hold()
         with arrow_errors("Parquet", self._file.path):
+            if self._writer is None:
+                self._writer = self._format.start(self._sink, self._collected, None)
+            self._sink.hold()
             self._writer.close()
         self._writer = None
+        self._is_ended = True
         self._sink.release(self._format.annotate)
         return self._format.layout(self._collected[0])
 
     def abandon(self) -> None:
+        if self._is_ended:
+            return
+        self._is_ended = True
+        self._sink.abandon()
         if self._writer is None:
             return
-        self._sink.abandon()
         # Arrow's writer closes its file when it is collected, whatever has happened; better now than later.
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer.is_open = False
         self._writer = None
+
+
+def _has_use_of_dictionary(column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a column, with numbers in their place, take less than the values themselves."""
+    looked_at = column.slice(0, _ROWS_LOOKED_AT).drop_null()
+    if len(looked_at) == 0:
+        return True
+    try:
+        distinct = pc.count_distinct(looked_at).as_py()
+    except pa.ArrowNotImplementedError:
+        return True
+    width = looked_at.nbytes / len(looked_at)
+    number_bytes = max(distinct - 1, 1).bit_length() / 8
+    return bool(distinct * width + len(looked_at) * number_bytes < len(looked_at) * width)
 
 
 def _no_change(kind: Type, source: pa.DataType, target: pa.DataType) -> None:

@@ -209,6 +209,15 @@ def test_levels_are_used_and_checked() -> None:
     write(schema(), rows[:5], write__parquet__compression_codec="snappy", write__parquet__compression_level="10")
 
 
+def test_a_column_of_values_that_hardly_repeat_has_no_dictionary() -> None:
+    table = schema(field(1, "id", LONG), field(2, "kind", STRING), field(3, "key", STRING), field(4, "empty", LONG))
+    rows = [{"id": at, "kind": f"v{at % 5}", "key": f"key-{at}", "empty": None} for at in range(5000)]
+    file = write_one(table, rows, {})
+    columns = [file.metadata.row_group(0).column(at) for at in range(4)]
+    assert [column.has_dictionary_page for column in columns] == [False, True, False, True]
+    assert file.read().to_pylist() == rows
+
+
 def test_columns_have_dictionaries_statistics_and_bloom_filters_as_asked_for() -> None:
     table = schema(
         field(1, "a", STRING), field(2, "b", STRING), field(3, "l", ListType(4, STRING)), field(5, "f", BOOLEAN)

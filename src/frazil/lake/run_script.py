@@ -2,7 +2,8 @@
 
 Spark would run a script itself, but knows no tables of lakes; so a script that names some is walked here. Its variables
 are variables of the session while it runs, under the names it gives them, and are dropped when their block ends. The
-answer is that of the last query, as with Spark.
+answer is that of the last query, as with Spark. An error goes to the handlers of the blocks around it, the nearest
+first; errors of frazil have the names that Spark gives to the same conditions.
 """
 
 from __future__ import annotations
@@ -11,15 +12,33 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from frazil.errors import InvalidRequestError
+from frazil.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    SqlSyntaxError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from frazil.lake.on_spark import spark_room
 from frazil.sql.parse_types import quote
-from frazil.sql.script import Block, Choice, ForEach, Immediate, Jump, Loop, Run, Step, StepKind
+from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
 
 _SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _SCRIPT = re.compile(rf"{_SPACE}begin\b", re.IGNORECASE | re.DOTALL)
 _IMMEDIATE = re.compile(rf"{_SPACE}execute\s+immediate\b", re.IGNORECASE | re.DOTALL)
 _SET = re.compile(r"\s*set\s+(?:(?:var|variable)\b)?", re.IGNORECASE)
+
+
+_CONDITIONS: dict[type[Exception], tuple[str, str]] = {
+    TableNotFoundError: ("TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+    TableAlreadyExistsError: ("TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
+    NamespaceNotFoundError: ("SCHEMA_NOT_FOUND", "42704"),
+    NamespaceAlreadyExistsError: ("SCHEMA_ALREADY_EXISTS", "42P06"),
+    SqlSyntaxError: ("PARSE_SYNTAX_ERROR", "42601"),
+}
+"""Spark's name of a condition, and its SQLSTATE, by the error that says the same."""
+_NOT_FOUND, _INTERNAL = "02", "XX"
 
 
 def is_script(text: str) -> bool:
@@ -45,6 +64,7 @@ class ScriptRunner:
         self._run = run
         self._room = spark_room("sql_scripts")
         self._answer: Any = None
+        self._handlers = 0
 
     def run(self, script: Block) -> Any:
         """Run a script; return the DataFrame of its last query, None where it has none."""
@@ -62,11 +82,26 @@ class ScriptRunner:
         declared: list[str] = []
         try:
             for step in block.steps:
-                if isinstance(step, Run) and step.kind is StepKind.DECLARE:
-                    self._run(step.text)
-                    declared += step.names
+                self._handlers += len(block.handlers)
+                try:
+                    if isinstance(step, Run) and step.kind is StepKind.DECLARE:
+                        self._run(step.text)
+                        declared += step.names
+                    else:
+                        self._step(step)
+                except _Jumped:
+                    raise
+                except Exception as error:
+                    handler = _handler_of(error, block.handlers)
+                    if handler is None:
+                        raise
                 else:
-                    self._step(step)
+                    continue
+                finally:
+                    self._handlers -= len(block.handlers)
+                self._block(handler.body)
+                if handler.ends_block:
+                    return
         finally:
             self._drop(declared)
 
@@ -79,7 +114,8 @@ class ScriptRunner:
             text = _SET.sub("set var ", step.text, count=1) if step.kind is StepKind.SET else step.text
             frame = self._run(text)
             if step.kind is StepKind.QUERY and frame.columns:
-                self._answer = frame
+                # Where somebody waits for its errors, they are looked for now.
+                self._answer = self._room.run_now(frame) if self._handlers else frame
         elif isinstance(step, Block):
             self._labelled(step.label, step)
         elif isinstance(step, Choice):
@@ -139,6 +175,36 @@ class ScriptRunner:
                     return
         finally:
             self._drop(declared)
+
+
+def _handler_of(error: Exception, handlers: tuple[Handler, ...]) -> Handler | None:
+    """Return the handler that an error is for: one for its condition, one for its SQLSTATE, or one for all."""
+    condition, state = _condition_of(error)
+    is_not_found = state.startswith(_NOT_FOUND)
+    choices: list[Callable[[Handler], bool]] = [
+        lambda one: condition in one.conditions or condition.partition(".")[0] in one.conditions,
+        lambda one: state in one.sql_states,
+        lambda one: one.takes_not_found if is_not_found else one.takes_errors and not state.startswith(_INTERNAL),
+    ]
+    for chosen in choices:
+        for one in handlers:
+            if chosen(one):
+                return one
+    return None
+
+
+def _condition_of(error: BaseException | None) -> tuple[str, str]:
+    """Return the name of the condition that an error is, and its SQLSTATE; empty where there is none."""
+    while error is not None:
+        for kind, names in _CONDITIONS.items():
+            if isinstance(error, kind):
+                return names
+        # Errors of PySpark say it themselves.
+        condition, state = (getattr(error, name, None) for name in ("getCondition", "getSqlState"))
+        if condition is not None and condition() is not None:
+            return str(condition()).upper(), str(state() or "") if state is not None else ""
+        error = error.__cause__
+    return "", ""
 
 
 def immediate_values(immediate: Immediate, evaluate: Callable[[list[str]], tuple[Any, ...]]) -> Any:

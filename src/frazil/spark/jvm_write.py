@@ -151,6 +151,23 @@ def _as_column(tools: Any, expression: Any) -> Column:
     return type(F.lit(1))(tools.column(expression))
 
 
+def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -> list[Column]:
+    """Return expressions whose names are those of one side of a join, though the other may have the same names.
+
+    The two sides must not share columns; where they do, which Spark tells apart by itself, names stay as they are.
+    """
+    jvm: Any = own.sparkSession.sparkContext._jvm
+    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    plans: list[Any] = [one._jdf.queryExecution().analyzed() for one in (own, other)]
+    if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
+        return expressions
+    asked = own.select(*[one.alias(f"found{at}") for at, one in enumerate(expressions)])
+    plan: Any = asked._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "Project":
+        return expressions
+    return [_as_column(tools, plan.projectList().apply(at).child()) for at in range(len(expressions))]
+
+
 def is_deterministic(frame: DataFrame) -> bool:
     """Return whether a query gives the same rows each time it runs, as far as Spark can tell."""
     if not is_classic(frame.sparkSession):

@@ -29,7 +29,7 @@ from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.column_values import literal, quote
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
-from frazil.spark.jvm_write import equal_columns, to_bytes
+from frazil.spark.jvm_write import equal_columns, look_up_alone, to_bytes
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
@@ -159,6 +159,7 @@ def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Cl
     """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
     rows = change.rows(looked.prune).alias(TARGET)
     given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
+    clauses = [_one_sided(one, rows, given) for one in clauses]
     whens = {one.when for one in clauses}
     if whens == {"not_matched"}:
         # Rows that meet the table are not needed, only known to do so.
@@ -187,6 +188,21 @@ def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Cl
         action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
     chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
     return chosen.select(*_new_row(change, source, chosen, clauses))
+
+
+def _one_sided(clause: Clause, rows: DataFrame, given: DataFrame) -> Clause:
+    """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
+    if clause.when == "matched":
+        return clause
+    own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
+    names = list(clause.values or ())
+    written = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
+    found = look_up_alone([to_column(one) for one in written], own, other)
+    return replace(
+        clause,
+        condition=None if clause.condition is None else found[0],
+        values=None if clause.values is None else dict(zip(names, found[len(found) - len(names) :], strict=True)),
+    )
 
 
 def _is_large(change: RowChange, prune: Predicate) -> bool:

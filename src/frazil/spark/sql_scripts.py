@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.errors import UnsupportedError
 from frazil.spark.sql_names import _parser
 from frazil.sql.parse_types import quote
-from frazil.sql.script import Block, Choice, ForEach, Immediate, Jump, Loop, Run, Step, StepKind
+from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
 
 _COMMANDS = ("Insert", "Update", "Delete", "Merge", "Create", "Replace", "Drop", "Alter", "Set", "Truncate", "Refresh")
 _NO_QUERY = frozenset({"Command", "ParsedStatement"})
-_HANDLERS = 3
-"""Where a block keeps its handlers, after its statements, its label and whether it is a scope."""
+_WITHOUT_HANDLERS = 3
+"""How many parts a block has where Spark has no handlers: its statements, its label, and whether it is a scope."""
 
 
 def read_script(spark: SparkSession, text: str) -> Block | None:
@@ -60,12 +60,25 @@ class _Reader:
 
     def block(self, node: Any) -> Block:
         """Return a block of statements."""
-        if node.productArity() > _HANDLERS and node.productElement(_HANDLERS).size() > 0:
-            raise UnsupportedError(
-                "Cannot run a script with handlers over tables of lakes",
-                hint="Leave the handlers out, and catch the error where the script is started.",
-            )
-        return Block(tuple(self.step(one) for one in _items(node.collection())), _label(node))
+        handlers: list[Handler] = []
+        if node.productArity() > _WITHOUT_HANDLERS:
+            pairs = _items(node.conditions().toList())
+            named = {str(one.productElement(0)).upper(): str(one.productElement(1)) for one in pairs}
+            handlers = [self._handler(one, named) for one in _items(node.handlers())]
+        return Block(tuple(self.step(one) for one in _items(node.collection())), _label(node), tuple(handlers))
+
+    def _handler(self, node: Any, named: dict[str, str]) -> Handler:
+        triggers = node.exceptionHandlerTriggers()
+        names = {str(one).upper() for one in _items(triggers.conditions().toList())}
+        states = [str(one) for one in _items(triggers.sqlStates().toList())]
+        return Handler(
+            self.block(node.body()),
+            str(node.handlerType().toString()).upper() == "EXIT",
+            frozenset(names - named.keys()),
+            frozenset(states + [named[one] for one in names & named.keys()]),
+            bool(triggers.sqlException()),
+            bool(triggers.notFound()),
+        )
 
     def step(self, node: Any) -> Step:
         """Return a statement of a script."""
@@ -118,6 +131,11 @@ class _Reader:
             return Run(text, StepKind.SET)
         is_command = kind.startswith(_COMMANDS) or any(one in _NO_QUERY for one in _traits(plan))
         return Run(text, StepKind.COMMAND if is_command and kind != "Call" else StepKind.QUERY)
+
+
+def run_now(frame: DataFrame) -> DataFrame:
+    """Run a query where it stands, and return a frame of what it found."""
+    return frame.localCheckpoint()
 
 
 def declare_row(spark: SparkSession, frame: DataFrame, variable: str | None) -> dict[str, str]:

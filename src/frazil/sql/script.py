@@ -29,11 +29,25 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Handler:
+    """DECLARE HANDLER: what runs where a statement of the block fails, and whether the block ends with it."""
+
+    body: Block
+    ends_block: bool
+    conditions: frozenset[str] = frozenset()
+    """Names of conditions, in upper case."""
+    sql_states: frozenset[str] = frozenset()
+    takes_errors: bool = False
+    takes_not_found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Statements one after the other; what they declare ends with them."""
 
     steps: tuple[Step, ...]
     label: str | None = None
+    handlers: tuple[Handler, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,8 @@ def statements_of(step: Step) -> list[str]:
     if isinstance(step, Run):
         return [step.text]
     if isinstance(step, Block):
-        return [text for one in step.steps for text in statements_of(one)]
+        own = [text for one in step.steps for text in statements_of(one)]
+        return own + [text for one in step.handlers for text in statements_of(one.body)]
     if isinstance(step, Choice):
         bodies = [body for _, body in step.branches] + ([] if step.otherwise is None else [step.otherwise])
         conditions = [f"select ({condition})" for condition, _ in step.branches]

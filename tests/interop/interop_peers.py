@@ -297,12 +297,18 @@ def read_pyiceberg(location: str, ref: str | None, spark: Any) -> list[Row]:
     return list(scan.to_arrow().to_pylist())
 
 
-def read_duckdb(location: str, ref: str | None, spark: Any) -> list[Row]:
+def open_duckdb() -> Any:
+    """Return a connection to DuckDB that knows Iceberg."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+        found = next(Path(str(module.__file__)).parent.glob("extensions/*/*.duckdb_extension"))
+        connection.execute(f"load '{found}'")
+    return connection
+
+
+def read_duckdb(location: str, ref: str | None, spark: Any) -> list[Row]:
+    connection = open_duckdb()
     try:
-        for module in (duckdb_extension_avro, duckdb_extension_iceberg):
-            found = next(Path(str(module.__file__)).parent.glob("extensions/*/*.duckdb_extension"))
-            connection.execute(f"load '{found}'")
         option = ""
         if ref is not None:
             metadata = StaticTable.from_metadata(location).metadata

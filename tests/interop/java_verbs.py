@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 def _table(spark: SparkSession, name: str) -> Any:
     jvm: Any = spark._jvm
+    spark.table(name)  # loads the catalog by the settings of this session, not of the one that is active
     return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
 
 
@@ -51,10 +52,8 @@ def statistics(spark: SparkSession, name: str) -> dict[str, tuple[str, float]]:
         reader = jvm.org.apache.iceberg.puffin.Puffin.read(table.io().newInputFile(file.path())).build()
         for pair in _each(reader.readAll(reader.fileMetadata().blobs())):
             blob = pair.first()
-            data = pair.second()
-            taken = spark.sparkContext._gateway.new_array(jvm.byte, data.remaining())  # type: ignore[union-attr]
-            data.get(taken)
-            estimate = sketches.theta.Sketches.wrapSketch(sketches.memory.Memory.wrap(taken)).getEstimate()
+            data = jvm.org.apache.iceberg.util.ByteBuffers.toByteArray(pair.second())
+            estimate = sketches.theta.Sketches.wrapSketch(sketches.memory.Memory.wrap(data)).getEstimate()
             column = table.schema().findColumnName(blob.inputFields()[0])
             found[column] = (blob.properties()["ndv"], estimate)
         reader.close()
@@ -62,14 +61,16 @@ def statistics(spark: SparkSession, name: str) -> dict[str, tuple[str, float]]:
 
 
 def partition_statistics(spark: SparkSession, name: str) -> list[dict[str, Any]]:
-    """Return the rows of the partition statistics file of the current snapshot."""
+    """Return the rows of the partition statistics file of the current snapshot, of a table partitioned by text."""
+    jvm: Any = spark._jvm
+    text = jvm.java.lang.Class.forName("java.lang.CharSequence")
     table = _table(spark, name)
     scan = table.newPartitionStatisticsScan().useSnapshot(table.currentSnapshot().snapshotId()).scan()
     rows = []
     for one in _each(scan):
         rows.append(
             {
-                "partition": str(one.partition().toString()),
+                "partition": {"kind": one.partition().get(0, text)},
                 "spec_id": one.specId(),
                 "data_record_count": one.dataRecordCount(),
                 "data_file_count": one.dataFileCount(),

@@ -17,7 +17,9 @@ from tests.interop.interop_page import record
 
 pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by make test-interop")
 
-from tests.interop.interop_peers import comparable
+import duckdb
+
+from tests.interop.interop_peers import comparable, open_duckdb
 from tests.interop.shared_lake import Shared, Writer, shared_lake
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -129,3 +131,15 @@ def test_all_agree_after_every_commit(
         assert not wrong
         assert len(shared.lake.table("db.t").snapshots) < 10
         assert shared.lake.table("db.t").check(bounds=True).ok
+
+
+def test_duckdb_has_no_turn(tmp_path: Path) -> None:
+    """It says so itself: what it attaches is a REST catalog."""
+    connection = open_duckdb()
+    try:
+        with pytest.raises(duckdb.Error, match="endpoint"):
+            connection.execute(f"attach '{tmp_path}' as lake (type iceberg, authorization_type 'none')")
+    finally:
+        connection.close()
+    labels = {"writers": "frazil, DuckDB", "version": "all", "mode": "", "commit": "all"}
+    record(SECTION, labels, {"DuckDB": "not run: it commits through REST catalogs only"})

@@ -36,8 +36,8 @@ def explain_counts(
     if snapshot_id is None:
         return "Plan: the table has no snapshot, so there is nothing to read"
     lines = [f"Plan of snapshot {snapshot_id}", f"  filter: {predicate}"]
-    for name, counts in (("data", data), ("deletes", deletes)):
-        if name == "deletes" and counts.manifests == 0:
+    for name, counts in (("data", data), ("delete", deletes)):
+        if name == "delete" and counts.manifests == 0:
             continue
         lines.append(
             f"  {name} manifests: {counts.manifests_read:,} read of {counts.manifests:,} "

@@ -63,15 +63,15 @@ class Shell:
         """Talk to the user."""
         self._set_up()
         try:
-            while self._read_line():
+            while self._go_on():
                 pass
         finally:
             self._save_history()
 
-    def _read_line(self) -> bool:
-        """Read a line and run what it ends; return whether to go on."""
+    def _go_on(self) -> bool:
+        """Read a line and run what it ends; return whether to go on. Ctrl-C drops what was typed so far."""
         try:
-            line = input(CONTINUED if self._buffer else PROMPT)
+            return self._take(input(CONTINUED if self._buffer else PROMPT))
         except EOFError:
             typer.echo()
             return False
@@ -79,6 +79,8 @@ class Shell:
             typer.echo()
             self._buffer = ""
             return True
+
+    def _take(self, line: str) -> bool:
         if not self._buffer.strip():
             word = line.strip().rstrip(";").lower()
             if word in ("quit", "exit", "\\q"):

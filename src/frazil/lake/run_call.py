@@ -203,7 +203,7 @@ def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, .
     if values["file_list_view"] is not None:
         view = ".".join(f"`{one.replace('`', '``')}`" for one in parse_name(values["file_list_view"]))
         engine = target.context.spark("look at the files of a view")
-        given["file_list"] = engine.query(f"select file_path, last_modified from {view}")
+        given["file_list"] = engine.query(f"select * from {view}")
     result = target.table(values).maintain.remove_orphan_files(**given)
     shown = result.orphan_file_locations[: SHOWN_PATHS if values["stream_results"] else None]
     return [(one,) for one in shown]

@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.codec.arrow_schema import to_arrow_schema
@@ -35,6 +37,8 @@ from frazil.spec.sorting import UNSORTED, SortOrder
 
 SORTED_AT_ONCE_BYTES: Final = 256 << 20
 """The most bytes of files whose rows are sorted in this process's memory at once."""
+_TAKEN_AT_ONCE: Final = 1 << 17
+"""How many sorted rows are written at a time; the others stay where they are."""
 
 
 def rewritten_schema(loaded: LoadedTable) -> Schema:
@@ -53,23 +57,31 @@ def rewrite_group(plan: RewritePlan, group: RewriteGroup, *, threads: int = 1) -
     batches = _read(loaded, schema, group, threads)
     if request.strategy == "binpack":
         return _write(target, schema, batches, group, threads)
-    rows = pa.Table.from_batches(batches, to_arrow_schema(schema))
-    files = _write(target, schema, iter(_arranged(plan, schema, rows).to_batches()), group, threads)
+    # In one piece each, or every take of some rows would look through all of them.
+    rows = pa.Table.from_batches(batches, to_arrow_schema(schema)).combine_chunks()
+    files = _write(target, schema, _arranged(plan, schema, rows), group, threads)
     order_id = find_order_id(loaded, request.order) if request.strategy == "sort" else None
     return files if order_id is None else [replace(one, sort_order_id=order_id) for one in files]
 
 
-def _arranged(plan: RewritePlan, schema: Schema, rows: pa.Table) -> pa.Table:
-    """Return the rows of a group in the order that was asked for."""
+def _arranged(plan: RewritePlan, schema: Schema, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a group in the order that was asked for, some at a time."""
     request = plan.request
     if rows.num_rows < 2:
-        return rows
+        yield from rows.to_batches()
+        return
+    order: npt.NDArray[np.int64] | None
     try:
         if request.strategy == "zorder":
-            return rows.take(pa.array(zorder_rows(rows, schema, request.zorder_ids)))
-        sorter = RowSorter(schema, request.order, plan.loaded.metadata.current_schema)
-        order = sorter.sort(sorter.keys(rows)) if sorter.has_keys else None
-        return rows if order is None else rows.take(pa.array(order))
+            order = zorder_rows(rows, schema, request.zorder_ids)
+        else:
+            sorter = RowSorter(schema, request.order, plan.loaded.metadata.current_schema)
+            order = sorter.sort(sorter.keys(rows)) if sorter.has_keys else None
+        if order is None:
+            yield from rows.to_batches()
+            return
+        for start in range(0, rows.num_rows, _TAKEN_AT_ONCE):
+            yield from rows.take(pa.array(order[start : start + _TAKEN_AT_ONCE])).to_batches()
     except pa.ArrowException as error:
         raise InvalidRequestError(
             f"Cannot sort the {rows.num_rows} rows of a group of files: {error}",

@@ -97,6 +97,12 @@ class Terminal:
             assert time.monotonic() < until, "the program does not end; the screen:\n" + "\n".join(self.lines())
         return self._process.wait(timeout=10)
 
+    def pause(self, seconds: float) -> None:
+        """Let the program go on for a while."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self._read(0.1):
+            pass
+
     def _settle(self) -> None:
         """Read what comes at once after something that was waited for."""
         while select.select([self._master], [], [], 0.2)[0] and self._read(0):

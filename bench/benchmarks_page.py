@@ -31,6 +31,7 @@ TITLES = {
     "load_table_metadata": "Loading a table's metadata",
     "commit_cost": "Committing",
     "local_scan": "Reading without Spark",
+    "rewrite_files": "Maintaining a table",
 }
 COLOURS = ("#9a6700", "#8250df", "#0969da", "#1a7f37", "#cf222e")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 420, 250, 58, 34, 26, 12

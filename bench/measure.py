@@ -88,7 +88,7 @@ class Results:
 
     def _print_head(self) -> None:
         contenders = self.contenders
-        print(f"{'':34}{'size':>12}" + "".join(f"{one:>16}" for one in contenders), flush=True)
+        print(f"{'':34}{'size':>12}" + "".join(f"{one:>18}" for one in contenders), flush=True)
 
     def add(
         self,
@@ -111,11 +111,11 @@ class Results:
         cells = []
         for one in self.contenders:
             if one not in medians:
-                cells.append(f"{'failed' if one in failed else '-':>16}")
+                cells.append(f"{'failed' if one in failed else '-':>18}")
             elif ours is None or one == self.contenders[-1]:
-                cells.append(f"{medians[one]:14.3f} s")
+                cells.append(f"{medians[one]:16.3f} s")
             else:
-                cells.append(f"{medians[one]:8.3f} s{ours / medians[one]:4.2f} x")
+                cells.append(f"{medians[one]:8.3f} s{ours / medians[one]:6.2f} x")
         print(f"{workload:34}{size:>12,}" + "".join(cells), flush=True)
 
     def write(self) -> None:

@@ -23,8 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.manifest_columns import live_mask
 from frazil.errors import StorageError
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
@@ -34,17 +32,17 @@ HELD_BYTES: Final = 128 << 20
 _RANK: Final = "rank of the entry"
 
 
-def rank_entries(manifests: Iterable[ManifestColumns], first_fields: Sequence[int]) -> Ranks:
-    """Return the ranks of live entries by partition, some fields before the others, in the order of manifests.
+def rank_entries(manifests: Iterable[pa.Table], first_fields: Sequence[int]) -> Ranks:
+    """Return the ranks of entries by partition, some fields before the others, in the order of manifests.
 
-    The columns need status and partition. Nulls come last. Without partition fields entries stay in their order.
+    Of each manifest the live entries are given, with their column `partition`. Nulls come last. Without partition
+    fields entries stay in their order.
     """
     entries = 0
     keys: list[pa.Table] = []
-    for files in manifests:
-        live = live_mask(files)
-        entries += int(np.count_nonzero(live))
-        partition = files.column("partition").combine_chunks().filter(pa.array(live))
+    for rows in manifests:
+        entries += rows.num_rows
+        partition = rows.column("partition").combine_chunks()
         places = dict.fromkeys([*first_fields, *range(partition.type.num_fields)])
         if places:
             keys.append(pa.table({str(at): _sortable(partition.field(at)) for at in places}))

@@ -10,15 +10,14 @@ Memory is bounded, however many files there are: see `commit/cluster_entries.py`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TypeAlias
+from itertools import chain, groupby
 
 import numpy as np
 import pyarrow as pa
 
-from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import live_mask
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.cluster_entries import Clusters, rank_entries
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
@@ -32,7 +31,6 @@ from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Operation, Summary
 
-_Reader: TypeAlias = Callable[[ManifestFile], pa.Table]
 _SAMPLED = 2_000
 """Of how many entries the size is measured before all are written."""
 _SLACK = 1.2
@@ -135,41 +133,48 @@ def _rewrite(
 def _write(
     writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile], first_fields: Sequence[int]
 ) -> tuple[list[ManifestFile], int]:
-    def read_keys(manifest: ManifestFile) -> ManifestColumns:
-        return writer.read(manifest, ("status", "partition"), keeps=False)
+    def read_keys(manifest: ManifestFile) -> pa.Table:
+        columns = writer.read(manifest, ("status", "partition"), keeps=False)
+        return columns.table.select(["partition"]).filter(pa.array(live_mask(columns)))
 
     def read_rows(manifest: ManifestFile) -> pa.Table:
         columns = writer.read(manifest, keeps=False)
         return without_files(columns, np.zeros(len(columns), dtype=bool), context.snapshot_id)
 
-    ranks = rank_entries(map_in_order(read_keys, group, threads=context.threads), first_fields)
+    # What is read to see how large entries are is not read again, and that is all of them where they are few.
+    sample = _read_some(map_in_order(read_rows, group, threads=context.threads))
+    rest = group[len(sample) :]
+    ranks = rank_entries(chain(sample, map_in_order(read_keys, rest, threads=context.threads)), first_fields)
     if len(ranks) == 0:
         return [], 0
     first = group[0]
     made: list[ManifestFile] = []
-    count, most_bytes = _needed(writer, group, len(ranks), read_rows)
+    count, most_bytes = _needed(writer, first, pa.concat_tables(sample), len(ranks))
     with Clusters(ranks, count) as clusters:
-        # One ahead of the other: what waits is as large as what is held.
-        for rows in map_in_order(read_rows, group, threads=context.threads, ahead=context.threads):
+        for rows in chain(sample, map_in_order(read_rows, rest, threads=context.threads, ahead=context.threads)):
             clusters.deal(rows)
         for rows in clusters.take():
             made += writer.write_rows(rows, first.partition_spec_id, first.content, most_bytes=most_bytes)
     return made, len(ranks)
 
 
-def _needed(writer: ManifestWriter, group: Sequence[ManifestFile], entries: int, read: _Reader) -> tuple[int, int]:
-    """Return how many manifests some entries need, by what the first of them take, and how large one may get."""
-    parts: list[pa.Table] = []
+def _read_some(manifests: Iterable[pa.Table]) -> list[pa.Table]:
+    """Return the entries of the first manifests, of enough of them to see how large entries are."""
+    found: list[pa.Table] = []
     count = 0
-    for manifest in group:
-        parts.append(read(manifest))
-        count += parts[-1].num_rows
+    for rows in manifests:
+        found.append(rows)
+        count += rows.num_rows
         if count >= _SAMPLED:
             break
-    rows = pa.concat_tables(parts).slice(0, _SAMPLED)
-    first = group[0]
+    return found
+
+
+def _needed(writer: ManifestWriter, like: ManifestFile, sample: pa.Table, entries: int) -> tuple[int, int]:
+    """Return how many manifests some entries need, by what a sample takes, and how large one may get."""
+    rows = sample.slice(0, _SAMPLED)
     # Every manifest begins with the schema, so one of a single entry is nearly all beginning.
-    begin, whole = (writer.measure(one, first.partition_spec_id, first.content) for one in (rows.slice(0, 1), rows))
+    begin, whole = (writer.measure(one, like.partition_spec_id, like.content) for one in (rows.slice(0, 1), rows))
     per_entry = (whole - begin) / max(rows.num_rows - 1, 1)
     needed: int = math.ceil((begin + entries * per_entry) / writer.target_bytes)
     return max(needed, 1), begin + int(_SLACK * writer.target_bytes)

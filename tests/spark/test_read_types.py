@@ -270,7 +270,9 @@ def test_variants_are_read_natively(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not hasattr(st, "GeometryType"), reason="this Spark has no geometry")
-def test_geometries_are_shown_in_sparks_own_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_geometries_are_shown_in_sparks_own_types(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
     schema = Schema(
         (
@@ -282,6 +284,11 @@ def test_geometries_are_shown_in_sparks_own_types(spark: SparkSession, tmp_path:
     )
     table = local_table(tmp_path, schema, format_version=3)
     table.append([{"id": 1, "g": point, "w": point, "p": point}, {"id": 2, "g": None, "w": None, "p": None}])
+    spark.conf.set("spark.sql.geospatial.enabled", "false")
+    with pytest.raises(UnsupportedError, match="switched off"):
+        scan_table(table.load()).to_spark(spark)
+    spark.conf.set("spark.sql.geospatial.enabled", "true")
+    request.addfinalizer(lambda: spark.conf.unset("spark.sql.geospatial.enabled"))
     frame = scan_table(table.load()).to_spark(spark)
     found = frame.selectExpr("id", "st_asbinary(g)", "st_asbinary(w)", "st_asbinary(p)").orderBy("id").collect()
     assert [tuple(row) for row in found] == [(1, point, point, point), (2, None, None, None)]

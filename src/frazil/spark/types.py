@@ -101,6 +101,9 @@ _FROM_SPARK: dict[type[st.DataType], Type] = {
 }
 
 
+_GEOSPATIAL = "spark.sql.geospatial.enabled"
+
+
 def has_time_type(spark: SparkSession | None) -> bool:
     """Return whether the session has Spark's TIME type switched on; where no session is in reach, it has not."""
     return spark is not None and spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
@@ -139,7 +142,7 @@ def shown_type(kind: Type, spark: SparkSession | None) -> st.DataType:
     if isinstance(kind, FixedType):
         return st.BinaryType()
     if isinstance(kind, GeometryType | GeographyType):
-        return _spatial_type(kind)
+        return _spatial_type(kind, spark)
     if isinstance(kind, StructType):
         return st.StructType([shown_field(part, spark) for part in kind.fields])
     if isinstance(kind, ListType):
@@ -196,10 +199,11 @@ def show_column(column: Column, kind: Type, spark: SparkSession) -> Column:
         cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         return F.when(column.isNotNull(), F.concat_ws("-", *(F.substring(digits, at, length) for at, length in cuts)))
     if isinstance(kind, GeometryType | GeographyType):
-        srid = _spatial_type(kind).srid
+        srid = _spatial_type(kind, spark).srid
         if isinstance(kind, GeographyType):
             return F.call_function("st_geogfromwkb", column)
-        return F.call_function("st_geomfromwkb", column, F.lit(srid))
+        # Spark 4.1 knows no function of both.
+        return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(srid))
     return _convert_parts(column, kind, lambda part, of: show_column(part, of, spark))
 
 
@@ -276,12 +280,17 @@ def _checked(column: Column, is_fine: Column, what: str) -> Column:
     return F.when(column.isNull() | is_fine, column).otherwise(F.raise_error(message).cast("string"))
 
 
-def _spatial_type(kind: GeometryType | GeographyType) -> st.GeometryType | st.GeographyType:
+def _spatial_type(kind: GeometryType | GeographyType, spark: SparkSession | None) -> st.GeometryType | st.GeographyType:
     found = getattr(st, "GeographyType" if isinstance(kind, GeographyType) else "GeometryType", None)
     if found is None:
         raise UnsupportedError(
             f"Cannot read values of type {kind}: this Spark has no such type",
             hint="Use Spark 4.1 or newer, leave the column out, or read with scan.to_arrow().",
+        )
+    if spark is not None and spark.conf.get(_GEOSPATIAL, "true") != "true":
+        raise UnsupportedError(
+            f"Cannot read values of type {kind}: the session has Spark's geospatial types switched off",
+            hint=f"Set {_GEOSPATIAL} to true, leave the column out, or read with scan.to_arrow().",
         )
     srid = 4326 if isinstance(kind, GeographyType) else _srid(kind.crs)
     return found(srid)  # type: ignore[no-any-return]

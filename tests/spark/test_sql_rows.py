@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -175,3 +176,8 @@ def test_nothing_temporary_is_left(sql: Any, spark: SparkSession) -> None:
     before = {one.name for one in spark.catalog.listTables() if one.isTemporary}
     sql("delete from lake.db.t where id in (select id from lake.db.u)")
     assert {one.name for one in spark.catalog.listTables() if one.isTemporary} == before
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark before 4.2 hides them behind names for all columns")
+def test_metadata_columns_are_found_behind_an_alias_that_names_columns(sql: Any) -> None:
+    assert sql("select *, _spec_id from lake.db.u as h(x, y) where x = 2") == [(2, "B", 0)]

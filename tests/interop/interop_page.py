@@ -51,9 +51,16 @@ def interop_page(lines: list[dict[str, Any]]) -> str:
         "has no part in it.",
         f"Versions: {versions()}.",
     ]
-    for section in dict.fromkeys(str(line["section"]) for line in lines):
-        text += ["", f"## {section}", "", *_section([line for line in lines if line["section"] == section])]
+    # What was looked at twice counts as it was seen last.
+    newest = {(line["section"], *line["labels"].items()): line for line in lines}
+    for section in sorted(dict.fromkeys(key[0] for key in newest), key=_place):
+        text += ["", f"## {section}", "", *_section([line for key, line in newest.items() if key[0] == section])]
     return "\n".join(text) + "\n"
+
+
+def _place(section: str) -> int:
+    """Return where a section stands: tables first, in the order in which they were made."""
+    return 0 if section.startswith("Tables made by") else 1
 
 
 def _section(lines: list[dict[str, Any]]) -> list[str]:

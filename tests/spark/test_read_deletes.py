@@ -123,7 +123,7 @@ def test_files_without_deletes_are_read_apart_or_with_the_others(
     table.append(rows_of(rng, 20, 20))
     spark.conf.set(UNION_CODEGEN, is_fused)
     try:
-        rows = check_deletes(spark, table)
+        rows = check_table(spark, table, "id > 5", columns=["*", "_pos"])
         plan = scan_table(table.load()).to_spark(spark)._jdf.queryExecution().optimizedPlan().toString()
     finally:
         spark.conf.unset(UNION_CODEGEN)

@@ -24,7 +24,15 @@ from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, DecimalType, List
 from frazil.storage.choose import choose_storage
 from frazil.storage.memory import MemoryStorage
 from tests.s3_server import BUCKET, running
-from tests.spark.read_cases import check_same, check_table, count_read_files, file_scans, local_table, read_files
+from tests.spark.read_cases import (
+    READS_STRUCTS_BY_PYTHON,
+    check_same,
+    check_table,
+    count_read_files,
+    file_scans,
+    local_table,
+    read_files,
+)
 from tests.tables import TableBuilder
 
 SCHEMA = Schema(
@@ -179,7 +187,8 @@ def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: Spa
     assert frame.filter("s.extra = 3").count() == 6
     check_table(spark, table, "s.extra = 3", "s.extra is null", columns=["id", "s.extra"])
     assert scan_table(table.load(), "s.extra = 3").to_arrow().num_rows == 6
-    assert len(read_files(frame.filter("region = 'eu'"))) == 1
+    if not READS_STRUCTS_BY_PYTHON:
+        assert len(read_files(frame.filter("region = 'eu'"))) == 1
 
 
 def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark: SparkSession, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.spark.read_cases import check_table, local_table, read_files
+from tests.spark.read_cases import READS_STRUCTS_BY_PYTHON, check_table, local_table, read_files
 from tests.spark.type_cases import ALL_TYPES, DEFAULTS, rows_of_all_types
 
 
@@ -88,6 +88,7 @@ def test_columns_show_the_documented_types(spark: SparkSession, tmp_path: Path) 
     assert {name: shown[name].dataType for name in expected} == expected
 
 
+@pytest.mark.skipif(not hasattr(st, "TimeType"), reason="this Spark has no time")
 def test_times_are_of_type_time_where_the_session_has_it(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "t", TIME), NestedField(2, "l", ListType(3, TIME))))
     table = local_table(tmp_path, schema)
@@ -182,7 +183,8 @@ def test_a_column_added_with_a_default_has_it_in_older_files(spark: SparkSession
     frame = scan_table(table.load()).to_spark(spark)
     assert frame.filter("x is null").count() == 1
     assert frame.filter("s.x is not null").count() == 2
-    assert not frame.schema["need"].nullable
+    if not READS_STRUCTS_BY_PYTHON:
+        assert not frame.schema["need"].nullable
     assert frame.select("s.x").filter("x is null").count() == 2
 
 
@@ -264,9 +266,10 @@ def test_variants_are_read_natively(spark: SparkSession, tmp_path: Path) -> None
     table.commit(*table.write_vectors({file: [0]}))
     frame = scan_table(table.load()).to_spark(spark)
     assert frame.schema["v"].dataType == st.VariantType()
-    assert [row[0] for row in frame.selectExpr("v:a::int as a").orderBy("a").collect()] == [1, 2, 3, 4]
-    assert frame.filter("v:a::int = 3").count() == 1
-    assert frame.selectExpr("l[0]:b[1]::string").distinct().collect()[0][0] == "x"
+    number = "variant_get(v, '$.a', 'int')"
+    assert [row[0] for row in frame.selectExpr(f"{number} as a").orderBy("a").collect()] == [1, 2, 3, 4]
+    assert frame.filter(f"{number} = 3").count() == 1
+    assert frame.selectExpr("variant_get(l[0], '$.b[1]', 'string')").distinct().collect()[0][0] == "x"
 
 
 @pytest.mark.skipif(not hasattr(st, "GeometryType"), reason="this Spark has no geometry")

@@ -152,6 +152,7 @@ class _ChangesReader(Reader):
         scan = _ChangedFiles(self.scan, request, window)
         scan.has_many_positions = scan.vector_bytes() > request.vector_budget_bytes
         scan.is_orc_native = self.may_read_orc()
+        scan.is_parquet_native = self.may_read_parquet()
         self.scan = scan
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:

@@ -182,6 +182,8 @@ class ScanFiles:
         self.shapes: FileShapes | None = None
         self.reaches: Callable[[str], bool] = lambda _: True
         """Whether Spark can open a path."""
+        self.is_parquet_native = True
+        """Whether Spark's own reader reads Parquet files."""
         self.is_orc_native = False
         """Whether Spark's own reader, which goes by names and knows no positions, reads ORC files without deletes."""
         self.session: Any = None
@@ -280,7 +282,8 @@ class ScanFiles:
         ]
 
     def _group(self, file_format: FileFormat, spec_id: int, shape: FileShape, *, is_reached: bool) -> FileGroup:
-        is_native = file_format is FileFormat.PARQUET or (file_format is FileFormat.ORC and self.is_orc_native)
+        readable = {FileFormat.PARQUET: self.is_parquet_native, FileFormat.ORC: self.is_orc_native}
+        is_native = readable.get(file_format, False)
         if not is_native or not is_reached:
             return _by_python(file_format)
         return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)

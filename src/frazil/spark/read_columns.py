@@ -42,8 +42,8 @@ from frazil.spec.types import (
 )
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
-SPARK_METADATA = "_metadata"
-"""The name under which Spark gives positions; a column of this name would hide them."""
+_SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
+"""Names under which Spark gives positions; a column of such a name would hide them."""
 _DAY_NANOS = 86_400_000_000_000
 _NO_FIELD = 2_000_000_000
 """A field id that no file has: tables count from 1, reserved columns from the largest number down."""
@@ -84,7 +84,7 @@ def read_names(metadata: TableMetadata) -> ReadNames:
         # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
         # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
         ambiguous |= {part.field_id for part in schema.fields if holds_float(part.field_type)}
-        ambiguous |= {part.field_id for part in schema.fields if part.name.lower() == SPARK_METADATA}
+        ambiguous |= {part.field_id for part in schema.fields if part.name.lower() in _SPARKS_OWN}
     for schema in metadata.schemas:
         for column in schema.fields:
             parts = list(_struct_parts(column.field_type))

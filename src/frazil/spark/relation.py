@@ -77,6 +77,7 @@ from frazil.spark.read_columns import (
     read_names,
 )
 from frazil.spark.relation_stats import distinct_values, relation_stats
+from frazil.spark.session import setting
 from frazil.spark.types import show_column, shown_type, stored_type
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
@@ -111,6 +112,7 @@ from frazil.spec.types import (
 
 UNION_CODEGEN = "spark.sql.codegen.wholeStage.union.enabled"
 FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
+_NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 OPTIONS = {
     FIELD_ID_READ: "true",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
@@ -118,7 +120,7 @@ OPTIONS = {
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    _NULL_STRUCTS: "false",
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
@@ -212,9 +214,10 @@ class Reader:
         if self.scan.vector_bytes() > self.request.vector_budget_bytes:
             self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
         # Where a union ends generated code, it costs more than a test of every row.
-        is_fused = self.spark.conf.get(UNION_CODEGEN, "false") == "true"
+        is_fused = setting(self.spark, UNION_CODEGEN) == "true"
         self.scan.reads_clean_with_marked = self.positions is None and not is_fused
         self.scan.is_orc_native = self.may_read_orc()
+        self.scan.is_parquet_native = self.may_read_parquet()
         legs = [self.leg(group) for group in self.scan.groups()]
         return reduce(DataFrame.unionAll, legs) if legs else None
 
@@ -225,6 +228,30 @@ class Reader:
             kind = stored_type(part.field_type) if self.request.as_stored else shown_type(part.field_type, self.spark)
             fields.append(st.StructField(part.name, kind, part.optional, _comment(part)))
         return st.StructType(fields)
+
+    def may_read_parquet(self) -> bool:
+        """Return whether Spark's Parquet reader tells a struct that is null from one of which a file has no part.
+
+        Spark 4.0 does not. There, tables are read by Python of which a struct once had other parts.
+        """
+        if setting(self.spark, _NULL_STRUCTS) is not None:
+            return True
+        has_mapping = self.view.name_mapping is not None
+        return self.names.is_history_complete and not has_mapping and not self._changed_structs()
+
+    def _changed_structs(self) -> bool:
+        """Return whether some schema has a struct that is read, without a part that is read."""
+        now = {
+            one: {part.field_id for part in found.field_type.fields}
+            for one, found in self.read_schema.fields_by_id.items()
+            if isinstance(found.field_type, StructType)
+        }
+        for schema in self.request.loaded.metadata.schemas:
+            for one, parts in now.items():
+                then = schema.find_field(one)
+                if then is not None and not parts <= schema.fields_by_id.keys():
+                    return True
+        return False
 
     def may_read_orc(self) -> bool:
         """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""

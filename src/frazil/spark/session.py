@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
@@ -16,6 +17,15 @@ def active_session() -> SparkSession | None:
     if found is None or (hasattr(found, "_jsparkSession") and found.sparkContext._jsc is None):
         return None
     return found
+
+
+def setting(spark: SparkSession, name: str) -> str | None:
+    """Return what a session's setting is, by default too; None where this Spark does not know it."""
+    try:
+        # With a default of our own, Spark would return that for what is not set.
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return None
 
 
 def local_session() -> SparkSession:

@@ -33,6 +33,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError, UnsupportedError
+from frazil.spark.session import setting
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BINARY,
@@ -106,7 +107,9 @@ _GEOSPATIAL = "spark.sql.geospatial.enabled"
 
 def has_time_type(spark: SparkSession | None) -> bool:
     """Return whether the session has Spark's TIME type switched on; where no session is in reach, it has not."""
-    return spark is not None and spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
+    if spark is None or not hasattr(st, "TimeType"):
+        return False
+    return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
 def stored_type(kind: Type) -> st.DataType:
@@ -287,7 +290,7 @@ def _spatial_type(kind: GeometryType | GeographyType, spark: SparkSession | None
             f"Cannot read values of type {kind}: this Spark has no such type",
             hint="Use Spark 4.1 or newer, leave the column out, or read with scan.to_arrow().",
         )
-    if spark is not None and spark.conf.get(_GEOSPATIAL, "true") != "true":
+    if spark is not None and setting(spark, _GEOSPATIAL) == "false":
         raise UnsupportedError(
             f"Cannot read values of type {kind}: the session has Spark's geospatial types switched off",
             hint=f"Set {_GEOSPATIAL} to true, leave the column out, or read with scan.to_arrow().",

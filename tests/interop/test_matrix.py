@@ -23,7 +23,13 @@ from tests.interop import interop_peers as peers
 pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
 _TIME = "Spark had no time type when Java's integration was made: theirs"
-KNOWN: dict[tuple[str, str, int], str] = {("Java", "time", version): _TIME for version in (1, 2, 3)}
+KNOWN: dict[tuple[str, str, int], str] = {
+    **{("Java", "time", version): _TIME for version in (1, 2, 3)},
+    **{("PyIceberg", "equality deletes", version): "PyIceberg reads no equality deletes: theirs" for version in (2, 3)},
+    ("frazil on Spark", "nanoseconds", 3): "Spark has microseconds: what is smaller is cut off",
+    ("DuckDB", "nanoseconds", 3): "it has no nanoseconds with a zone: theirs",
+    ("Java", "nanoseconds", 3): "Spark has no nanoseconds, and Java's integration refuses the table: theirs",
+}
 """By consumer, case and version: why it does not read the table, and whose bug that is."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,7 +28,7 @@ def read_script(spark: SparkSession, text: str) -> Block | None:
     """Return the script that a text is; None where Spark reads it as something else, or not at all."""
     try:
         plan = _parser(spark).parsePlan(text)
-    except ParseException:
+    except (ParseException, Py4JJavaError):
         return None
     return _Reader(text).block(plan) if _kind(plan) == "CompoundBody" else None
 

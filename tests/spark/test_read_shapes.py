@@ -201,6 +201,34 @@ def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark
     assert sorted((row["id"], row["region"]) for row in rows) == [(1, "eu"), (2, "us")]
 
 
+def test_files_with_ids_take_numbers_and_parts_of_structs_they_lack_from_the_partition(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = Schema(
+        (
+            NestedField(1, "id", LONG),
+            NestedField(2, "ratio", DOUBLE),
+            NestedField(3, "s", StructType((NestedField(4, "a", INT), NestedField(5, "part", INT)))),
+        )
+    )
+    table = local_table(tmp_path, schema, partition_by=["ratio", "s.part"])
+    bare = Schema((NestedField(1, "id", LONG), NestedField(3, "s", StructType((NestedField(4, "a", INT),)))))
+    table.commit(
+        table.write_data([{"id": 1, "s": {"a": 7}}], schema=bare, partition=(0.5, 9)),
+        table.write_data([{"id": 2}], schema=Schema((NestedField(1, "id", LONG),)), partition=(-0.0, 8)),
+        table.write_data([{"id": 3, "s": None}], schema=bare, partition=(None, None)),
+    )
+    table.append([{"id": 4, "ratio": -0.0, "s": {"a": 1, "part": 2}}])
+    filters = ("ratio = 0.5", "ratio = 0", "s.part = 9", "s.part > 7", "ratio is null")
+    rows = check_table(spark, table, *filters, columns=["*", "_pos"])
+    found = {row["id"]: (row["ratio"], row["s"]) for row in rows}
+    assert found[1] == (0.5, {"a": 7, "part": 9})
+    assert found[2] == (0.0, {"a": None, "part": 8})
+    assert found[3][0] is None
+    assert str(found[4][0]) == "-0.0"
+    check_table(spark, table, "s.part = 9", columns=["id", "s.part"])
+
+
 def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "n", INT)))
     table = local_table(tmp_path, schema)

@@ -231,8 +231,18 @@ class ScanFiles:
         return self._sources[spec_id][field_id]
 
     def _told(self, spec_id: int, shape: FileShape) -> frozenset[int]:
-        """Return the fields that are taken from the partition: for files without ids, all that it tells."""
-        return frozenset(self._identity[spec_id] if shape.has_ids else self._sources[spec_id])
+        """Return the fields that are taken from the partition: for files without ids, all that it tells.
+
+        What it does not tell exactly is taken from it where a file does not hold it.
+        """
+        told = self._sources[spec_id]
+        return frozenset(self._identity[spec_id].keys() | (told.keys() & shape.absent) if shape.has_ids else told)
+
+    def inexact_sources(self) -> frozenset[int]:
+        """Return the fields that some partition tells, but files tell better."""
+        return frozenset(
+            one for spec_id, told in self._sources.items() for one in told.keys() - self._identity[spec_id].keys()
+        )
 
     def whole(self, plan: Plan) -> list[FileBatch]:
         """Return the batches of a plan that are read; several threads may ask for the same plan."""

@@ -204,10 +204,17 @@ class Reader:
         self.scan.shapes = FileShapes(
             request.loaded.storage,
             ReadRules(self.read_schema, self.view.name_mapping),
-            default_parts(tuple(self.fields.values())),
+            default_parts(tuple(self.fields.values())) | self._told_parts(),
             former_dates(metadata, tuple(self.fields.values())),
             has_mapping=self.view.name_mapping is not None,
         )
+
+    def _told_parts(self) -> frozenset[int]:
+        """Return the fields, and the structs around them, that partitions tell where a file does not hold them."""
+        known = self.read_schema.fields_by_id.keys()
+        found = self.scan.inexact_sources() & known
+        around = {one.field_id for field_id in found for one in self.request.schema.ancestors_of(field_id)}
+        return frozenset(found | (around & known))
 
     def rows(self) -> DataFrame | None:
         """Return the rows of all groups of files, None where there are no files."""

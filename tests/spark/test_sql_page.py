@@ -42,11 +42,19 @@ def settled(statement: str, lake: frazil.Lake, folder: Path) -> str:
     return statement.replace("file:///data/lake", (folder / "lake").as_uri()).replace("/data/", f"{folder}/data/")
 
 
+def drop_views(spark: SparkSession) -> None:
+    """Drop the session's temporary views: all tests share it."""
+    for one in spark.catalog.listTables():
+        if one.isTemporary:
+            spark.catalog.dropTempView(one.name)
+
+
 @pytest.mark.timeout(900)
 def test_every_statement_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "data" / "old").mkdir(parents=True)
     pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), tmp_path / "data" / "old" / "0.parquet")
     wrong = []
+    drop_views(spark)
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)
         try:
@@ -58,6 +66,7 @@ def test_every_statement_of_the_page_runs(spark: SparkSession, tmp_path: Path) -
         finally:
             spark.sql("use spark_catalog.default")
             frazil.detach(spark)
+            drop_views(spark)
     assert wrong == [], "\n\n".join(wrong)
 
 

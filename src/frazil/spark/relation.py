@@ -243,22 +243,21 @@ class Reader:
         """
         if setting(self.spark, _NULL_STRUCTS) is not None:
             return True
-        has_mapping = self.view.name_mapping is not None
-        return self.names.is_history_complete and not has_mapping and not self._changed_structs()
-
-    def _changed_structs(self) -> bool:
-        """Return whether some schema has a struct that is read, without a part that is read."""
-        now = {
+        structs = {
             one: {part.field_id for part in found.field_type.fields}
             for one, found in self.read_schema.fields_by_id.items()
             if isinstance(found.field_type, StructType)
         }
-        for schema in self.request.loaded.metadata.schemas:
-            for one, parts in now.items():
-                then = schema.find_field(one)
-                if then is not None and not parts <= schema.fields_by_id.keys():
-                    return True
-        return False
+        if not structs:
+            return True
+        if not self.names.is_history_complete or self.view.name_mapping is not None:
+            return False
+        return all(
+            parts <= schema.fields_by_id.keys()
+            for schema in self.request.loaded.metadata.schemas
+            for one, parts in structs.items()
+            if one in schema.fields_by_id
+        )
 
     def may_read_orc(self) -> bool:
         """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""
@@ -283,7 +282,7 @@ class Reader:
         columns = self._columns_of(group)
         frame = self._relation(group, columns)
         if self._needs_position(group):
-            frame = frame.withColumnRenamed(row_index_name(self.spark), self.names.own("pos"))
+            frame = frame.withColumnRenamed(self._row_index, self.names.own("pos"))
         if group.deletes is not DeleteKind.NONE:
             frame = self._without_positions(frame)
         if group.deletes is DeleteKind.EQUALITY:
@@ -386,7 +385,7 @@ class Reader:
             data += self._lineage_fields()
         if self._needs_position(group):
             # The reader fills it after it has looked for a column of that name and found none, so it must be optional.
-            data.append(st.StructField(row_index_name(self.spark), st.LongType()))
+            data.append(st.StructField(self._row_index, st.LongType()))
         constants += self._own_constants(group)
         paths = dict(path for column in columns.values() for path in column.paths())
         named = {one.name: one.field for one in columns.values() if one.is_read}
@@ -501,6 +500,10 @@ class Reader:
             if one.field_id == PARTITION_FIELD_ID and isinstance(one.field_type, StructType):
                 return one.field_type
         return StructType(())
+
+    @cached_property
+    def _row_index(self) -> str:
+        return row_index_name(self.spark)
 
     def _needs_position(self, group: FileGroup) -> bool:
         return group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID)

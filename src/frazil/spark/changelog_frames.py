@@ -12,7 +12,6 @@ much: what was deleted before a snapshot and what after it is then decided row b
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -66,11 +65,7 @@ def read_changes(spark: SparkSession, request: ReadRequest, *, window: Changelog
     The request shows the columns of change feeds where it asks for them.
     """
     with engine_errors(f"read the changes of {request.loaded.name} on Spark"):
-        reader = _ChangesReader(spark, request, window)
-        legs = [reader.leg(group) for group in reader.scan.groups()]
-        if not legs:
-            return spark.createDataFrame([], reader.result_schema())
-        return reduce(DataFrame.unionAll, legs)
+        return _ChangesReader(spark, request, window).frame()
 
 
 class _ChangedFiles(ScanFiles):
@@ -149,11 +144,11 @@ class _ChangesReader(Reader):
         super().__init__(spark, replace(request, snapshot=None))
         self.request = request
         self._window = window
-        scan = _ChangedFiles(self.scan, request, window)
-        scan.has_many_positions = scan.vector_bytes() > request.vector_budget_bytes
-        scan.is_orc_native = self.may_read_orc()
-        scan.is_parquet_native = self.may_read_parquet()
-        self.scan = scan
+        self._changed = _ChangedFiles(self.scan, request, window)
+        self.scan = self._changed
+
+    def _choose_positions(self, *, has_many: bool) -> None:
+        self._changed.has_many_positions = has_many
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         found = super()._own_constants(group)

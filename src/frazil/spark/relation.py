@@ -173,9 +173,7 @@ def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
     snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id
     with naming(request.loaded.name, snapshot_id), engine_errors(f"read {request.loaded.name} on Spark"):
-        reader = Reader(spark, request)
-        rows = reader.rows()
-        return spark.createDataFrame([], reader.result_schema()) if rows is None else rows
+        return Reader(spark, request).frame()
 
 
 class Reader:
@@ -216,17 +214,26 @@ class Reader:
         around = {one.field_id for field_id in found for one in self.request.schema.ancestors_of(field_id)}
         return frozenset(found | (around & known))
 
+    def frame(self) -> DataFrame:
+        """Return the rows of all groups of files; of no files, no rows."""
+        rows = self.rows()
+        return self.spark.createDataFrame([], self.result_schema()) if rows is None else rows
+
     def rows(self) -> DataFrame | None:
         """Return the rows of all groups of files, None where there are no files."""
-        if self.scan.vector_bytes() > self.request.vector_budget_bytes:
-            self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
-        # Where a union ends generated code, it costs more than a test of every row.
-        is_fused = setting(self.spark, UNION_CODEGEN) == "true"
-        self.scan.reads_clean_with_marked = self.positions is None and not is_fused
+        self._choose_positions(has_many=self.scan.vector_bytes() > self.request.vector_budget_bytes)
         self.scan.is_orc_native = self.may_read_orc()
         self.scan.is_parquet_native = self.may_read_parquet()
         legs = [self.leg(group) for group in self.scan.groups()]
         return reduce(DataFrame.unionAll, legs) if legs else None
+
+    def _choose_positions(self, *, has_many: bool) -> None:
+        """Choose how deleted positions are applied; many are too many to travel with the query."""
+        if has_many:
+            self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
+        # Where a union ends generated code, it costs more than a test of every row.
+        is_fused = setting(self.spark, UNION_CODEGEN) == "true"
+        self.scan.reads_clean_with_marked = self.positions is None and not is_fused
 
     def result_schema(self) -> st.StructType:
         """Return the schema of the result."""

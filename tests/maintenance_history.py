@@ -24,7 +24,8 @@ from frazil.datafile.write_deletes import (
     write_equality_deletes,
     write_position_deletes,
 )
-from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile
 

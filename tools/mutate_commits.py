@@ -48,7 +48,11 @@ FAULTS = [
     "tests/concurrency/test_commit_faults.py", "-k",
     "(merge_append or row_delta_vectors or several_tables or expire_and_delete or as_select) and (memory or filesystem-v)",
 ]  # fmt: skip
-CATALOG = ["tests/unit/catalog", "tests/contract/test_catalog_contract.py"]
+CATALOG = [
+    "tests/unit/catalog",
+    "tests/unit/maintenance/test_purge_files.py",
+    "tests/contract/test_catalog_contract.py",
+]
 POSTGRES = ["tests/contract/test_postgres_catalog.py"]
 RACES = ["tests/contract/test_catalog_processes.py"]
 GUARDS = ["tests/concurrency/test_commit_guards.py"]
@@ -69,7 +73,7 @@ LIKELY = {
     "catalog/memory.py": "memory and not filesystem",
     "catalog/base.py": "memory and not filesystem",
     "catalog/pointer_catalog.py": "memory and not filesystem or purge and sqlite",
-    "catalog/purge.py": "purge",
+    "maintenance/purge_files.py": "purge",
     "catalog/sql.py": "sqlite and not handles",
     "catalog/sqlite.py": "sqlite and not handles or database",
     "catalog/filesystem.py": "filesystem and not in-memory",
@@ -353,8 +357,8 @@ CLEANING = (
     swap("catalog/pointer_catalog.py",
          "is_free = self._pointers.find_below(own) is None and next(iter(self.storage.list(own)), None) is None",
          "is_free = True", CATALOG),
-    swap("catalog/purge.py", "                check_may_delete(self.storage, path, self.folders)\n", "", CATALOG),
-    swap("catalog/purge.py", "    if len(read) == len(manifests):\n        work.delete(manifest_lists)",
+    swap("maintenance/purge_files.py", "                check_may_delete(self.storage, path, self.folders)\n", "", CATALOG),
+    swap("maintenance/purge_files.py", "    if len(read) == len(manifests):\n        work.delete(manifest_lists)",
          "    work.delete(manifest_lists)", CATALOG),
     skip("storage/locations.py", "check_may_delete", ["tests/unit/storage/test_locations.py"]),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from frazil.codec.manifest_avro import decode_manifest, iter_entries
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_table as examine_table
-from frazil.scan.plan import partition_types
+from frazil.scan.choose_snapshot import partition_types
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.snapshot import Snapshot, Summary

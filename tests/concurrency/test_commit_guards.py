@@ -54,6 +54,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
 )
 from frazil.loaded import LoadedTable
+from frazil.maintenance.purge_files import purge_files
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestContent, ManifestFile
@@ -461,7 +462,7 @@ def test_a_purge_drops_only_the_state_whose_files_it_deletes() -> None:
         transaction.commit()
 
     pointers.on_find_below = commit
-    catalog.drop_table(TABLE, purge=True)
+    catalog.drop_table(TABLE, purge=purge_files)
     # Nothing is left: what the late writer wrote was found and deleted too.
     assert [one.path for one in lab.storage.list("memory://purged")] == []
 

@@ -43,6 +43,7 @@ from frazil.errors import (
     ViewNotFoundError,
 )
 from frazil.loaded import LoadedTable
+from frazil.maintenance.purge_files import purge_files
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import build_partition_spec
 from frazil.spec.snapshot import SnapshotRef
@@ -158,7 +159,7 @@ class TestNamespaces:
         made_table(catalog, ("a", "b", "t"))
         with pytest.raises(InvalidRequestError, match="not empty"):
             catalog.drop_namespace(("a", "b"))
-        catalog.drop_table(("a", "b", "t"), purge=True)
+        catalog.drop_table(("a", "b", "t"), purge=purge_files)
         catalog.drop_namespace(("a", "b"))
         assert not catalog.namespace_exists(("a", "b"))
 
@@ -304,7 +305,7 @@ class TestTables:
         catalog.create_namespace(("db",))
         for identifier in (("db", "none"), ("no", "none")):
             assert not catalog.table_exists(identifier)
-            for act in (catalog.load_table, catalog.drop_table, lambda one: catalog.drop_table(one, purge=True)):
+            for act in (catalog.load_table, catalog.drop_table, lambda one: catalog.drop_table(one, purge=purge_files)):
                 with pytest.raises(TableNotFoundError, match="none"):
                     act(identifier)
 
@@ -1028,7 +1029,7 @@ class TestPurging:
         self.appended(case, *data)
         for path in data:
             case.storage.create(path, b"rows")
-        report = case.catalog.drop_table(EVENTS, purge=True)
+        report = case.catalog.drop_table(EVENTS, purge=purge_files)
         assert not case.catalog.table_exists(EVENTS)
         assert list(case.storage.list(f"{case.warehouse}/db/events")) == []
         assert report.kept == ()
@@ -1053,7 +1054,7 @@ class TestPurging:
         self.appended(case, own, *hostile)
         for path in (own, *outside):
             case.storage.create(path, b"rows")
-        report = case.catalog.drop_table(EVENTS, purge=True)
+        report = case.catalog.drop_table(EVENTS, purge=purge_files)
         assert all(case.storage.read(path) == b"rows" for path in outside)
         assert Path("/etc/hostname").exists()
         assert not case.storage.exists(own)
@@ -1064,7 +1065,7 @@ class TestPurging:
         made_table(case.catalog, properties={"gc.enabled": "false"})
         before = every_file(case)
         with pytest.raises(InvalidRequestError, match=r"gc\.enabled"):
-            case.catalog.drop_table(EVENTS, purge=True)
+            case.catalog.drop_table(EVENTS, purge=purge_files)
         assert every_file(case) == before
         case.catalog.drop_table(EVENTS)
         assert not case.catalog.table_exists(EVENTS)
@@ -1076,11 +1077,11 @@ class TestPurging:
         case.catalog.register_table(("db", "twin"), loaded.metadata_location or "")
         before = every_file(case)
         with pytest.raises(InvalidRequestError, match=r"db\.twin"):
-            case.catalog.drop_table(EVENTS, purge=True)
+            case.catalog.drop_table(EVENTS, purge=purge_files)
         assert every_file(case) == before
         assert case.catalog.table_exists(EVENTS)
         case.catalog.drop_table(("db", "twin"))
-        case.catalog.drop_table(EVENTS, purge=True)
+        case.catalog.drop_table(EVENTS, purge=purge_files)
         assert list(case.storage.list(f"{case.warehouse}/db")) == []
 
     def test_what_cannot_be_read_stays(self, case: CatalogCase) -> None:
@@ -1089,7 +1090,7 @@ class TestPurging:
         case.storage.create(data, b"rows")
         manifest = f"{loaded.metadata.location}/metadata/m1.avro"
         case.storage.replace(manifest, b"not avro")
-        report = case.catalog.drop_table(EVENTS, purge=True)
+        report = case.catalog.drop_table(EVENTS, purge=purge_files)
         assert case.storage.exists(data)
         assert case.storage.exists(manifest)
         assert case.storage.exists(f"{loaded.metadata.location}/metadata/snap-1.avro")
@@ -1099,7 +1100,7 @@ class TestPurging:
         loaded = made_table(case.catalog)
         case.storage.replace(loaded.metadata_location or "", b"garbage")
         with pytest.raises(InvalidMetadataError):
-            case.catalog.drop_table(EVENTS, purge=True)
+            case.catalog.drop_table(EVENTS, purge=purge_files)
         case.catalog.drop_table(EVENTS)
         assert not case.catalog.table_exists(EVENTS)
 

@@ -11,8 +11,9 @@ import pytest
 from frazil.errors import FileAlreadyExistsError, StorageError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.storage.choose import choose_storage
 from frazil.storage.environment_credentials import EnvironmentCredentials
+from frazil.storage.object_properties import S3_USE_ENVIRONMENT
 from frazil.storage.object_requests import ObjectRequests
-from frazil.storage.object_service import S3_USE_ENVIRONMENT, gcs_service
+from frazil.storage.object_service import gcs_service
 from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import S3Credentials
 from tests.s3_server import BUCKET, KEY_ID, Planned, S3Server

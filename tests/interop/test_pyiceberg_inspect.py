@@ -16,7 +16,7 @@ import pytest
 from frazil.codec.table_metadata_json import decode_table_metadata
 from frazil.inspect.tables import read_metadata_table
 from frazil.loaded import LoadedTable
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, DecimalType
 from frazil.storage.local import LocalStorage
 from tests.builders import field, schema

@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from frazil.catalog.metadata_files import forgotten_metadata_files
 from frazil.changes import updates as change
-from frazil.changes.apply import apply_updates, forgotten_metadata_files
+from frazil.changes.apply import apply_updates
 from frazil.changes.changes_json import decode_update, encode_update
 from frazil.changes.updates import TableUpdate
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata

@@ -15,7 +15,7 @@ from pyspark.sql import types as st
 from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
 from frazil.loaded import LoadedTable
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.arrow_types import shown_array, shown_struct, shown_table
 from frazil.spark.metadata_frames import metadata_frame, metadata_frame_schema
 from frazil.spec.schema import Schema

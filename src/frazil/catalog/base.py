@@ -38,7 +38,7 @@ from typing import NoReturn, Self
 
 from frazil.catalog.names import Identifier, Namespace, namespace_not_found, shown, split_identifier
 from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
-from frazil.catalog.purge import PurgeReport
+from frazil.catalog.purge import Purge, PurgeReport
 from frazil.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -167,8 +167,8 @@ class Catalog(ABC):
         """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
 
     @abstractmethod
-    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
-        """Take a table's name away; with `purge`, delete the files that are its own and nobody else's."""
+    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
+        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's."""
 
     @abstractmethod
     def rename_table(self, source: Identifier, target: Identifier) -> None:

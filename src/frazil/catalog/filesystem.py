@@ -39,7 +39,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from frazil.catalog.base import Catalog, check_successor
-from frazil.catalog.metadata_files import read_table_metadata
+from frazil.catalog.metadata_files import forgotten_metadata_files, read_table_metadata
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -54,9 +54,8 @@ from frazil.catalog.names import (
     view_not_found,
 )
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
-from frazil.catalog.purge import NOTHING_PURGED, PurgeReport, check_may_purge, purge_files, remove_empty_folders
+from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge, remove_empty_folders
 from frazil.catalog.version_files import VersionFiles, find_version
-from frazil.changes.apply import forgotten_metadata_files
 from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.errors import (
     AlreadyExistsError,
@@ -196,8 +195,8 @@ class FilesystemCatalog(Catalog):
             return unknown
         return verdict if isinstance(verdict, Rejected) else Committed((attempt.loaded,))
 
-    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
-        """Take a table's name away; with `purge`, delete the files that are its own.
+    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
+        """Take a table's name away; with `purge`, by it delete the files that are its own.
 
         Of a table in a folder, the states are the name. Without `purge` the last one stays as `dropped-vN-<id>.json`,
         from which another catalog can register the table.
@@ -211,18 +210,20 @@ class FilesystemCatalog(Catalog):
             newest = states.newest()
             if newest == 0:
                 break
-            current = states.find_current() if purge else None
+            current = states.find_current() if purge is not None else None
             if current is not None:
                 last = current[1]
                 check_may_purge(LoadedTable(parts, last, None, self.storage))
-            data = None if purge else states.find_bytes(newest)
+            data = None if purge is not None else states.find_bytes(newest)
             if data is not None:
                 self.storage.create(f"{self._folder(parts)}/metadata/dropped-v{newest}-{self.new_id()}.json", data)
-            if purge or data is not None:
+            if purge is not None or data is not None:
                 states.delete_all()
         else:
             raise CommitConflictError(f"Cannot drop table {shown(parts)}: other writers keep committing to it")
-        report = NOTHING_PURGED if last is None else purge_files(LoadedTable(parts, last, None, self.storage))
+        report = NOTHING_PURGED
+        if purge is not None and last is not None:
+            report = purge(LoadedTable(parts, last, None, self.storage))
         remove_empty_folders(self.storage, self._folder(parts))
         return report
 

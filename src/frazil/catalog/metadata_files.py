@@ -13,6 +13,7 @@ from frazil.codec.view_metadata_json import MAX_VIEW_BYTES, decode_view_metadata
 from frazil.errors import StorageError, WriteOutcomeUnknownError
 from frazil.spec import properties as known
 from frazil.spec.properties import read_property
+from frazil.spec.snapshot import MetadataLogEntry
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.base import Storage
@@ -52,3 +53,9 @@ def write_metadata(storage: Storage, location: str, metadata: TableMetadata | Vi
 def _is_gzip(metadata: TableMetadata | ViewMetadata) -> bool:
     codec = known.VIEW_METADATA_COMPRESSION if isinstance(metadata, ViewMetadata) else known.METADATA_COMPRESSION
     return read_property(metadata.properties, codec) == "gzip"
+
+
+def forgotten_metadata_files(base: TableMetadata, changed: TableMetadata) -> tuple[MetadataLogEntry, ...]:
+    """Return the entries of the base's metadata log that its successor no longer has, the oldest first."""
+    kept = {one.metadata_file for one in changed.metadata_log}
+    return tuple(one for one in base.metadata_log if one.metadata_file not in kept)

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from frazil.catalog.base import Catalog, check_successor
 from frazil.catalog.metadata_files import (
+    forgotten_metadata_files,
     new_metadata_location,
     read_table_metadata,
     read_view_metadata,
@@ -39,8 +40,7 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
-from frazil.catalog.purge import NOTHING_PURGED, PurgeReport, check_may_purge, purge_files
-from frazil.changes.apply import forgotten_metadata_files
+from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
 from frazil.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -139,13 +139,13 @@ class PointerCatalog(Catalog):
             [(one, LoadedTable(one.identifier, metadata, None, self.storage)) for one, metadata in changes],
         )
 
-    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> PurgeReport:
-        """Take a table's name away; with `purge`, delete the files that are its own and nobody else's.
+    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
+        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
 
         Without `purge` the metadata is not read, so that a table whose files are lost can be dropped.
         """
         self._check(identifier)
-        if not purge:
+        if purge is None:
             if self._pointers.drop(Kind.TABLE, tuple(identifier)) is None:
                 raise table_not_found(identifier)
             return NOTHING_PURGED
@@ -161,7 +161,7 @@ class PointerCatalog(Catalog):
                 )
             # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
             if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
-                return purge_files(loaded)
+                return purge(loaded)
         raise CommitConflictError(f"Cannot drop table {shown(identifier)}: other writers keep committing to it")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:

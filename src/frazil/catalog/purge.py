@@ -1,30 +1,20 @@
-"""Deleting the files of a dropped table: everything its metadata reaches that is its own.
+"""What a catalog knows of deleting a dropped table's files: when that is refused, and what came of it.
 
-Data files first, then the manifests that name them, then manifest lists, statistics and metadata, so that a
-purge that stops halfway can be done again. A manifest that cannot be read stays, with what it names.
-
-Metadata may name any file on earth, so nothing is deleted outside the table's own folders, links followed
-(`storage/locations.check_may_delete`). What stays, and why, is in the report.
+Which files those are is for whoever reads manifests (`maintenance/purge_files.py`): `Catalog.drop_table` is given the
+function, so that opening a catalog takes no more than names and metadata.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from frazil.codec.manifest_avro import decode_manifest
-from frazil.codec.manifest_list_avro import decode_manifest_list
-from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError, StorageError, UnsupportedError
+from frazil.errors import InvalidRequestError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
 from frazil.spec.properties import read_property
-from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
-from frazil.storage.locations import check_may_delete, scheme_of, table_folders
-
-MAX_REPORTED = 100
-_UNREADABLE = (CorruptTableError, StorageError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +28,9 @@ class PurgeReport:
 
 NOTHING_PURGED = PurgeReport()
 
+Purge: TypeAlias = Callable[[LoadedTable], PurgeReport]
+"""Deletes the files that a dropped table's last state reaches, as far as they are the table's own."""
+
 
 def check_may_purge(loaded: LoadedTable) -> None:
     """Refuse to purge a table whose files are, or may be, those of another table too."""
@@ -46,35 +39,6 @@ def check_may_purge(loaded: LoadedTable) -> None:
             f"Cannot purge table {loaded.name}: {known.GC_ENABLED} is false, so its files may be another table's too",
             hint=f"Drop it without purge, or set {known.GC_ENABLED} to true first.",
         )
-
-
-def purge_files(loaded: LoadedTable) -> PurgeReport:
-    """Delete the files that a dropped table's last state reaches, as far as they are the table's own."""
-    check_may_purge(loaded)
-    metadata = loaded.metadata
-    work = _Purge(loaded.storage, table_folders(metadata.location, metadata.properties))
-    manifest_lists: list[str] = []
-    manifests: dict[str, None] = {}
-    for snapshot in metadata.snapshots:
-        paths = work.manifests_of(snapshot)
-        if paths is None:
-            continue
-        manifests.update(dict.fromkeys(paths))
-        if snapshot.manifest_list is not None:
-            manifest_lists.append(snapshot.manifest_list)
-    # A list that is gone would leave its manifests unfindable, so those go first, and their files before them.
-    read = [path for path in manifests if work.delete_data_files(path)]
-    work.delete(read)
-    if len(read) == len(manifests):
-        work.delete(manifest_lists)
-    work.delete(one.statistics_path for one in metadata.statistics)
-    work.delete(one.statistics_path for one in metadata.partition_statistics)
-    work.delete(one.metadata_file for one in metadata.metadata_log)
-    if loaded.metadata_location is not None:
-        work.delete([loaded.metadata_location])
-    for folder in work.folders:
-        remove_empty_folders(loaded.storage, folder)
-    return PurgeReport(work.deleted_count, work.kept_count, tuple(work.kept))
 
 
 def remove_empty_folders(storage: Storage, folder: str) -> bool:
@@ -88,64 +52,3 @@ def remove_empty_folders(storage: Storage, folder: str) -> bool:
     except (StorageError, InvalidRequestError):
         return False
     return True
-
-
-@dataclass(slots=True)
-class _Purge:
-    storage: Storage
-    folders: tuple[str, ...]
-    deleted_count: int = 0
-    kept_count: int = 0
-    kept: list[tuple[str, str]] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
-
-    def manifests_of(self, snapshot: Snapshot) -> list[str] | None:
-        """Return the manifests of a snapshot, or None where its list cannot be read."""
-        path = snapshot.manifest_list
-        if path is None:
-            return list(snapshot.manifests or ())
-        try:
-            return [one.manifest_path for one in decode_manifest_list(self.storage.read(path), path=path)]
-        except _UNREADABLE as error:
-            self.keep(path, error)
-            return None
-
-    def delete_data_files(self, manifest_path: str) -> bool:
-        """Delete the files a manifest names; return whether it could be read."""
-        try:
-            data = self.storage.read(manifest_path)
-            columns = decode_manifest(data, fields=("file_path",), path=manifest_path, may_be_encrypted=True)
-        except _UNREADABLE as error:
-            self.keep(manifest_path, error)
-            return False
-        self.delete(_texts(columns.column("file_path")))
-        return True
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Delete files that are the table's own."""
-        for path in paths:
-            if path in self.done:
-                continue
-            self.done.add(path)
-            try:
-                check_may_delete(self.storage, path, self.folders)
-                self.storage.delete(path)
-            except (InvalidRequestError, StorageError) as error:
-                self.keep(path, error)
-                continue
-            self.deleted_count += 1
-            if scheme_of(path) in (None, "file"):
-                # The checksum that Hadoop's local file system keeps beside a file.
-                folder, _, name = path.rpartition("/")
-                with contextlib.suppress(StorageError):
-                    self.storage.delete(f"{folder}/.{name}.crc")
-
-    def keep(self, path: str, error: FrazilError) -> None:
-        """Note a file that stays."""
-        self.kept_count += 1
-        if len(self.kept) < MAX_REPORTED:
-            self.kept.append((path, error.message))
-
-
-def _texts(column: Iterable[object]) -> Iterator[str]:
-    return (str(one) for one in column)

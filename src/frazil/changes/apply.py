@@ -58,12 +58,6 @@ def apply_updates(
     return _finish(base, draft, now_ms, base_location)
 
 
-def forgotten_metadata_files(base: TableMetadata, changed: TableMetadata) -> tuple[MetadataLogEntry, ...]:
-    """Return the entries of the base's metadata log that its successor no longer has, the oldest first."""
-    kept = {one.metadata_file for one in changed.metadata_log}
-    return tuple(one for one in base.metadata_log if one.metadata_file not in kept)
-
-
 # What holds between the base and the result
 
 

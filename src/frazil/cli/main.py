@@ -9,30 +9,33 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.maintain_commands import maintain_app
+from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import FAILED, Settings, looked_into, opened, reported
-from frazil.cli.table_commands import TableName, table_app
+from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
 app = typer.Typer(
     name="frazil",
+    cls=CommandGroups,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.add_typer(table_app, name="table")
-app.add_typer(maintain_app, name="maintain")
+
+
+def _installed_version() -> str:
+    found: str = import_module("importlib.metadata").version("frazil")
+    return found
 
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"frazil {installed_version('frazil')}")
+        typer.echo(f"frazil {_installed_version()}")
         raise typer.Exit
 
 
@@ -151,7 +154,7 @@ def demo(
 @app.command()
 def version() -> None:
     """Print frazil's version."""
-    typer.echo(installed_version("frazil"))
+    typer.echo(_installed_version())
 
 
 def _report(report: Any, settings: Settings, *, fails: bool = True) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.session import Settings, opened, pairs_of
-from frazil.cli.table_commands import TableName
+from frazil.cli.table_name import TableName
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from frazil.cli.render import show_size
-from frazil.inspect.tables import read_metadata_table
+from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
 from frazil.spec.snapshot import Snapshot
@@ -102,7 +102,7 @@ def _shape(table: LoadedTable) -> Iterator[str]:
 
 def _files(table: LoadedTable) -> Iterator[str]:
     yield from _title("Files")
-    found = read_metadata_table(table, "files", columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
+    found = files(table, columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
     data = [one for one in found if one["content"] == _DATA]
     if not data:
         yield "  none"

@@ -7,16 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.complete_names import complete_table
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import looked_into, opened, pairs_of, terminal_width
+from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
 
-TableName = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
-]
 MAX_ROWS = 1000
 
 
@@ -79,7 +76,7 @@ def show_properties(context: typer.Context, name: TableName) -> None:
         settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
 
 
-def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
+def _add_metadata_command(command: str, module: str, text: str) -> None:
     def show(
         context: typer.Context,
         name: TableName,
@@ -87,21 +84,21 @@ def _add_metadata_command(command: str, metadata_table: str, text: str) -> None:
     ) -> None:
         with looked_into(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
-            rows = import_module("frazil.inspect.tables").read_metadata_table(loaded, metadata_table)
+            rows = getattr(import_module(f"frazil.inspect.{module}"), command)(loaded)
             settings.show(rows.slice(0, limit))
 
     table_app.command(command, help=text)(show)
 
 
-for _command, _text in {
-    "history": "List when which snapshot was the current one.",
-    "snapshots": "List snapshots with their summaries.",
-    "files": "List the data and delete files of the current snapshot.",
-    "partitions": "List partitions with their rows and files.",
-    "refs": "List branches and tags.",
-    "manifests": "List the manifests of the current snapshot.",
+for _command, (_module, _text) in {
+    "history": ("snapshots", "List when which snapshot was the current one."),
+    "snapshots": ("snapshots", "List snapshots with their summaries."),
+    "files": ("files", "List the data and delete files of the current snapshot."),
+    "partitions": ("partitions", "List partitions with their rows and files."),
+    "refs": ("snapshots", "List branches and tags."),
+    "manifests": ("manifests", "List the manifests of the current snapshot."),
 }.items():
-    _add_metadata_command(_command, _command, _text)
+    _add_metadata_command(_command, _module, _text)
 
 
 @table_app.command("create")

@@ -16,9 +16,9 @@ import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
-from frazil.codec.wkt import wkb_to_wkt, wkt_to_wkb
 from frazil.errors import (
     CorruptTableError,
     FrazilError,
@@ -397,9 +397,15 @@ def _check_pair(key: Any, value: Any, kind: MapType) -> None:
 # --- geometries
 
 
+def _geometries() -> Any:
+    # Loaded for geometries only: it needs numpy, and every catalog needs the rest of this module.
+    return import_module("frazil.codec.wkt")
+
+
 def _decode_geometry(json_value: Any, kind: Type) -> bytes:
     try:
-        return wkt_to_wkb(_text(json_value, kind))
+        found: bytes = _geometries().wkt_to_wkb(_text(json_value, kind))
+        return found
     except FrazilError as error:
         raise _Refused(f"expected a geometry as text, such as POINT (30 10): {error.message}") from None
 
@@ -408,7 +414,8 @@ def _encode_geometry(value: Any, kind: Type) -> str:
     if not isinstance(value, bytes):
         raise _unexpected(f"WKB bytes for {kind}", value)
     try:
-        return wkb_to_wkt(value)
+        text: str = _geometries().wkb_to_wkt(value)
+        return text
     except FrazilError as error:
         raise _Refused(error.message) from None
 

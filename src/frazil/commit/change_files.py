@@ -38,10 +38,9 @@ from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_ke
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import PartitionKey
 from frazil.scan.prune import METRIC_FIELDS, to_mask
 from frazil.scan.read_manifests import map_in_order
-from frazil.spec.data_file import DataFile, FileContent, FileFormat, check_data_file
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey, check_data_file
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType

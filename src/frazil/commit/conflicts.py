@@ -42,11 +42,11 @@ from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex, PartitionKey
-from frazil.scan.plan import partition_types
+from frazil.scan.choose_snapshot import partition_types
+from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.scan.prune import METRIC_FIELDS, to_mask
 from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifest_list
-from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.properties import IsolationLevel
 from frazil.spec.snapshot import Operation, Snapshot

@@ -16,8 +16,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.partition_arrow import values_of
 from frazil.codec.single_value import decode_bound
 from frazil.errors import CorruptTableError
-from frazil.scan.delete_index import PartitionKey
-from frazil.spec.data_file import DataFile
+from frazil.spec.data_file import DataFile, PartitionKey
 from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.types import DoubleType, FloatType, StructType, Type
 

@@ -25,10 +25,10 @@ from frazil.commit.change_files import DeleteKey, FileChanges, change_files
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import DELETE_FIELDS, PartitionKey, partition_keys, scoped_paths
+from frazil.scan.delete_index import DELETE_FIELDS, partition_keys, scoped_paths
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order
-from frazil.spec.data_file import FileContent
+from frazil.spec.data_file import FileContent, PartitionKey
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.table_metadata import TableMetadata

@@ -27,8 +27,7 @@ from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.expr.predicates import FALSE, TRUE
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import PartitionKey
-from frazil.spec.data_file import DataFile
+from frazil.spec.data_file import DataFile, PartitionKey
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot, Summary
 

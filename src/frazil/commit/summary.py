@@ -21,10 +21,9 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.commit.partition_keys import partition_key, partition_tuples
-from frazil.scan.delete_index import PartitionKey
 from frazil.scan.prune import to_mask
 from frazil.spec import properties
-from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata

@@ -34,7 +34,7 @@ from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.errors import InvalidManifestError
 from frazil.loaded import LoadedTable
-from frazil.scan.plan import partition_types
+from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent

@@ -12,8 +12,8 @@ import pyarrow as pa
 from frazil.inspect.file_columns import entries_schema, read_file_rows
 from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice
 from frazil.spec.manifest import ManifestFile
 
 

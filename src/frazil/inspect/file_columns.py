@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from frazil.codec.arrow_schema import to_arrow_field
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import DATA_FILE, ENTRY_FIELDS
 from frazil.columns.manifest_columns import partition_children, single_chunk
+from frazil.errors import CorruptTableError
 from frazil.inspect.reachable import read_rows
 from frazil.inspect.readable_metrics import (
     READABLE_METRICS,
@@ -43,6 +45,7 @@ from frazil.spec.types import INT, NestedField, StructType
 DATA_FILE_COLUMN = "data_file"
 
 _REQUIRED = {"status", "file_path", "file_format", "record_count", "file_size_in_bytes"}
+_FEW_ROWS = 1000
 _SPEC_ID = NestedField(141, "spec_id", INT)
 _LEFT_OUT = {"partition", "block_size_in_bytes"}
 
@@ -135,16 +138,33 @@ def read_file_rows(
     """Return the rows of manifests in the columns asked for, of the files or the entries tables by the schema."""
     chosen = select_columns(schema, columns)
     maker = FileColumns(loaded.metadata)
-    tables = read_rows(
-        loaded,
-        manifests,
-        manifest_fields_of(chosen),
-        lambda rows: maker.table_of(rows, chosen),
-        only_live=only_live,
-        cache=cache,
-        threads=threads,
+
+    def make(rows: ManifestColumns) -> ManifestColumns | pa.Table:
+        return rows if len(rows) < _FEW_ROWS else maker.table_of(rows, chosen)
+
+    read = read_rows(
+        loaded, manifests, manifest_fields_of(chosen), make, only_live=only_live, cache=cache, threads=threads
     )
+    tables: list[pa.Table] = []
+    for (is_small, _), run in groupby(read, lambda one: (isinstance(one, ManifestColumns), _kind_of(one))):
+        together = list(run)
+        tables += _tables_of(maker, together, chosen) if is_small else together
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=chosen)
+
+
+def _kind_of(rows: ManifestColumns | pa.Table) -> object:
+    """Return what rows of small manifests must have in common to be dealt with at once."""
+    return (rows.spec_id, rows.content, rows.table.schema) if isinstance(rows, ManifestColumns) else None
+
+
+def _tables_of(maker: FileColumns, run: Sequence[ManifestColumns], schema: pa.Schema) -> list[pa.Table]:
+    """Return the rows of small manifests of one kind: of all at once, since each call takes longer than its rows."""
+    try:
+        joined = replace(run[0], table=pa.concat_tables([one.table for one in run]).combine_chunks())
+        return [maker.table_of(joined, schema)]
+    except CorruptTableError:
+        # One of them is broken: the error is to name it.
+        return [maker.table_of(one, schema) for one in run]
 
 
 def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:

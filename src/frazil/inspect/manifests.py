@@ -17,7 +17,7 @@ from frazil.errors import FrazilError
 from frazil.inspect.reachable import read_chosen_manifests, read_manifests_by_snapshot
 from frazil.inspect.select_columns import project_table, select_columns
 from frazil.loaded import LoadedTable
-from frazil.scan.plan import CURRENT, SnapshotChoice, partition_types
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, partition_types
 from frazil.spec.manifest import FieldSummary, ManifestContent, ManifestFile
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.table_metadata import TableMetadata

@@ -31,8 +31,8 @@ from frazil.inspect.unify_partitions import (
     partition_fields,
 )
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.spec.data_file import FileContent
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType

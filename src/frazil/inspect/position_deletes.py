@@ -35,8 +35,8 @@ from frazil.inspect.unify_partitions import (
     partition_fields,
 )
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.delete_schemas import POSITION_HEADING, position_delete_read_schema

@@ -15,8 +15,8 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.errors import InvalidManifestError
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot

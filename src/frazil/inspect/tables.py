@@ -35,8 +35,8 @@ from frazil.inspect.snapshots import (
     snapshots,
 )
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 

@@ -19,6 +19,7 @@ from frazil.lake.schema_of import schema_of
 from frazil.lake.table import Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
+from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema
@@ -224,7 +225,7 @@ class Lake:
 
     def drop_table(self, name: Name, *, purge: bool = False) -> PurgeReport:
         """Take a table out of the catalog; with `purge`, delete its own files."""
-        return self._catalog.drop_table(parse_name(name), purge=purge)
+        return self._catalog.drop_table(parse_name(name), purge=purge_files if purge else None)
 
     # Views
 

@@ -32,7 +32,7 @@ from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.versions import DEFAULT, check_version
 from frazil.sql import statements as s
-from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.quote_names import quote, quote_path
 from frazil.sql.type_names import partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"

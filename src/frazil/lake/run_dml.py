@@ -23,7 +23,7 @@ from frazil.spec.types import IntType, LongType, NestedField, NestedType, String
 from frazil.spec.union_by_name import union_by_name
 from frazil.sql import statements as s
 from frazil.sql.literals import read_literal
-from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.quote_names import quote, quote_path
 from frazil.sql.rewrite import fill_defaults, has_default, is_default, requalify
 from frazil.sql.sql_literals import sql_literal, sql_text
 from frazil.sql.type_names import spark_type_name

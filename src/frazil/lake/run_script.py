@@ -21,7 +21,7 @@ from frazil.errors import (
     TableNotFoundError,
 )
 from frazil.lake.on_spark import spark_room
-from frazil.sql.parse_types import quote
+from frazil.sql.quote_names import quote
 from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
 
 _SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"

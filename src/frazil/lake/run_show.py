@@ -17,7 +17,7 @@ from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
-from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.quote_names import quote, quote_path
 from frazil.sql.type_names import (
     escape,
     live_fields,

@@ -31,9 +31,10 @@ from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog, ChangelogTask, plan_changelog
+from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import Plan, SnapshotChoice, choose_snapshot, plan_scan
+from frazil.scan.plan import Plan, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.split import split_task
 from frazil.scan.tasks import FileScanTask

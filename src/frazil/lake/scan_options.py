@@ -26,8 +26,8 @@ from frazil.expr.predicates import Predicate
 from frazil.lake.scan import DEFAULT_OPTIONS, Scan, ScanOptions, scan_table
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import changelog_between
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import Appends
-from frazil.scan.plan import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.spec.iso8601 import parse_timestamp
 
 _STATES = ("snapshot-id", "as-of-timestamp", "versionasof", "timestampasof", "branch", "tag")

@@ -8,7 +8,7 @@ from typing import Any
 
 from frazil.errors import NamespaceNotFoundError, NotFoundError
 from frazil.lake.sql_session import Place, SqlSession
-from frazil.sql.parse_types import quote_path
+from frazil.sql.quote_names import quote_path
 from frazil.sql.type_names import live_fields, spark_type_name
 
 

@@ -34,11 +34,11 @@ from frazil.lake.sql_session import (
 )
 from frazil.lake.table import Table
 from frazil.lake.view import View
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME
 from frazil.spec.schema import Schema
-from frazil.sql.parse_types import quote
+from frazil.sql.quote_names import quote
 from frazil.sql.rewrite import cte_names, has_star, replace_spans
 from frazil.sql.statements import Name, Span
 from frazil.sql.type_names import spark_type_name

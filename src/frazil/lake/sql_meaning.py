@@ -18,8 +18,9 @@ from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Bound, BoundReference, Op, Predicate, Unbound, leaves_of, not_, push_not
 from frazil.lake.on_spark import session_zone
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.plan import plan_scan
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BooleanType,

@@ -28,8 +28,8 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_table
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import table_health
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef

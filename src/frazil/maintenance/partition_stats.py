@@ -29,11 +29,10 @@ from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema
 from frazil.datafile.value_arrays import array_of, values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import PartitionKey
+from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
-from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_ids

@@ -21,9 +21,10 @@ from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.maintenance.rewrite_options import DataOptions, JobOrder, SizeOptions
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.delete_index import partition_key
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.partitioning import PartitionSpec

@@ -30,12 +30,13 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.maintenance.plan_rewrite import is_worth, pack
 from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, SizeOptions, read_sizes
-from frazil.scan.delete_index import PartitionKey, partition_key
+from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.scan.delete_index import partition_key
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import DeleteTask, FileScanTask
 from frazil.spec import properties
-from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.data_file import DataFile, FileContent, PartitionKey
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH
 

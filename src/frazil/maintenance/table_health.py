@@ -33,8 +33,8 @@ from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.errors import StorageError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Findings, Problem, Report, counted
+from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import partition_types
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.data_file import FileContent, FileFormat

@@ -41,8 +41,9 @@ from frazil.datafile.read_tasks import read_in_order
 from frazil.datafile.value_arrays import values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice, plan_scan
+from frazil.scan.plan import plan_scan
 from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.puffin import CREATED_BY, NDV, THETA_SKETCH_V1

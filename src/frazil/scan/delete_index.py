@@ -37,7 +37,7 @@ from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.prune import stats_columns, to_mask
 from frazil.scan.tasks import DeleteTask
-from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.reserved_columns import DELETE_FILE_PATH
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import PrimitiveType
@@ -65,7 +65,6 @@ DELETE_FIELDS = (
 """The columns of a delete manifest that a plan reads."""
 
 HEADING = "Scan Planning"
-PartitionKey = tuple[Any, ...]
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The read path from top to bottom: snapshot, manifest list, manifests, files, deletes, tasks.
 
-    choose      the snapshot (current, by id, by time, by branch or tag) and the schema that goes with it
+    choose      the snapshot (current, by id, by time, by branch or tag) and its schema (`scan/choose_snapshot.py`)
     list        the snapshot's manifests; those without live files, or whose partition summaries leave no
                 room for a match, are not read
     deletes     delete manifests are read first and whole: no task can be made before all deletes are known
@@ -34,11 +34,12 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
 from frazil.columns.manifest_columns import live_mask
 from frazil.columns.stats_masks import Mask
-from frazil.errors import InvalidManifestError, InvalidRequestError
+from frazil.errors import InvalidManifestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.scan.explain import PlanCounts, explain_counts
 from frazil.scan.file_rows import FILE_FIELDS, data_files_of, unify_partitions
@@ -49,59 +50,13 @@ from frazil.scan.split import SplitOptions, adaptive_target_bytes, plan_groups
 from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec import properties
 from frazil.spec.manifest import ManifestContent, ManifestFile
-from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.snapshot_history import schema_of_ref, schema_of_snapshot, snapshot_as_of
-from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import StructType
 
 _BYTES_WITHOUT_METRICS = 150
 _BYTES_WITH_METRICS = 500
 """About what a decoded entry takes, with metrics of ten columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotChoice:
-    """The state of a table to read; at most one of the three is given, none is the current state."""
-
-    snapshot_id: int | None = None
-    as_of_ms: int | None = None
-    ref: str | None = None
-
-    def __post_init__(self) -> None:
-        given = [name for name in ("snapshot_id", "as_of_ms", "ref") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InvalidRequestError(f"Cannot choose a snapshot by {' and '.join(given)} at once", hint="Give one.")
-
-
-CURRENT = SnapshotChoice()
-
-
-def choose_snapshot(metadata: TableMetadata, choice: SnapshotChoice) -> tuple[Snapshot | None, Schema]:
-    """Return the snapshot to read and the schema to read it with.
-
-    By id, time and tag the schema is the one the snapshot was written with; the current state and branches
-    are read with the table's current schema.
-    """
-    if choice.snapshot_id is not None:
-        snapshot = metadata.snapshot(choice.snapshot_id)
-        return snapshot, schema_of_snapshot(metadata, snapshot)
-    if choice.as_of_ms is not None:
-        snapshot = snapshot_as_of(metadata, choice.as_of_ms)
-        return snapshot, schema_of_snapshot(metadata, snapshot)
-    if choice.ref is not None:
-        return metadata.ref_snapshot(choice.ref), schema_of_ref(metadata, choice.ref)
-    return metadata.current_snapshot, metadata.current_schema
-
-
-def partition_types(metadata: TableMetadata) -> dict[int, tuple[PartitionSpec, StructType]]:
-    """Return every partition spec of a table with the type of its tuples, by id."""
-    schema, others = metadata.current_schema, metadata.schemas
-    return {
-        spec.spec_id: (spec, spec.partition_type(schema, other_schemas=others)) for spec in metadata.partition_specs
-    }
 
 
 def plan_scan(

@@ -25,13 +25,13 @@ from frazil.datafile.read_file import read_columns
 from frazil.datafile.read_task import TableView
 from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
-from frazil.scan.delete_index import PartitionKey, partition_key
+from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
 from frazil.spark.read_columns import ReadColumn, ReadNames, quoted
 from frazil.spark.types import stored_type
-from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
 

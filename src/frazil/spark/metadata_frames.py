@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.inspect.tables import metadata_table_schema, read_metadata_table
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import CURRENT, SnapshotChoice
 from frazil.spark.arrow_types import shown_struct, shown_table
 
 

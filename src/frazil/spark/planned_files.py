@@ -30,7 +30,7 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError
 from frazil.expr.predicates import Predicate, all_of
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import PartitionKey, partition_keys
+from frazil.scan.delete_index import partition_keys
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
@@ -41,7 +41,7 @@ from frazil.spark.engine_errors import FILE_HINT, file_mark, name_error
 from frazil.spark.file_shapes import BY_ID, FileShape, FileShapes
 from frazil.spark.predicates import Paths, pruning_predicate
 from frazil.spark.types import stored_type
-from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot

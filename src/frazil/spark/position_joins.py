@@ -27,7 +27,7 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.position_deletes import read_positions
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
-from frazil.scan.delete_index import PartitionKey, partition_key
+from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.engine_errors import naming
 from frazil.spark.jvm import planned_relation
@@ -35,7 +35,7 @@ from frazil.spark.planned_files import ScanFiles, files_stream
 from frazil.spark.read_columns import ReadNames, quoted
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import FIELD_ID
-from frazil.spec.data_file import FileContent, FileFormat
+from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import UnsupportedError
 from frazil.spark.sql_names import _parser
-from frazil.sql.parse_types import quote
+from frazil.sql.quote_names import quote
 from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
 
 _COMMANDS = ("Insert", "Update", "Delete", "Merge", "Create", "Replace", "Drop", "Alter", "Set", "Truncate", "Refresh")

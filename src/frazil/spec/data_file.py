@@ -22,6 +22,9 @@ HEADING = "Data File Fields"
 UNKNOWN_COUNT = -1
 """The record count or size of a file that its writer did not know; read where it occurs, never written."""
 
+PartitionKey = tuple[Any, ...]
+"""A partition as the key of a mapping: the spec's id, and the values of its fields with floats that can be compared."""
+
 
 class FileContent(IntEnum):
     """What a file holds."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from frazil.spec.frozen_map import FrozenMap
 from frazil.sql.cursor import Cursor, NotOurs
-from frazil.sql.parse_types import parse_properties, parse_term, parse_type, quote_path
+from frazil.sql.parse_types import parse_properties, parse_term, parse_type
+from frazil.sql.quote_names import quote_path
 from frazil.sql.statements import (
     ColumnDefinition,
     CreateNamespace,

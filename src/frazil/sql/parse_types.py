@@ -7,7 +7,6 @@ of `char` and `varchar` have no place in the format. Types that only the format 
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
 
 from frazil.errors import FrazilError, InvalidRequestError
@@ -15,7 +14,8 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import parse_partition_term
 from frazil.spec.sorting import parse_sort_term
 from frazil.sql.cursor import Cursor
-from frazil.sql.statements import Name, Properties
+from frazil.sql.quote_names import quote, quote_path
+from frazil.sql.statements import Properties
 from frazil.sql.tokens import NUMBER, STRING, WORD
 
 _SIMPLE = {
@@ -52,17 +52,6 @@ _ADVICE = {
     "INTERVAL": "The format has no intervals.",
 }
 _MAX_DEPTH = 100
-_PLAIN = re.compile(r"[^\W\d]\w*")
-
-
-def quote(part: str) -> str:
-    """Return a part of a name as terms and types write it: in backticks where it is not a plain word."""
-    return part if _PLAIN.fullmatch(part) else "`" + part.replace("`", "``") + "`"
-
-
-def quote_path(path: Name) -> str:
-    """Return a nested name with its parts quoted where they need it."""
-    return ".".join(quote(part) for part in path)
 
 
 def parse_type(cursor: Cursor, depth: int = 0) -> str:

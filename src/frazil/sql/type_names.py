@@ -7,7 +7,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.sorting import SortOrder
 from frazil.spec.transforms import Transform
 from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
-from frazil.sql.parse_types import quote, quote_path
+from frazil.sql.quote_names import quote, quote_path
 
 _NAMES = {
     "long": "bigint",

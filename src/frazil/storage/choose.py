@@ -5,7 +5,8 @@
     s3:, s3a:, s3n:         Amazon S3 and stores that speak its protocol
     gs:, gcs:               Google Cloud Storage
 
-A store is set up when the first location asks for it, so that nobody needs keys for what they do not use.
+A store is loaded and set up when the first location asks for it, so that nobody needs keys, nor waits for modules, for
+what they do not use.
 
 Metadata may name files anywhere, and whoever writes it chooses what a reader opens. `read.roots` draws a fence: what is
 not inside one of these folders, links followed, is neither read nor written.
@@ -14,16 +15,16 @@ not inside one of these folders, links followed, is neither read nor written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
-from frazil.storage.http import HttpClient
 from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_under, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
-from frazil.storage.object_service import PROPERTIES, CredentialSource, gcs_service, s3_service
-from frazil.storage.object_store import ObjectStorage
+from frazil.storage.object_properties import PROPERTIES
+from frazil.storage.sign_v4 import CredentialSource
 
 FILE_SCHEME: Final = "file"
 MEMORY_SCHEME: Final = "memory"
@@ -31,11 +32,9 @@ S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 GCS_SCHEMES: Final = ("gs", "gcs")
 _AZURE_SCHEMES: Final = ("az", "abfs", "abfss", "wasb", "wasbs", "adl")
 
-CONNECT_TIMEOUT: Final = "s3.connect-timeout"
-REQUEST_TIMEOUT: Final = "s3.request-timeout"
 READ_ROOTS: Final = "read.roots"
 
-KNOWN_PROPERTIES: Final = PROPERTIES | {CONNECT_TIMEOUT, REQUEST_TIMEOUT, READ_ROOTS}
+KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS}
 """Every property that says where files are kept and how they are reached."""
 
 
@@ -206,13 +205,19 @@ def choose_storage(
         storages[MEMORY_SCHEME] = memory
 
     def make_s3() -> Storage:
-        return ObjectStorage(s3_service(known, s3_credentials), schemes=S3_SCHEMES, http=_http(known))
+        made: Storage = _object_stores().open_s3(known, s3_credentials, schemes=S3_SCHEMES)
+        return made
 
     def make_gcs() -> Storage:
-        return ObjectStorage(gcs_service(known, gcs_token), schemes=GCS_SCHEMES, http=_http(known))
+        made: Storage = _object_stores().open_gcs(known, gcs_token, schemes=GCS_SCHEMES)
+        return made
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     return SchemeStorage(storages, makers=makers, roots=roots)
+
+
+def _object_stores() -> Any:
+    return import_module("frazil.storage.object_stores")
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
@@ -261,22 +266,6 @@ class _Refused:
 
     def __call__(self) -> Storage:
         raise self._error
-
-
-def _http(properties: Mapping[str, str]) -> HttpClient:
-    return HttpClient(
-        connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0), timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0)
-    )
-
-
-def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        return float(text)
-    except ValueError as error:
-        raise InvalidPropertyError(f"Cannot use the property {name}: {text!r} is not a number of seconds") from error
 
 
 def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:

@@ -3,7 +3,7 @@
 All of them take the same requests, of HTTP and XML. What differs is here: the server's address, how a request shows who
 asks, and the header that makes a write fail where a name is taken.
 
-Properties have the names other implementations gave them. Keys come from properties or from a caller's function; the
+Properties are in `object_properties.py`. Keys come from properties or from a caller's function; the
 environment is looked at only where `s3.use-environment` says so. No key is shown in a text or an error, nor pickled: a
 storage that has travelled to another process asks for its keys anew, from the environment or not at all.
 """
@@ -22,61 +22,30 @@ from urllib.parse import urlsplit
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.storage.environment_credentials import EnvironmentCredentials
 from frazil.storage.http import Origin
-from frazil.storage.sign_v4 import S3Credentials, sign_v4
-
-S3_ENDPOINT: Final = "s3.endpoint"
-S3_REGION: Final = ("s3.region", "client.region")
-S3_ACCESS_KEY_ID: Final = ("s3.access-key-id", "client.access-key-id")
-S3_SECRET_ACCESS_KEY: Final = ("s3.secret-access-key", "client.secret-access-key")
-S3_SESSION_TOKEN: Final = ("s3.session-token", "client.session-token")
-S3_PATH_STYLE: Final = "s3.path-style-access"
-S3_VIRTUAL: Final = "s3.force-virtual-addressing"
-S3_ANONYMOUS: Final = "s3.anonymous"
-S3_USE_ENVIRONMENT: Final = "s3.use-environment"
-S3_ENCRYPTION: Final = "s3.sse.type"
-S3_ENCRYPTION_KEY: Final = "s3.sse.key"
-GCS_TOKEN: Final = "gcs.oauth2.token"
-GCS_ENDPOINT: Final = "gcs.service.host"
-GCS_ANONYMOUS: Final = "gcs.no-auth"
-
-_NOT_BUILT: Final = {
-    "s3.signer": "signing by a server",
-    "s3.remote-signing-enabled": "signing by a server",
-    "s3.role-arn": "assuming a role",
-    "client.role-arn": "assuming a role",
-    "client.assume-role.arn": "assuming a role",
-    "s3.proxy-uri": "a proxy",
-    "s3.acceleration-enabled": "transfer acceleration",
-    "s3.use-arn-region-enabled": "ARNs of buckets",
-}
-"""Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
-PROPERTIES: Final = frozenset(
-    {
-        S3_ENDPOINT,
-        *S3_REGION,
-        *S3_ACCESS_KEY_ID,
-        *S3_SECRET_ACCESS_KEY,
-        *S3_SESSION_TOKEN,
-        S3_PATH_STYLE,
-        S3_VIRTUAL,
-        S3_ANONYMOUS,
-        S3_USE_ENVIRONMENT,
-        S3_ENCRYPTION,
-        S3_ENCRYPTION_KEY,
-        GCS_TOKEN,
-        GCS_ENDPOINT,
-        GCS_ANONYMOUS,
-        *_NOT_BUILT,
-    }
+from frazil.storage.object_properties import (
+    GCS_ANONYMOUS,
+    GCS_ENDPOINT,
+    GCS_TOKEN,
+    NOT_BUILT,
+    S3_ACCESS_KEY_ID,
+    S3_ANONYMOUS,
+    S3_ENCRYPTION,
+    S3_ENCRYPTION_KEY,
+    S3_ENDPOINT,
+    S3_PATH_STYLE,
+    S3_REGION,
+    S3_SECRET_ACCESS_KEY,
+    S3_SESSION_TOKEN,
+    S3_USE_ENVIRONMENT,
+    S3_VIRTUAL,
 )
-"""Every property that is looked at here."""
+from frazil.storage.sign_v4 import CredentialSource, S3Credentials, sign_v4
+
 _ENCRYPTIONS: Final = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
 _EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
 _MIN_SECRET: Final = 4
-
-CredentialSource = Callable[[], S3Credentials]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +227,7 @@ class GcsService(ObjectService):
 
 def s3_service(properties: Mapping[str, str], credentials: CredentialSource | None = None) -> S3Service:
     """Return the S3 store that properties describe; a caller's own source of keys goes before theirs."""
-    for name, what in _NOT_BUILT.items():
+    for name, what in NOT_BUILT.items():
         if properties.get(name, "false").lower() != "false":
             raise UnsupportedError(f"Cannot use the property {name}: {what} is not built")
     endpoint = parse_endpoint(S3_ENDPOINT, properties[S3_ENDPOINT]) if S3_ENDPOINT in properties else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -42,6 +42,10 @@ class S3Credentials:
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("S3Credentials are not pickled, since they are secret")
+
+
+CredentialSource = Callable[[], S3Credentials]
+"""Is asked for keys at each request."""
 
 
 def escape(text: str, *, is_path: bool = False) -> str:

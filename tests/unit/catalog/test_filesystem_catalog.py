@@ -24,6 +24,7 @@ from frazil.errors import (
     WriteOutcomeUnknownError,
 )
 from frazil.loaded import LoadedTable
+from frazil.maintenance.purge_files import purge_files
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
@@ -318,7 +319,7 @@ class TestDrop:
         catalog = FilesystemCatalog("lake", f"file://{tmp_path}/w", LocalStorage(durable=False))
         made_table(catalog)
         (tmp_path / "w" / "db" / "events" / "metadata" / ".v1.metadata.json.crc").write_bytes(b"crc")
-        catalog.drop_table(EVENTS, purge=True)
+        catalog.drop_table(EVENTS, purge=purge_files)
         assert list((tmp_path / "w" / "db").iterdir()) == []
         catalog.drop_namespace(("db",))
         assert list((tmp_path / "w").iterdir()) == []

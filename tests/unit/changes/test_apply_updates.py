@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from frazil.catalog.metadata_files import forgotten_metadata_files
 from frazil.changes import updates as change
-from frazil.changes.apply import apply_updates, forgotten_metadata_files
+from frazil.changes.apply import apply_updates
 from frazil.changes.updates import LAST_ADDED, TableUpdate
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
 from frazil.errors import (

@@ -209,6 +209,16 @@ def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("command", [["list"], ["schema", "db.events"], ["properties", "db.events"]])
+def test_commands_that_look_at_metadata_alone_load_neither_arrow_nor_http(warehouse: str, command: list[str]) -> None:
+    code = (
+        "import sys; from frazil.cli.main import app; "
+        f"app(['--warehouse', {warehouse!r}, 'table', *{command!r}], standalone_mode=False); "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow', 'frazil.storage.http')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def test_values_of_every_kind_have_a_form() -> None:
     row = {"a": b"\x00", "b": None, "c": [1, {"d": 2}], "e": "x" * 100, "f": 'say "hi", now'}
     assert json.loads(render_rows([row], list(row), OutputFormat.JSON))[0]["c"] == [1, {"d": 2}]

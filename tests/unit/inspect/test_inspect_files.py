@@ -18,8 +18,8 @@ from frazil.errors import FieldNotFoundError, InvalidManifestError, SnapshotNotF
 from frazil.inspect.entries import all_entries, entries
 from frazil.inspect.file_columns import map_array
 from frazil.inspect.files import all_data_files, all_delete_files, all_files, data_files, delete_files, files
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry

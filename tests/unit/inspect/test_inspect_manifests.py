@@ -13,7 +13,7 @@ from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.manifest_list_avro import encode_manifest_list
 from frazil.codec.single_value import encode_value
 from frazil.inspect.manifests import all_manifests, manifests
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.manifest import EntryStatus, FieldSummary, ManifestEntry
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import BINARY, DATE, DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, DecimalType

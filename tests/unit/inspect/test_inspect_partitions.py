@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.inspect.partitions import partitions
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import BINARY, BOOLEAN, DOUBLE, LONG, STRING, UNKNOWN, UUID, DecimalType, FixedType, Type

@@ -11,7 +11,7 @@ import pytest
 
 from frazil.errors import InvalidDataFileError, InvalidPuffinError, MissingFileError
 from frazil.inspect.position_deletes import iter_position_deletes, position_deletes
-from frazil.scan.plan import SnapshotChoice
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.types import INT, LONG, STRING, ListType, StructType
 from tests.builders import field, schema
 from tests.tables import TableBuilder

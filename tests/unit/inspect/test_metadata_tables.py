@@ -16,8 +16,8 @@ from frazil.inspect.tables import (
     metadata_table_schema,
     read_metadata_table,
 )
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import SnapshotChoice
 from tests.builders import schema
 from tests.tables import TableBuilder
 

@@ -11,8 +11,9 @@ import pytest
 from frazil.codec.single_value import encode_value
 from frazil.errors import InvalidManifestError, InvalidRequestError, ReferenceNotFoundError, SnapshotNotFoundError
 from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.plan import Plan, SnapshotChoice, plan_scan
+from frazil.scan.plan import Plan, plan_scan
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema

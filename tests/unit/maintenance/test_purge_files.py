@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from frazil.catalog.memory import MemoryCatalog
-from frazil.catalog.purge import MAX_REPORTED, purge_files, remove_empty_folders
+from frazil.catalog.purge import remove_empty_folders
 from frazil.changes.updates import AddSnapshot, SetPartitionStatistics, SetSnapshotRef, SetStatistics
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.maintenance.purge_files import MAX_REPORTED, purge_files
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.failing import FailingStorage, Fault, FaultKind

@@ -1,6 +1,8 @@
-"""Names of tables for the completion of shells: `frazil table show sh<tab>`."""
+"""A table's name as an argument of commands, with completion in shells: `frazil table show sh<tab>`."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -23,3 +25,8 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     except frazil.FrazilError:
         return []
     return [one for one in found if one.startswith(incomplete)]
+
+
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
+]

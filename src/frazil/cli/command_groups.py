@@ -1,0 +1,36 @@
+"""Groups of commands that are made when one of them is asked for: a command's options take a millisecond to set up."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from typer.core import TyperGroup
+from typer.main import get_group
+
+GROUPS = {
+    "table": ("frazil.cli.table_commands", "table_app"),
+    "maintain": ("frazil.cli.maintain_commands", "maintain_app"),
+}
+"""Where the commands of each group are."""
+
+
+class Commands(dict[str, Any]):
+    """Commands by name. Those of groups have no value until they are asked for, but for help and typos a name."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a command or a group."""
+        found = super().get(name, default)
+        if found is None and name in GROUPS:
+            module, app = GROUPS[name]
+            found = self[name] = get_group(getattr(import_module(module), app))
+            found.name = name
+        return found
+
+
+class CommandGroups(TyperGroup):
+    """The command line: its own commands, and the groups."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = Commands({**self.commands, **dict.fromkeys(GROUPS)})

@@ -13,6 +13,7 @@ from frazil.cli.render import show_size
 from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.snapshot import Snapshot
 from frazil.sql.type_names import order_terms, partition_terms, sql_type_name
 
@@ -57,8 +58,11 @@ def table_facts(table: LoadedTable) -> dict[str, Any]:
 def show_page(table: LoadedTable, *, now_ms: int, width: int | None = None) -> str:
     """Return a page about a table; styles are for terminals, and taken out elsewhere when it is printed."""
     width = 100 if width is None else max(width, 40)
-    lines = [*_head(table), *_columns(table), *_shape(table), *_files(table), *_snapshots(table), *_references(table)]
-    return "\n".join([*lines, *_advice(table, now_ms, width)])
+    cache = ManifestCache()
+    # Advice needs more columns of manifests than the page does: read first, they are read once.
+    advice = list(_advice(table, now_ms, width, cache))
+    lines = [*_head(table), *_columns(table), *_shape(table), *_files(table, cache)]
+    return "\n".join([*lines, *_snapshots(table), *_references(table), *advice])
 
 
 def _head(table: LoadedTable) -> Iterator[str]:
@@ -100,9 +104,9 @@ def _shape(table: LoadedTable) -> Iterator[str]:
         yield from (f"  {name} = {value}" for name, value in sorted(properties.items()))
 
 
-def _files(table: LoadedTable) -> Iterator[str]:
+def _files(table: LoadedTable, cache: ManifestCache) -> Iterator[str]:
     yield from _title("Files")
-    found = files(table, columns=["content", "file_size_in_bytes", "record_count"]).to_pylist()
+    found = files(table, columns=["content", "file_size_in_bytes", "record_count"], cache=cache).to_pylist()
     data = [one for one in found if one["content"] == _DATA]
     if not data:
         yield "  none"
@@ -162,8 +166,8 @@ def _references(table: LoadedTable) -> Iterator[str]:
         yield f"  {name:<{size}}  {ref.type!s:<6}  {ref.snapshot_id}"
 
 
-def _advice(table: LoadedTable, now_ms: int, width: int) -> Iterator[str]:
-    problems = table_health(table, now_ms=now_ms).problems
+def _advice(table: LoadedTable, now_ms: int, width: int, cache: ManifestCache) -> Iterator[str]:
+    problems = table_health(table, now_ms=now_ms, cache=cache).problems
     yield from _title("Advice")
     if not problems:
         yield "  " + typer.style("nothing to do", fg="green")

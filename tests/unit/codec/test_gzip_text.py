@@ -54,10 +54,10 @@ def test_a_changed_byte_is_refused(place: int) -> None:
 
 def test_a_bomb_is_refused_by_its_ratio_long_before_the_limit() -> None:
     bomb = gzip.compress(NOISE + bytes(60 << 20))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InvalidMetadataError, match=f"expand to more than {MAX_RATIO * len(bomb)}"):
         gunzip_text(bomb, heading="H")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_small_file_may_be_very_repetitive() -> None:
@@ -76,6 +76,6 @@ def test_the_limit_is_the_callers() -> None:
 
 
 def test_many_empty_members_take_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert gunzip_text(gzip_text(b"") * 20_000, heading="H") == b""
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

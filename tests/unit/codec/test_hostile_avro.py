@@ -178,10 +178,10 @@ CASES: dict[str, bytes] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("decode", [decode_manifest, decode_manifest_list], ids=["manifest", "list"])
 def test_hostile_bytes_give_an_error_of_ours(name: str, decode: Callable[..., Any]) -> None:
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises((CorruptTableError, UnsupportedError)) as failure:
         decode(CASES[name], path="s3://b/hostile.avro", limits=LIMITS)
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
     assert failure.value.context["path"] == "s3://b/hostile.avro"
     assert len(str(failure.value)) < 600
 

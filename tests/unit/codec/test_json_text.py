@@ -85,10 +85,10 @@ def test_nesting_is_bounded_whatever_the_stack_allows(opening: bytes, closing: b
 
 
 def test_a_number_of_a_million_digits_is_refused_at_once() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InvalidMetadataError, match="not JSON as expected: Integer value out of range"):
         parse(b'{"a":' + b"9" * 1_000_000 + b"}")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_errors_say_where_and_are_of_the_callers_kind() -> None:

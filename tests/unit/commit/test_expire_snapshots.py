@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
-from frazil.commit.expired_files import ExpiredFiles, delete_expired_files, find_expired_files
+from frazil.commit.expired_files import delete_expired_files, find_expired_files
 from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
-from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.update_properties import UpdateProperties
-from frazil.commit.update_refs import CreateRef, DropRef, Rollback
+from frazil.commit.update_refs import CreateRef, DropRef
 from frazil.commit.update_schema import UpdateSchema
 from frazil.commit.update_spec import UpdateSpec
 from frazil.commit.update_statistics import UpdateStatistics
@@ -25,27 +22,7 @@ from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.statistics import StatisticsFile
 from tests.commit_lab import Lab
-
-
-def stored_file(lab: Lab, ids: list[int], k: str = "a") -> DataFile:
-    """Return a data file that is in storage too."""
-    file = lab.file(ids, k)
-    lab.storage.create(file.file_path, b"rows")
-    return file
-
-
-def expire(lab: Lab, **options: object) -> ExpiredFiles:
-    """Expire snapshots and delete their files."""
-    before = lab.load()
-    lab.commit(ExpireSnapshots(**{"older_than_ms": lab.now_ms + 1000, **options}))  # type: ignore[arg-type]
-    return delete_expired_files(before, lab.load(), threads=1)
-
-
-def check_whole(lab: Lab) -> None:
-    """Check that every snapshot is readable down to its data files."""
-    for snapshot in lab.load().metadata.snapshots:
-        for path in lab.paths(snapshot):
-            assert lab.storage.exists(path), path
+from tests.expiry_lab import check_whole, expire, stored_file
 
 
 def test_files_that_only_removed_snapshots_had_are_deleted() -> None:
@@ -209,44 +186,6 @@ def test_old_references_expire_but_never_main() -> None:
     lab.now_ms += 1000
     lab.commit(ExpireSnapshots())
     assert list(lab.load().metadata.refs) == ["main"]
-
-
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
-def test_every_snapshot_that_is_left_reads_after_expiry_on_random_histories(seed: int) -> None:
-    chance = random.Random(seed)
-    version = chance.choice([2, 3])
-    lab = Lab(partition_by=["k"], format_version=version, properties={"commit.manifest.min-count-to-merge": "2"})
-    lab.commit(Append((stored_file(lab, [0]),)))
-    for step in range(16):
-        branch = chance.choice(["main", "b1", "b2"])
-        target = Target(branch, is_staged=chance.random() < 0.1)
-        head = lab.head(branch) or lab.snapshot
-        files = [one.data_file for one in lab.live(head) if one.data_file.content == 0]
-        kind = chance.randrange(8)
-        if kind <= 2 or not files:
-            lab.commit(Append((stored_file(lab, [step], chance.choice("ab")),), target))
-        elif kind == 3:
-            lab.commit(DeleteFiles(frozenset({chance.choice(files).file_path}), target=target))
-        elif kind == 4:
-            old = chance.choice(files)
-            new = stored_file(lab, [step], old.partition[0])
-            lab.commit(Overwrite((new,), ReadSet(head.snapshot_id), (old,), target=target))
-        elif kind == 5:
-            lab.commit(RewriteManifests(target=target))
-        elif kind == 6:
-            lab.commit(CreateRef(f"t{step}", "tag", head.snapshot_id))
-        elif lab.head(branch) is not None:
-            ancestors = list(lab.load().metadata.snapshots.ids)
-            try:
-                lab.commit(Rollback(chance.choice(ancestors), branch=branch))
-            except InvalidRequestError:
-                continue
-        if chance.random() < 0.2:
-            expire(lab, retain_last=chance.randint(1, 3))
-            check_whole(lab)
-    expire(lab)
-    check_whole(lab)
-    lab.check_readable()
 
 
 def test_a_row_deltas_files_go_when_nothing_leads_to_them() -> None:

@@ -496,9 +496,9 @@ def test_the_line_of_an_error_is_counted() -> None:
 
 def test_a_long_insert_costs_its_head() -> None:
     text = "insert into lake.db.t values " + ", ".join(f"({n}, 'text {n}')" for n in range(200_000))
-    started = time.perf_counter()
+    started = time.process_time()
     found = parse(text)
-    assert time.perf_counter() - started < 0.2
+    assert time.process_time() - started < 0.2
     assert len(found.query.text) > 2_000_000
 
 

@@ -19,8 +19,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.datafile.write_target import WriteTarget
+from frazil.spark.jvm import is_classic
 from frazil.spark.jvm_write import rebalance
-from frazil.spark.partition_columns import field_column, partition_key, transform_value
+from frazil.spark.partition_columns import (
+    field_column,
+    is_generated,
+    partition_key,
+    partition_values,
+    transform_value,
+)
 from frazil.spec import properties as known
 from frazil.spec.properties import DistributionMode, read_property
 from frazil.spec.property_kinds import Property
@@ -71,12 +78,17 @@ def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: Distr
     """Return a frame in stored form, distributed and sorted; with partitions, their key is one column more."""
     spark, schema = frame.sparkSession, target.schema
     keys: list[Column] = []
+    is_after = mode == "hash" and is_classic(spark) and is_generated(target.spec, schema)
+    if is_after:
+        # Rows travel without the key, which is as long as some rows are.
+        frame = rebalance(frame, partition_values(target.spec, schema, spark), task_bytes(target))
     if has_partitions(target):
         frame = frame.withColumn(key_name, partition_key(target.spec, schema, spark))
         keys = [F.col(key_name)]
     order = [_sort_column(one, target, frame) for one in target.sort_order.fields]
-    if mode == "hash":
-        frame = rebalance(frame, key_name, task_bytes(target))
+    if mode == "hash" and not is_after:
+        # Its values are computed once, before rows travel.
+        frame = rebalance(frame, keys, task_bytes(target)) if is_classic(spark) else frame.hint("rebalance", key_name)
     elif mode == "range":
         frame = frame.repartitionByRange(*keys, *order)
     return frame.sortWithinPartitions(*keys, *order) if order else frame

@@ -8,7 +8,7 @@ runs in the user's session, and files that turn out wrong are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,18 +42,19 @@ def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     return DataFrame(datasets.ofRows(own._jsparkSession, plan), own)
 
 
-def rebalance(frame: DataFrame, name: str, task_bytes: int) -> DataFrame:
-    """Return a frame whose rows of one value of its last column come together, in tasks of about a size."""
+def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> DataFrame:
+    """Return a frame whose rows of the same values come together, in tasks of about a size; not on Spark Connect."""
     spark = frame.sparkSession
-    if not is_classic(spark):
-        return frame.hint("rebalance", name)
     jvm: Any = spark.sparkContext._jvm
-    plan = frame._jdf.queryExecution().analyzed()
+    # A projection of the values has them as expressions that Spark has made sense of.
+    named = [one.alias(f"v{at}") for at, one in enumerate(values)]
+    aliases = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
     keys = jvm.java.util.ArrayList()
-    keys.add(plan.output().last())
+    for at in range(len(named)):
+        keys.add(aliases.apply(at).child())
     balanced = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         jvm.scala.jdk.javaapi.CollectionConverters.asScala(keys).toList(),
-        plan,
+        frame._jdf.queryExecution().analyzed(),
         jvm.scala.Option.empty(),
         # Py4J would make an Integer of a small number, which Spark takes for a Long.
         jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(task_bytes)),

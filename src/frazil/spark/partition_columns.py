@@ -56,6 +56,8 @@ _MICROS_PER_HOUR = 3_600_000_000
 _MICROS_PER_DAY = 24 * _MICROS_PER_HOUR
 _MAX_NAME = 180
 """Folder names have at most 255 bytes on common file systems, and the column's own name is part of it."""
+_MAX_NUMBER = 41
+"""The most characters of a value that is no text: 38 digits, a point, a sign and a zero."""
 _BYTES = (StringType, BinaryType, FixedType, UuidType)
 _NANOS = (TimestampNsType, TimestamptzNsType)
 
@@ -78,6 +80,11 @@ def partition_values(spec: PartitionSpec, schema: Schema, spark: SparkSession) -
     ]
 
 
+def is_generated(spec: PartitionSpec, schema: Schema) -> bool:
+    """Return whether Spark computes all values of a spec in generated code, so that they may be computed twice."""
+    return not any(_needs_arrow(one.transform, one.source_type(schema)) for one in spec.fields)
+
+
 def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> Column:
     """Return the text that tells the partition of each row."""
     values = partition_values(spec, schema, spark)
@@ -85,10 +92,16 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
     parts = [_encode(value, kind) for value, kind in zip(values, kinds, strict=True)]
     if not parts:
         return F.lit("k")
-    key = F.concat(F.lit("k"), F.concat_ws("_", *parts))
-    if all(not isinstance(kind, _BYTES) for kind in kinds) and len(parts) <= 4:
+    key = F.concat(F.lit("k"), parts[0], *(piece for one in parts[1:] for piece in (F.lit("_"), one)))
+    texts = [value for value, kind in zip(values, kinds, strict=True) if isinstance(kind, _BYTES)]
+    # Spark computes a key anew wherever it stands, so its length is told from the values, where they leave room for it.
+    room = _MAX_NAME - len("k") - len(parts) * len("x_") - (len(parts) - len(texts)) * _MAX_NUMBER
+    if not texts and room >= 0:
         return key
-    return F.when(F.length(key) > _MAX_NAME, F.concat(F.lit("h"), F.sha2(key, 256))).otherwise(key)
+    is_long = F.length(key) > F.lit(_MAX_NAME)
+    if room >= _MAX_NAME // 2:
+        is_long = sum((F.coalesce(F.octet_length(one), F.lit(0)) for one in texts), F.lit(0)) * 2 > F.lit(room)
+    return F.when(is_long, F.concat(F.lit("h"), F.sha2(key, 256))).otherwise(key)
 
 
 def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tuple[Any, ...] | None:
@@ -137,10 +150,12 @@ def transform_value(transform: Transform, column: Column, kind: Type, spark: Spa
     """Return a transform of a column in stored form; dates and times come as the numbers the format counts them in."""
     if isinstance(kind, GeometryType | GeographyType):
         raise InvalidRequestError(f"Cannot apply {transform} to a {kind} column")
+    if _needs_arrow(transform, kind):
+        return _on_arrow(transform, column, kind, spark)
     if isinstance(transform, Bucket):
         return _bucket(transform, column, kind, spark)
     if isinstance(transform, Truncate):
-        return _truncate(transform, column, kind, spark)
+        return _truncate(transform, column, kind)
     if isinstance(transform, Year | Month | Day | Hour):
         return _time_part(transform, column, kind)
     if transform.is_identity:
@@ -179,11 +194,16 @@ def _time_part(transform: Transform, column: Column, kind: Type) -> Column:
     return years if isinstance(transform, Year) else years * F.lit(12) + F.month(date) - F.lit(1)
 
 
-def _truncate(transform: Truncate, column: Column, kind: Type, spark: SparkSession) -> Column:
+def _needs_arrow(transform: Transform, kind: Type) -> bool:
+    """Return whether Spark has no function that computes a transform exactly."""
+    if isinstance(transform, Bucket):
+        return isinstance(kind, StringType | BinaryType | FixedType | UuidType | DecimalType)
+    return isinstance(transform, Truncate) and isinstance(kind, DecimalType)
+
+
+def _truncate(transform: Truncate, column: Column, kind: Type) -> Column:
     if isinstance(kind, StringType | BinaryType):
         return F.substring(column, 1, transform.width)
-    if isinstance(kind, DecimalType):
-        return _on_arrow(transform, column, kind, spark)
     width = F.lit(transform.width).cast(stored_type(kind))
     cut = F.try_subtract(column, F.pmod(column, width))
     message = F.concat(
@@ -193,8 +213,6 @@ def _truncate(transform: Truncate, column: Column, kind: Type, spark: SparkSessi
 
 
 def _bucket(transform: Bucket, column: Column, kind: Type, spark: SparkSession) -> Column:
-    if isinstance(kind, StringType | BinaryType | FixedType | UuidType | DecimalType):
-        return _on_arrow(transform, column, kind, spark)
     number = plain_number(column, kind)
     if isinstance(kind, _NANOS):
         number = _divide_down(number, 1000)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.avro_container import AvroOrigin
 from frazil.codec.avro_encode import encode_avro
-from frazil.codec.avro_schema import flatten, parse_schema
+from frazil.codec.avro_schema import Leaf, flatten, parse_schema
 from frazil.codec.avro_types import encode_avro_schema
 from frazil.codec.json_text import encode_json
 from frazil.codec.manifest_fields import (
@@ -91,8 +92,7 @@ def encode_manifest(
         partition_type = spec.partition_type(schema, other_schemas=other_schemas)
     table = entries if isinstance(entries, pa.Table) else entries_to_table(entries, partition_type)
     columns = _prepare(table, partition_type, format_version, content, snapshot_id)
-    avro_schema = encode_avro_schema(manifest_entry_type(partition_type, format_version), "manifest_entry")
-    leaves = flatten(parse_schema(encode_json(avro_schema), _ORIGIN), _ORIGIN)
+    avro_schema, leaves = _avro_form(partition_type, format_version)
     arrays = _leaf_arrays([leaf.path for leaf in leaves], columns, partition_type)
     metadata = {
         "schema": encode_json(encode_schema(schema)).decode(),
@@ -114,6 +114,13 @@ def encode_manifest(
         threads=threads,
     )
     return EncodedManifest(data, _summarize(columns, path, len(data), spec, content, snapshot_id, partition_type))
+
+
+@lru_cache(maxsize=64)
+def _avro_form(partition_type: StructType, format_version: int) -> tuple[Mapping[str, object], tuple[Leaf, ...]]:
+    """Return the schema of manifests and its leaves: the same for every commit to a table, and dear for small ones."""
+    schema = encode_avro_schema(manifest_entry_type(partition_type, format_version), "manifest_entry")
+    return schema, tuple(flatten(parse_schema(encode_json(schema), _ORIGIN), _ORIGIN))
 
 
 def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructType) -> pa.Table:

@@ -8,8 +8,9 @@ retried writes a new list, with new numbers, over the same manifests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from frazil.codec.avro_columns import FieldReader
 from frazil.codec.avro_container import DEFAULT_LIMITS, AvroLimits, AvroOrigin, read_header
 from frazil.codec.avro_encode import encode_avro
-from frazil.codec.avro_schema import flatten, parse_schema
+from frazil.codec.avro_schema import Leaf, flatten, parse_schema
 from frazil.codec.avro_types import encode_avro_schema
 from frazil.codec.json_text import encode_json
 from frazil.codec.manifest_fields import LIST_ARROW_TYPES, MANIFEST_FILE, manifest_file_type
@@ -153,9 +154,7 @@ def encode_manifest_list(
     metadata["format-version"] = str(format_version)
 
     fields = manifest_file_type(format_version)
-    schema = encode_avro_schema(fields, "manifest_file")
-    origin = AvroOrigin("manifest list", HEADING)
-    leaves = flatten(parse_schema(encode_json(schema), origin), origin)
+    schema, leaves = _avro_form(format_version)
     data = encode_avro(
         schema,
         metadata,
@@ -166,6 +165,14 @@ def encode_manifest_list(
         sync_marker=sync_marker,
     )
     return EncodedManifestList(data, assigned, next_row_id)
+
+
+@cache
+def _avro_form(format_version: int) -> tuple[Mapping[str, object], tuple[Leaf, ...]]:
+    """Return the schema of manifest lists and its leaves, which every commit writes."""
+    schema = encode_avro_schema(manifest_file_type(format_version), "manifest_file")
+    origin = AvroOrigin("manifest list", HEADING)
+    return schema, tuple(flatten(parse_schema(encode_json(schema), origin), origin))
 
 
 def _assign_sequence_number(

@@ -38,6 +38,7 @@ from frazil.spec.manifest import ManifestEntry, ManifestFile
 from frazil.spec.partitioning import build_partition_spec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
+from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.base import Storage
 from frazil.storage.memory import MemoryStorage
@@ -232,7 +233,7 @@ class TableLab:
                 },
                 "upper_bounds": {at: encode_bound(up, kind) for at, (_, up, kind) in present.items() if up is not None},
             }
-        path = self._new_path("parquet")
+        path = self._new_path("parquet", metadata)
         rows: dict[str, list[Any]] = {"id": values, "k": [k] * count, "v": [v] * count}
         return DataFile(
             path,
@@ -330,9 +331,10 @@ class TableLab:
         self.storage.create(path, buffer.getvalue())
         return len(buffer.getvalue())
 
-    def _new_path(self, extension: str) -> str:
+    def _new_path(self, extension: str, metadata: TableMetadata | None = None) -> str:
         self._files += 1
-        return f"{self.load().metadata.location}/data/{self._files:05d}.{extension}"
+        location = (self.load().metadata if metadata is None else metadata).location
+        return f"{location}/data/{self._files:05d}.{extension}"
 
     # Looking
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -26,10 +27,12 @@ from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
+from tests.copied_tables import copy_table
 
 DDL = "id bigint not null, ts timestamptz, kind string, score double, place struct<x: bigint, name: string>"
 
@@ -49,33 +52,40 @@ def rows(start: int, end: int, kind: str = "a") -> pa.Table:
     )
 
 
+@cache
+def _sound_table(format_version: int, properties: FrozenMap[str, str]) -> frazil.Table:
+    table = frazil.connect("memory:").create_table(
+        "db.t", DDL, partition_by=["kind"], format_version=format_version, properties=properties
+    )
+    for start, kind in ((0, "a"), (10, "b")):
+        table.append(pa.concat_tables([rows(start, start + 5, kind), rows(start + 5, start + 10, "c")]))
+    if format_version > 1:
+        _delete_rows(table)
+    table.create_tag("kept")
+    return table
+
+
+def _delete_rows(table: frazil.Table) -> None:
+    files = [task.data_file for task in table.scan().plan().tasks]
+    loaded = table._loaded
+    assert loaded.metadata.current_snapshot is not None
+    some = [DeletedRows.of(files[0], [1, 3]), DeletedRows.of(files[1], [0])]
+    write = write_deletion_vectors if table.format_version >= 3 else write_position_deletes
+    deletes = [
+        *write(some, loaded),
+        *write_equality_deletes(pa.table({"id": [12]}), loaded, ["id"], partition=("b",)),
+    ]
+    read = ReadSet(loaded.metadata.current_snapshot.snapshot_id, TRUE)
+    commit_actions(table._catalog, loaded, RowDelta(tuple(deletes), read, "delete", tuple(files[:2])))
+    table.refresh()
+
+
 class Damaged:
     """A table in memory: two appends of two partitions each, deletes of every kind its version has, and a tag."""
 
     def __init__(self, format_version: int = 3, properties: Mapping[str, str] | None = None) -> None:
         self.lake = frazil.connect("memory:")
-        self.table = self.lake.create_table(
-            "db.t", DDL, partition_by=["kind"], format_version=format_version, properties=properties
-        )
-        for start, kind in ((0, "a"), (10, "b")):
-            self.table.append(pa.concat_tables([rows(start, start + 5, kind), rows(start + 5, start + 10, "c")]))
-        if format_version > 1:
-            self._delete_rows(format_version)
-        self.table.create_tag("kept")
-        self.table.refresh()
-
-    def _delete_rows(self, format_version: int) -> None:
-        files = [task.data_file for task in self.table.scan().plan().tasks]
-        loaded = self.loaded
-        some = [DeletedRows.of(files[0], [1, 3]), DeletedRows.of(files[1], [0])]
-        write = write_deletion_vectors if format_version >= 3 else write_position_deletes
-        deletes = [
-            *write(some, loaded),
-            *write_equality_deletes(pa.table({"id": [12]}), loaded, ["id"], partition=("b",)),
-        ]
-        read = ReadSet(self.snapshot.snapshot_id, TRUE)
-        commit_actions(self.lake.catalog, loaded, RowDelta(tuple(deletes), read, "delete", tuple(files[:2])))
-        self.table.refresh()
+        self.table = copy_table(_sound_table(format_version, FrozenMap(properties or {})), self.lake)
 
     @property
     def loaded(self) -> LoadedTable:

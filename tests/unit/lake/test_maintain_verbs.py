@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,19 @@ from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_order import choose_order
+from frazil.spec.frozen_map import FrozenMap
+from tests.copied_tables import copy_table
 from tests.damage import Damaged, rows
 
 DDL = "id bigint, kind string, ts timestamptz, score double"
 
 
 def with_appends(count: int = 6, **properties: str) -> frazil.Table:
+    return copy_table(_appended(count, FrozenMap(properties)))
+
+
+@cache
+def _appended(count: int, properties: FrozenMap[str, str]) -> frazil.Table:
     table = frazil.connect("memory:").create_table("db.t", DDL, format_version=3, properties=properties)
     for at in range(count):
         table.append(rows(at * 10, at * 10 + 10).select(["id", "kind", "ts", "score"]))

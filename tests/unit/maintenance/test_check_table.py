@@ -180,8 +180,8 @@ def test_a_file_that_cannot_be_read_now_is_told_apart_from_a_broken_one(damaged:
 
 def test_files_of_expired_snapshots_are_not_missed() -> None:
     damaged = Damaged(2)
-    lake, table = damaged.lake, damaged.table
-    stale = lake.table("db.t")
+    table = damaged.table
+    stale = damaged.lake.table("db.t")
     table.drop_tag("kept")
     table.overwrite(rows(0, 3))
     table.expire_snapshots(older_than=2**62)

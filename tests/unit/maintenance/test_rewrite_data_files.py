@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ from frazil.maintenance.rewrite_data_files import Progress, RewriteDataFilesResu
 from frazil.maintenance.rewrite_group import rewrite_group
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.sorting import UNSORTED, build_sort_order
+from tests.copied_tables import copy_table
 from tests.damage import DDL, Damaged, rows
 
 VERSIONS = (1, 2, 3)
@@ -52,8 +55,15 @@ def new_table(version: int = 3, *, partition_by: Sequence[str] = (), **propertie
     )
 
 
-def with_appends(version: int = 3, count: int = 6, **options: Any) -> frazil.Table:
-    table = new_table(version, **options)
+def with_appends(
+    version: int = 3, count: int = 6, *, partition_by: Sequence[str] = (), **properties: str
+) -> frazil.Table:
+    return copy_table(_appended(version, count, tuple(partition_by), FrozenMap(properties)))
+
+
+@cache
+def _appended(version: int, count: int, partition_by: tuple[str, ...], properties: FrozenMap[str, str]) -> frazil.Table:
+    table = new_table(version, partition_by=partition_by, **properties)
     for at in range(count):
         table.append(rows(at * 10, at * 10 + 10, "ab"[at % 2]))
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -29,20 +30,31 @@ from frazil.maintenance.rewrite_position_deletes import (
     rewrite_position_delete_files,
 )
 from frazil.scan.tasks import FileScanTask
+from tests.copied_tables import copy_table
+
+
+def _ten_rows(start: int, kind: str) -> pa.Table:
+    return pa.table({"id": range(start, start + 10), "kind": [kind] * 10})
+
+
+@cache
+def _with_four_files(version: int) -> frazil.Table:
+    table = frazil.connect("memory:").create_table(
+        "db.t", "id bigint, kind string", partition_by=["kind"], format_version=version
+    )
+    for at in range(4):
+        table.append(_ten_rows(at * 10, "ab"[at % 2]))
+    return table
 
 
 class Deleted:
     """A table of four data files in two partitions, 10 rows each, with ways to delete rows."""
 
     def __init__(self, version: int = 2) -> None:
-        self.table = frazil.connect("memory:").create_table(
-            "db.t", "id bigint, kind string", partition_by=["kind"], format_version=version
-        )
-        for at in range(4):
-            self.append(at * 10, "ab"[at % 2])
+        self.table = copy_table(_with_four_files(version))
 
     def append(self, start: int, kind: str) -> None:
-        self.table.append(pa.table({"id": range(start, start + 10), "kind": [kind] * 10}))
+        self.table.append(_ten_rows(start, kind))
 
     @property
     def tasks(self) -> list[FileScanTask]:

@@ -58,6 +58,7 @@ def main() -> None:
             ("properties", ["table", "properties", "db.events"], ["properties", "get", "table", "db.events"]),
             ("files", ["table", "files", "db.events"], ["files", "db.events"]),
             ("health", ["health", "db.events"], []),
+            ("check", ["check", "db.events"], []),
         ):
             mine = statistics.median(seconds([*ours, *own]))
             peer = statistics.median(seconds([*theirs, *other])) if other else None

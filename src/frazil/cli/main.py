@@ -15,7 +15,7 @@ import typer
 
 from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import FAILED, Settings, looked_into, opened, reported
+from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
@@ -109,8 +109,10 @@ def check(
     frazil -w warehouse check shop.orders
     frazil -w warehouse check shop.orders --bounds
     """
-    with opened(context) as (lake, settings):
-        _report(lake.table(name).check(bounds=bounds), settings)
+    with opened_catalog(context) as (catalog, settings):
+        loaded = catalog.load_table(parse_name(name))
+        check = import_module("frazil.maintenance.check_table").check_beside_writers
+        _report(check(catalog, loaded, with_rows=bounds), settings)
 
 
 @app.command()
@@ -120,7 +122,7 @@ def health(context: typer.Context, name: TableName) -> None:
     \b
     frazil -w warehouse health shop.orders
     """
-    with looked_into(context) as (catalog, settings):
+    with opened_catalog(context) as (catalog, settings):
         loaded = catalog.load_table(parse_name(name))
         report = import_module("frazil.maintenance.table_health").table_health(loaded, now_ms=catalog.now_ms())
         _report(report, settings, fails=False)

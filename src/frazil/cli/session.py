@@ -83,8 +83,8 @@ def opened(context: typer.Context) -> Iterator[tuple[frazil.Lake, Settings]]:
 
 
 @contextmanager
-def looked_into(context: typer.Context) -> Iterator[tuple[Any, Settings]]:
-    """Open the catalog for one command that changes nothing."""
+def opened_catalog(context: typer.Context) -> Iterator[tuple[Any, Settings]]:
+    """Open the catalog for one command that needs no more than names and metadata."""
     settings = settings_of(context)
     with reported():
         catalog = settings.open_catalog()

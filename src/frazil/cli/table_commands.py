@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import looked_into, opened, pairs_of, terminal_width
+from frazil.cli.session import opened_catalog, pairs_of, terminal_width
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
@@ -23,7 +23,7 @@ def list_tables(
     namespace: Annotated[str | None, typer.Argument(help="Only tables of this namespace")] = None,
 ) -> None:
     """List tables and views."""
-    with looked_into(context) as (catalog, settings):
+    with opened_catalog(context) as (catalog, settings):
         spaces = _namespaces(catalog) if namespace is None else [parse_name(namespace)]
         rows = []
         for one in spaces:
@@ -40,7 +40,7 @@ def show_table(context: typer.Context, name: TableName) -> None:
     frazil -w warehouse table show shop.orders
     frazil -w warehouse -f json table show shop.orders
     """
-    with looked_into(context) as (catalog, settings):
+    with opened_catalog(context) as (catalog, settings):
         loaded = catalog.load_table(parse_name(name))
         page = import_module("frazil.cli.show_page")
         if settings.form is OutputFormat.TABLE:
@@ -53,7 +53,7 @@ def show_table(context: typer.Context, name: TableName) -> None:
 @table_app.command("schema")
 def show_schema(context: typer.Context, name: TableName) -> None:
     """List a table's columns, parts of nested ones too."""
-    with looked_into(context) as (catalog, settings):
+    with opened_catalog(context) as (catalog, settings):
         schema = catalog.load_table(parse_name(name)).metadata.current_schema
         rows = [
             {
@@ -71,7 +71,7 @@ def show_schema(context: typer.Context, name: TableName) -> None:
 @table_app.command("properties")
 def show_properties(context: typer.Context, name: TableName) -> None:
     """List a table's properties."""
-    with looked_into(context) as (catalog, settings):
+    with opened_catalog(context) as (catalog, settings):
         found = catalog.load_table(parse_name(name)).metadata.properties
         settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
 
@@ -82,7 +82,7 @@ def _add_metadata_command(command: str, module: str, text: str) -> None:
         name: TableName,
         limit: Annotated[int, typer.Option(help="How many rows to show at most")] = MAX_ROWS,
     ) -> None:
-        with looked_into(context) as (catalog, settings):
+        with opened_catalog(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
             rows = getattr(import_module(f"frazil.inspect.{module}"), command)(loaded)
             settings.show(rows.slice(0, limit))
@@ -112,8 +112,9 @@ def create_table(
     format_version: Annotated[int, typer.Option(help="1, 2 or 3")] = 2,
 ) -> None:
     """Create a table; its namespace is created where it is missing."""
-    with opened(context) as (lake, settings):
-        table = lake.create_table(
+    with opened_catalog(context) as (catalog, settings):
+        table = import_module("frazil.lake.create_table").create_table(
+            catalog,
             name,
             columns,
             partition_by=partition_by or (),
@@ -121,7 +122,7 @@ def create_table(
             properties=pairs_of(properties, "property"),
             format_version=format_version,
         )
-        settings.show([{"created": _shown(table.identifier), "location": table.location}])
+        settings.show([{"created": _shown(table.identifier), "location": table.metadata.location}])
 
 
 @table_app.command("drop")
@@ -131,16 +132,17 @@ def drop_table(
     purge: Annotated[bool, typer.Option("--purge", help="Delete the table's files too")] = False,
 ) -> None:
     """Drop a table; its files stay unless they are purged."""
-    with opened(context) as (lake, settings):
-        lake.drop_table(name, purge=purge)
+    with opened_catalog(context) as (catalog, settings):
+        how = import_module("frazil.maintenance.purge_files").purge_files if purge else None
+        catalog.drop_table(parse_name(name), purge=how)
         settings.show([{"dropped": name, "purged": purge}])
 
 
 @table_app.command("rename")
 def rename_table(context: typer.Context, name: TableName, new_name: Annotated[str, typer.Argument()]) -> None:
     """Rename a table."""
-    with opened(context) as (lake, settings):
-        lake.rename_table(name, new_name)
+    with opened_catalog(context) as (catalog, settings):
+        catalog.rename_table(parse_name(name), parse_name(new_name))
         settings.show([{"renamed": name, "to": new_name}])
 
 
@@ -151,9 +153,9 @@ def register_table(
     metadata: Annotated[str, typer.Argument(help="Where the table's metadata file is")],
 ) -> None:
     """Add a table that exists to the catalog."""
-    with opened(context) as (lake, settings):
-        table = lake.register_table(name, metadata)
-        settings.show([{"registered": _shown(table.identifier), "location": table.location}])
+    with opened_catalog(context) as (catalog, settings):
+        table = catalog.register_table(parse_name(name), metadata)
+        settings.show([{"registered": _shown(table.identifier), "location": table.metadata.location}])
 
 
 def _namespaces(catalog: Any) -> list[tuple[str, ...]]:

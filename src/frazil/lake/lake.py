@@ -11,19 +11,17 @@ import pyarrow as pa
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.commit.transaction import Transaction
-from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from frazil.errors import NamespaceAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
+from frazil.lake.create_table import create_table, make_namespace
 from frazil.lake.on_spark import spark_room
 from frazil.lake.parse_name import parse_name
-from frazil.lake.schema_of import schema_of
 from frazil.lake.table import Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema
-from frazil.spec.sorting import UNSORTED, build_sort_order
 from frazil.spec.versions import DEFAULT
 
 Name = str | tuple[str, ...]
@@ -144,21 +142,15 @@ class Lake:
         `StructType` of Spark's.
         Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
         """
-        if isinstance(partition_by, str) or isinstance(sort_by, str):
-            raise InvalidRequestError(f"Cannot create {name!r}: partition_by and sort_by are lists of terms")
-        identifier = parse_name(name)
-        columns = schema_of(schema, format_version)
-        spec = build_partition_spec(columns, partition_by) if partition_by else UNPARTITIONED
-        order = build_sort_order(columns, sort_by) if sort_by else UNSORTED
-        self._make_namespace(identifier)
-        loaded = self._catalog.create_table(
-            identifier,
-            columns,
-            spec,
-            order,
-            location=location,
+        loaded = create_table(
+            self._catalog,
+            name,
+            schema,
+            partition_by=partition_by,
+            sort_by=sort_by,
             properties=properties,
             format_version=format_version,
+            location=location,
         )
         return self._table(loaded)
 
@@ -262,7 +254,7 @@ class Lake:
                 default_catalog=default_catalog,
                 properties=properties,
             )
-        self._make_namespace(identifier)
+        make_namespace(self._catalog, identifier)
         return create_view(
             self._catalog,
             identifier,
@@ -297,10 +289,6 @@ class Lake:
         All changes happen or none. Catalogs in a SQL database and in memory can; others refuse a second table.
         """
         return LakeTransaction(self._catalog, self._cache)
-
-    def _make_namespace(self, identifier: tuple[str, ...]) -> None:
-        if len(identifier) > 1 and not self._catalog.namespace_exists(identifier[:-1]):
-            self.create_namespace(identifier[:-1])
 
     def _table(self, loaded: Any) -> Table:
         return Table(self._catalog, loaded, self._cache)

@@ -25,7 +25,7 @@ from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
 from frazil.lake.verbs import TableVerbs, check_columns
 from frazil.loaded import LoadedTable
-from frazil.maintenance.check_table import check_table
+from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import table_health
 from frazil.scan.choose_snapshot import SnapshotChoice
@@ -160,16 +160,9 @@ class Table(TableVerbs):
         All snapshots are looked at, or the current one; with `bounds`, every row is read and held against the counts,
         bounds and partitions recorded. Problems never raise: they are in the report, with what to do.
         """
-        loaded = self._loaded
-        while True:
-            report = check_table(loaded, with_rows=bounds, only_current=only_current, threads=threads)
-            if report.ok:
-                return report
-            # Somebody who expired snapshots meanwhile took files away that are no longer looked for.
-            now = self._catalog.refresh(loaded)
-            if now.metadata.snapshots.ids >= loaded.metadata.snapshots.ids:
-                return report
-            loaded = now
+        return check_beside_writers(
+            self._catalog, self._loaded, with_rows=bounds, only_current=only_current, threads=threads
+        )
 
     def health(self) -> Report:
         """Report what would make the table better: small files, deletes, snapshots, manifests, and what to run."""

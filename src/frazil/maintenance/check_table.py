@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from frazil.catalog.base import Catalog
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.codec.puffin import read_puffin_footer
 from frazil.columns.seen_hashes import SeenHashes
@@ -68,6 +69,26 @@ def check_table(
     if max_problems < 1:
         raise InvalidRequestError(f"Cannot report {max_problems} problems: at least one is told")
     return _Check(loaded, only_current, with_rows, threads, Findings(max_problems)).run()
+
+
+def check_beside_writers(
+    catalog: Catalog,
+    loaded: LoadedTable,
+    *,
+    only_current: bool = False,
+    with_rows: bool = False,
+    threads: int | None = None,
+) -> Report:
+    """Examine a table as it was loaded; as it is now, where snapshots were expired meanwhile."""
+    while True:
+        report = check_table(loaded, with_rows=with_rows, only_current=only_current, threads=threads)
+        if report.ok:
+            return report
+        # Somebody who expired snapshots meanwhile took files away that are no longer looked for.
+        now = catalog.refresh(loaded)
+        if now.metadata.snapshots.ids >= loaded.metadata.snapshots.ids:
+            return report
+        loaded = now
 
 
 class _Check:

@@ -1,0 +1,56 @@
+"""Create a table as users ask for one: for a `Lake`, and for commands that need no more than a catalog."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.catalog.base import Catalog
+from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from frazil.lake.parse_name import parse_name
+from frazil.lake.schema_of import schema_of
+from frazil.loaded import LoadedTable
+from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED, build_sort_order
+from frazil.spec.versions import DEFAULT
+
+
+def create_table(
+    catalog: Catalog,
+    name: str | tuple[str, ...],
+    schema: Schema | pa.Schema | str | Any,
+    *,
+    partition_by: Sequence[str] = (),
+    sort_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    format_version: int = DEFAULT,
+    location: str | None = None,
+) -> LoadedTable:
+    """Create an empty table; its namespace is created where it is missing."""
+    if isinstance(partition_by, str) or isinstance(sort_by, str):
+        raise InvalidRequestError(f"Cannot create {name!r}: partition_by and sort_by are lists of terms")
+    identifier = parse_name(name)
+    columns = schema_of(schema, format_version)
+    spec = build_partition_spec(columns, partition_by) if partition_by else UNPARTITIONED
+    order = build_sort_order(columns, sort_by) if sort_by else UNSORTED
+    make_namespace(catalog, identifier)
+    return catalog.create_table(
+        identifier,
+        columns,
+        spec,
+        order,
+        location=location,
+        properties=properties,
+        format_version=format_version,
+    )
+
+
+def make_namespace(catalog: Catalog, identifier: tuple[str, ...]) -> None:
+    """Create the namespace of a name where it is missing."""
+    if len(identifier) > 1 and not catalog.namespace_exists(identifier[:-1]):
+        with contextlib.suppress(NamespaceAlreadyExistsError):
+            catalog.create_namespace(identifier[:-1])

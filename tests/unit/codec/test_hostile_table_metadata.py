@@ -15,7 +15,7 @@ import pytest
 from frazil.codec.gzip_text import gzip_text
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
 from frazil.errors import FrazilError, InvalidMetadataError, UnsupportedError
-from tests.metadata_builders import START_MS, document, snapshot_document, text_of
+from tests.metadata_builders import START_MS, document, text_of
 
 
 def with_text(old: bytes, new: bytes, version: int = 2) -> bytes:
@@ -261,22 +261,6 @@ def test_a_newer_version_is_not_supported_whatever_else_the_file_holds(version: 
         with pytest.raises(UnsupportedError, match=f"format-version {version}") as caught:
             decode_table_metadata(text_of(made))
         assert caught.value.hint is not None
-
-
-def test_many_snapshots_and_columns_are_read_in_bounded_time() -> None:
-    count = 20_000
-    made = document(2, last_sequence_number=count, current_snapshot_id=count, refs=None, snapshot_log=None)
-    # The newest first, with an unknown field: neither the order nor the long path may cost more than linear time.
-    made["snapshots"] = [snapshot_document(one, one - 1 or None, odd=1) for one in range(count, 0, -1)]
-    made["last-updated-ms"] = START_MS + count
-    made["schemas"][0]["fields"] = [
-        {"id": one, "name": f"c{one}", "required": False, "type": "long"} for one in range(1, count + 1)
-    ]
-    made["last-column-id"] = count
-    start = time.process_time()
-    table = decode_table_metadata(text_of(made))
-    assert time.process_time() - start < 5
-    assert (len(table.snapshots), len(table.current_schema)) == (count, count)
 
 
 def test_mutated_files_raise_only_our_errors_and_whatever_is_read_can_be_written() -> None:

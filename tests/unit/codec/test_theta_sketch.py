@@ -47,7 +47,7 @@ def test_bytes_come_back() -> None:
 
 def test_small_numbers_are_exact_and_large_ones_are_near() -> None:
     assert EMPTY_SKETCH.with_hashes(hashes_of(0, NOMINAL_ENTRIES)).estimate == NOMINAL_ENTRIES
-    for count in (5_000, 200_000, 1_000_000):
+    for count in (5_000, 200_000):
         sketch = EMPTY_SKETCH.with_hashes(hashes_of(0, count))
         assert len(sketch.hashes) == NOMINAL_ENTRIES
         assert abs(sketch.estimate - count) < 0.05 * count

@@ -120,13 +120,14 @@ def test_files_go_where_the_properties_say() -> None:
 
 def test_files_have_about_the_size_asked_for() -> None:
     place = target(TABLE)
-    files = write_data_files(rows(400_000), place, target_file_bytes=100_000, new_id=ids())
+    count = 280_000
+    files = write_data_files(rows(count), place, target_file_bytes=100_000, new_id=ids())
     sizes = [file.file_size_in_bytes for file in files]
     assert len(files) > 3
     assert all(60_000 < size < 150_000 for size in sizes[1:-1])
-    assert [row["id"] for row in read_rows(place.storage, files, TABLE)] == list(range(400_000))
+    assert [row["id"] for row in read_rows(place.storage, files, TABLE)] == list(range(count))
     by_property = target(TABLE, properties={"write.target-file-size-bytes": "100000"})
-    assert len(write_data_files(rows(400_000), by_property, new_id=ids())) == len(files)
+    assert len(write_data_files(rows(count), by_property, new_id=ids())) == len(files)
 
 
 def test_an_orc_file_is_closed_before_it_grows_far_beyond_the_size_asked_for() -> None:

@@ -129,7 +129,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     holds = True
     kept = Results("decode_manifest", tuple(NAMES), prints=False)

@@ -20,7 +20,7 @@ run() {
     fi
 }
 for name in import_time load_table_metadata decode_manifest write_manifest plan_scan metadata_tables local_scan \
-    commit_cost sql_names spark_read spark_append spark_merge rewrite_files; do
+    commit_cost sql_names terminal_start spark_read spark_append spark_merge spark_memory rewrite_files; do
     run "$python" "$name"
 done
 for name in engines tpch; do

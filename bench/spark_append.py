@@ -25,14 +25,14 @@ COLUMNS = "id bigint, small int, score double, kind string, name string"
 NESTED = f"{COLUMNS}, tags list<string>, attrs map<string, int>"
 
 
-def session() -> SparkSession:
-    """Return a small local session."""
+def session(master: str = "local[2]", memory: str = "3g") -> SparkSession:
+    """Return a small session, in this process where the master does not say otherwise."""
     made = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .appName("frazil bench")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "3g")
+        .config("spark.driver.memory", memory)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "16")
         .getOrCreate()

@@ -19,30 +19,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.spark_merge import MODES, make, rows
+from bench.spark_append import session
+from bench.spark_merge import MODES, make, merge, rows
 from pyspark.sql import SparkSession
 
 import frazil
 
 PARTITIONS = 20
+EXECUTOR_MB = 1024
 MB = 1 << 20
-
-
-def session() -> SparkSession:
-    """Return a session whose executors are other processes."""
-    made = (
-        SparkSession.builder.master("local-cluster[2,1,1536]")
-        .appName("frazil bench")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.executor.memory", "1536m")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "8")
-        .getOrCreate()
-    )
-    made.sparkContext.setLogLevel("OFF")
-    return made
 
 
 def held(spark: SparkSession) -> float:
@@ -55,7 +40,7 @@ def held(spark: SparkSession) -> float:
 
 def run_steps(count: int) -> dict[str, float]:
     """Write and change a table of so many rows; return the most of each kind of memory, in megabytes."""
-    spark = session()
+    spark = session(f"local-cluster[2,1,{EXECUTOR_MB}]", "1g")
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     heap = 0.0
     try:
@@ -64,9 +49,7 @@ def run_steps(count: int) -> dict[str, float]:
             for mode in MODES:
                 table = make(lake, f"db.{mode[:4]}", mode, spark, count, PARTITIONS)
                 heap = max(heap, held(spark))
-                source = rows(spark, 0, count // 10, PARTITIONS)
-                merging = table.merge(source, on="target.part = source.part and target.id = source.id")
-                merging.when_matched().update_all().when_not_matched().insert_all().execute()
+                merge(rows(spark, 0, count // 10, PARTITIONS), table)
                 heap = max(heap, held(spark))
                 table.upsert(rows(spark, count // 2, count // 2 + count // 10, PARTITIONS), keys=["id"])
                 heap = max(heap, held(spark))

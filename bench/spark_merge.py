@@ -35,24 +35,22 @@ def rows(spark: SparkSession, start: int, end: int, partitions: int) -> DataFram
     )
 
 
+def merge(source: DataFrame, table: frazil.Table) -> Any:
+    """Merge a source into a table by partition and id: rows that match are replaced, others are added."""
+    merging = table.merge(source, on="target.part = source.part and target.id = source.id")
+    return merging.when_matched().update_all().when_not_matched().insert_all().execute()
+
+
 def changes(spark: SparkSession, count: int, partitions: int) -> dict[str, Callable[[frazil.Table], Any]]:
     """Return the changes to time, by name; sources have a hundredth of the rows where the name does not say more."""
     few = count // 100
-
-    def merge(source: DataFrame) -> Callable[[frazil.Table], Any]:
-        def run(table: frazil.Table) -> Any:
-            merging = table.merge(source, on="target.part = source.part and target.id = source.id")
-            return merging.when_matched().update_all().when_not_matched().insert_all().execute()
-
-        return run
-
     one = rows(spark, 0, count, partitions).filter("part = 7").limit(few)
     spread = rows(spark, 0, few, partitions)
     more = rows(spark, count - few // 2, count + few // 2, partitions)
     many = rows(spark, count - few * 5, count + few * 5, partitions)
     return {
-        "merge into one partition": merge(one),
-        "merge into all partitions": merge(spread),
+        "merge into one partition": partial(merge, one),
+        "merge into all partitions": partial(merge, spread),
         "upsert 1 % by id": lambda table: table.upsert(more, keys=["id"]),
         "upsert 10 % by id": lambda table: table.upsert(many, keys=["id"]),
         "delete 1 % scattered": lambda table: table.delete("id % 101 = 3"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-import frazil
+from frazil.errors import FrazilError
 
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
@@ -17,12 +18,12 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
         return []
     space = incomplete.rpartition(".")[0]
     try:
-        with frazil.connect(warehouse, catalog=given.get("catalog")) as lake:
+        with import_module("frazil.lake.open_catalog").open_catalog(warehouse, catalog=given.get("catalog")) as catalog:
             parent = tuple(space.split(".")) if space else ()
-            found = [".".join(one) + "." for one in lake.list_namespaces(parent)]
+            found = [".".join(one) + "." for one in catalog.list_namespaces(parent)]
             if parent:
-                found += [".".join(one) for one in lake.list_tables(parent)]
-    except frazil.FrazilError:
+                found += [".".join(one) for one in catalog.list_tables(parent)]
+    except FrazilError:
         return []
     return [one for one in found if one.startswith(incomplete)]
 

@@ -2,8 +2,9 @@
 
     python bench/spark_merge.py [--rows 4000000] [--partitions 100] [--pyiceberg-rows 500000]
 
-The table has `--partitions` partitions of equal size. Each line is one change in both modes; merges of one partition
-stand beside the same merge of all, deletes of 1 % of the rows beside a delete of a partition. The peer is PyIceberg's
+The table has `--partitions` partitions of equal size. Each line is one change in both modes. A merge into a tenth of
+one partition stands beside one of as many rows, spread over all partitions, and one into a tenth of each; deletes of
+1 % of the rows stand beside a delete of a partition. The peer is PyIceberg's
 upsert, at a size that it finishes, beside frazil's of the same rows into the same table; both are given the rows as an
 Arrow table.
 """
@@ -28,9 +29,9 @@ COLUMNS = "id bigint, part int, score double, name string"
 MODES = ("copy-on-write", "merge-on-read")
 
 
-def rows(spark: SparkSession, start: int, end: int, partitions: int) -> DataFrame:
-    """Return rows whose partition is their id's remainder."""
-    return spark.range(start, end, numPartitions=4).selectExpr(
+def rows(spark: SparkSession, start: int, end: int, partitions: int, step: int = 1) -> DataFrame:
+    """Return rows whose partition is their id's remainder; a step of that many partitions stays in one."""
+    return spark.range(start, end, step, numPartitions=4).selectExpr(
         "id", f"cast(id % {partitions} as int) as part", "rand(1) as score", "concat('name-', hex(id * 7919)) as name"
     )
 
@@ -42,15 +43,18 @@ def merge(source: DataFrame, table: frazil.Table) -> Any:
 
 
 def changes(spark: SparkSession, count: int, partitions: int) -> dict[str, Callable[[frazil.Table], Any]]:
-    """Return the changes to time, by name; sources have a hundredth of the rows where the name does not say more."""
+    """Return the changes to time, by name."""
     few = count // 100
-    one = rows(spark, 0, count, partitions).filter("part = 7").limit(few)
-    spread = rows(spark, 0, few, partitions)
+    tenth = count // 10
+    one = rows(spark, 7, tenth, partitions, step=partitions)
+    spread = rows(spark, 0, tenth // partitions, partitions)
+    share = rows(spark, 0, tenth, partitions)
     more = rows(spark, count - few // 2, count + few // 2, partitions)
     many = rows(spark, count - few * 5, count + few * 5, partitions)
     return {
-        "merge into one partition": partial(merge, one),
-        "merge into all partitions": partial(merge, spread),
+        "merge 10 % of one partition": partial(merge, one),
+        "merge as many rows of all": partial(merge, spread),
+        "merge 10 % of all partitions": partial(merge, share),
         "upsert 1 % by id": lambda table: table.upsert(more, keys=["id"]),
         "upsert 10 % by id": lambda table: table.upsert(many, keys=["id"]),
         "delete 1 % scattered": lambda table: table.delete("id % 101 = 3"),

@@ -142,7 +142,7 @@ class RowChange:
             self.choice.only = only
         stored = None if self._parent is None else read_chosen(self.spark, self._request(more, predicate), self.choice)
         if stored is None:
-            return self.spark.createDataFrame([], self._row_schema())
+            return self.no_rows()
         columns: list[Column] = []
         for part in self.schema.fields:
             column = F.col(quote(part.name))
@@ -155,6 +155,10 @@ class RowChange:
         if self.has_lineage:
             columns.append(F.col(ROW_ID.name).alias(ROW_ID_COLUMN))
         return stored.select(*columns)
+
+    def no_rows(self) -> DataFrame:
+        """Return a frame with the columns of `rows`, to look names up in."""
+        return self.spark.createDataFrame([], self._row_schema())
 
     def _row_schema(self) -> st.StructType:
         fields = []

@@ -22,8 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.errors import EngineError
 from frazil.spark.jvm_write import is_deterministic, is_local_relation, kept_partitions, limit_each_task
 
-FEW_ROWS = 1 << 16
-"""So many rows at most come here, of all tasks together."""
+FEW_ROWS = 1 << 18
+"""So many rows at most come here, of all tasks together: keys or places, which take less time so than an aggregate."""
 _MIN_TASK_ROWS = 16
 _PART = "__frazil_part"
 _LOST = "Checkpoint block rdd_"

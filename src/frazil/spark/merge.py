@@ -147,7 +147,7 @@ def _needs_single_match(clauses: Sequence[Clause]) -> bool:
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
     """Return the columns of the table that a condition says to equal an expression over the source."""
     parts = {part.name: part for part in change.schema.fields}
-    joined = change.rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
+    joined = change.no_rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
     return [
         JoinKey(parts[name], value, is_null_safe)
         for name, value, is_null_safe in equal_columns(joined)

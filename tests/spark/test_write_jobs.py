@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
+import pyspark.errors.utils as sites
 import pyspark.sql.types as st
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +19,7 @@ import frazil
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.kept_rows import collect_few, keep_rows, start_over_if_lost
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
 from frazil.spark.source_keys import JoinKey, read_keys
@@ -84,6 +88,20 @@ def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake
     assert len(found) == 50_000 + 200
     assert sum(row["name"] == "c" for row in found) == 20
     assert sum(row["name"] == "b" for row in found) == 380
+
+
+def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = lake.create_table("db.t", "id bigint, name string")
+    table.append(few_rows(0, 10, "a"))
+    assert sites.is_debugging_enabled()
+    with without_call_sites(), ThreadPoolExecutor(1) as elsewhere:
+        assert not sites.is_debugging_enabled()
+        assert elsewhere.submit(sites.is_debugging_enabled).result()
+    assert sites.is_debugging_enabled()
+    frame = table.scan().to_spark()
+    with pytest.raises(AnalysisException) as caught:
+        frame.select(F.col("id") / F.col("absent"))
+    assert "test_write_jobs.py" in caught.value.getQueryContext()[0].callSite()
 
 
 def places_of(spark: SparkSession, rows: list[tuple[int | None, int | None, int]]) -> DataFrame:

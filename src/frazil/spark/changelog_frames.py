@@ -34,6 +34,7 @@ from frazil.scan.changelog import (
 )
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.planned_files import (
     Constant,
@@ -59,6 +60,7 @@ _CONSTANTS = {
 }
 
 
+@without_call_sites()
 def read_changes(spark: SparkSession, request: ReadRequest, *, window: Changelog) -> DataFrame:
     """Return the changed rows of a window as a lazy DataFrame; manifests are read, data files are not.
 

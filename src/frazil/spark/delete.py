@@ -12,6 +12,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.expr.predicates import Predicate, not_
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
 from frazil.spark.engine_errors import engine_errors
@@ -20,6 +21,7 @@ from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
+@without_call_sites()
 def plan_delete(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -25,6 +25,7 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.column_values import literal, quote
 from frazil.spark.conditions import to_column
@@ -57,6 +58,7 @@ class Clause:
     values: Mapping[str, Any] | None = None
 
 
+@without_call_sites()
 def plan_merge(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -11,6 +11,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.errors import FrazilError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import PlannedChange, RowChange
 from frazil.spark.delete import find_rows
 from frazil.spark.kept_rows import start_over_if_lost
@@ -18,6 +19,7 @@ from frazil.spark.progress import showing_progress
 from frazil.spec.data_file import DataFile
 
 
+@without_call_sites()
 def plan_overwrite(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -97,8 +97,10 @@ def find_line(spark: SparkSession, out: TextIO | None = None) -> Line | None:
     stream = sys.stderr if out is None else out
     if asked == "true":
         return TerminalLine(stream)
+    if stream is None or not stream.isatty():
+        return None
     draws_own = str(spark.sparkContext.getConf().get(_SPARKS_OWN, "false")).lower() == "true"
-    return TerminalLine(stream) if stream is not None and stream.isatty() and not draws_own else None
+    return None if draws_own else TerminalLine(stream)
 
 
 def _notebook_display() -> Any:

@@ -48,6 +48,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
 from frazil.spark.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.arrow_types import from_arrow_type
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
@@ -169,6 +170,7 @@ class ReadRequest:
     vector_budget_bytes: int = DEFAULT_BUDGET_BYTES
 
 
+@without_call_sites()
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
     snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id

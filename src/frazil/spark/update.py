@@ -13,6 +13,7 @@ from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
@@ -21,6 +22,7 @@ from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 
 
+@without_call_sites()
 def plan_update(
     spark: SparkSession,
     loaded: LoadedTable,

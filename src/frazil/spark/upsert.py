@@ -13,6 +13,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import PlannedChange
 from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
@@ -24,6 +25,7 @@ from frazil.spark.types import shown_type
 from frazil.spec.schema import Schema
 
 
+@without_call_sites()
 def plan_upsert(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
 from frazil.loaded import LoadedTable
 from frazil.spark.arrow_write import can_travel, write_in_this_process, write_on_executors
+from frazil.spark.call_sites import without_call_sites
 from frazil.spark.column_values import quote
 from frazil.spark.distribute import choose_mode, distribute, has_partitions, write_settings
 from frazil.spark.jvm_write import can_reach, in_own_session
@@ -42,6 +43,7 @@ from frazil.spec.snapshot import Summary
 _MIN_FILE_ROWS = 10_000
 
 
+@without_call_sites()
 def write_frame(
     frame: DataFrame,
     table: LoadedTable | WriteTarget,

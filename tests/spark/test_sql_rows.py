@@ -123,6 +123,18 @@ def test_a_merge_may_add_columns(sql: Any, lake: frazil.Lake) -> None:
     )
     assert sql("select * from lake.db.u where id = 4") == [(4, "new", 1.5)]
     assert len(lake.table("db.u").metadata.metadata_log) == before + 1
+    sql(
+        """merge with schema evolution into lake.db.u using (select 4 id, 'x' unused, 'y' `a.b`, 'z' Note) s
+        on u.id = s.id
+        when matched then update set note = s.note, `a.b` = s.`a.b` when not matched then insert (id) values (s.id)"""
+    )
+    assert [part.name for part in lake.table("db.u").schema.fields][-2:] == ["a.b", "Note"]
+    assert sql("select note, `a.b` from lake.db.u where id = 4") == [("z", "y")]
+    sql(
+        """merge with schema evolution into lake.db.u using (select 4 id, 1 unused) s on u.id = s.id
+        when matched then delete"""
+    )
+    assert "unused" not in [part.name for part in lake.table("db.u").schema.fields]
     sql("insert with schema evolution into lake.db.u by name select 5 id, true flag")
     assert sql("select id, flag from lake.db.u where flag") == [(5, True)]
 

@@ -255,6 +255,16 @@ def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
     assert len(table.snapshots) == 2
 
 
+def test_a_merge_adds_the_columns_that_its_clauses_assign(spark: SparkSession, lake: frazil.Lake) -> None:
+    table = make(lake, "merge-on-read")
+    table.append(numbers(spark, 0, 3))
+    source = spark.sql("select 1L as id, 0.5D as More, 'x' as unused")
+    merging = table.merge(source, on="target.id = source.id", merge_schema=True)
+    merging.when_matched().update({"more": "source.more"}).when_not_matched().insert({"id": "source.id"}).execute()
+    assert [part.name for part in table.schema.fields] == ["id", "k", "v", "More"]
+    assert table.scan(where="id = 1").to_arrow().column("More").to_pylist() == [0.5]
+
+
 def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 4))

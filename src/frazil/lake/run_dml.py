@@ -7,7 +7,7 @@ verbs do the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from frazil.commit.update_schema import UpdateSchema
@@ -137,9 +137,14 @@ def _equals(part: NestedField, value: str) -> str:
     return f"{name} <=> cast({value} as {spark_type_name(part.field_type)})"
 
 
-def evolve_schema(engine: Engine, table: TableVerbs, frame: Any) -> None:
-    """Add the columns of a DataFrame that the table lacks, and widen types where the frame's are wider."""
+def evolve_schema(engine: Engine, table: TableVerbs, frame: Any, only: Collection[str] | None = None) -> None:
+    """Add the columns of a DataFrame that the table lacks, and widen types where the frame's are wider.
+
+    `only` are the columns that count, in lower case; None is all.
+    """
     wanted = engine.schema_of(frame)
+    if only is not None:
+        wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
     table._begin(UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False))
 
 
@@ -300,10 +305,19 @@ def merge(context: SqlContext, statement: s.Merge) -> Answer:
         run_merge(place, table, table.schema, frame, statement, spell, options)
         return NOTHING
     with table.transaction() as changes:
-        evolve_schema(engine, changes, frame)
+        evolve_schema(engine, changes, frame, _assigned_columns(statement, place, engine.schema_of(frame)))
         evolved = changes._shown.metadata.current_schema
         run_merge(place, changes, evolved, frame, statement, spell, {**options, "merge_schema": True})
     return NOTHING
+
+
+def _assigned_columns(statement: s.Merge, place: Place, source: Schema) -> set[str] | None:
+    """Return the columns that a merge's clauses assign, in lower case; None where one of them assigns all."""
+    clauses = [one for one in statement.clauses if one.action != "delete"]
+    if not all(one.assignments for one in clauses):
+        return None
+    paths = (one.path for clause in clauses for one in clause.assignments)
+    return {_own_path(path, place, statement.alias, source)[0].lower() for path in paths}
 
 
 def run_merge(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -29,6 +29,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.union_by_name import union_by_name
@@ -71,9 +72,13 @@ class TableVerbs(MetadataVerbs):
             ),
         )
 
-    def _with_columns_of(self, data: Any, write: Callable[[Any], Snapshot | None]) -> Snapshot | None:
-        """Add the columns of data that the table lacks, and write, in one commit."""
+    def _with_columns_of(
+        self, data: Any, write: Callable[[Any], Snapshot | None], only: Collection[str] | None = None
+    ) -> Snapshot | None:
+        """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
         wanted = schema_of_rows(data, self._state.metadata.format_version)
+        if only is not None:
+            wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
         evolution = UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
         with self._together() as together:
             together._run(evolution)
@@ -234,16 +239,16 @@ class TableVerbs(MetadataVerbs):
 
         `on` is Spark SQL over `target` and `source`. The source runs once. Its rows tell which files can match, and
         only those are read. What a parallel writer does to rows that were read stops it. With `merge_schema`, columns
-        of the source that the table lacks are added to it, and `update_all` and `insert_all` may lack columns of the
-        table: those stay as they are, or get their default.
+        of the source that the table lacks and that clauses assign are added to it, and `update_all` and `insert_all`,
+        which assign all, may lack columns of the table: those stay as they are, or get their default.
         """
 
         def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            return (
-                self._with_columns_of(source, lambda table: merge(table, clauses))
-                if merge_schema
-                else merge(self, clauses)
-            )
+            if not merge_schema:
+                return merge(self, clauses)
+            written = [one.values for one in clauses if one.do != "delete"]
+            only = None if None in written else spark_room("assignments").assigned_names(written)
+            return self._with_columns_of(source, lambda table: merge(table, clauses), only)
 
         def merge(table: TableVerbs, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
             state = table._state

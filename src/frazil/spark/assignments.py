@@ -7,7 +7,7 @@ expression is assigned as a write would (`store_assignment.py`); what is not ass
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -39,6 +39,11 @@ def resolve_assignments(schema: Schema, values: Mapping[str, Any]) -> dict[int, 
             raise InvalidRequestError(f"Cannot assign to {name} twice")
         into[path] = value
     return found
+
+
+def assigned_names(written: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the top-level columns that assignments name, in lower case."""
+    return {name.lower() for values in written for key in values for name in (key, _steps(key)[0])}
 
 
 def _find(schema: Schema, name: str) -> NestedField:

@@ -262,7 +262,7 @@ def test_a_merge_adds_the_columns_that_its_clauses_assign(spark: SparkSession, l
     merging = table.merge(source, on="target.id = source.id", merge_schema=True)
     merging.when_matched().update({"more": "source.more"}).when_not_matched().insert({"id": "source.id"}).execute()
     assert [part.name for part in table.schema.fields] == ["id", "k", "v", "More"]
-    assert table.scan(where="id = 1").to_arrow().column("More").to_pylist() == [0.5]
+    assert {row["id"]: row["More"] for row in table.scan().to_arrow().to_pylist()} == {0: None, 1: 0.5, 2: None}
 
 
 def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: SparkSession, lake: frazil.Lake) -> None:

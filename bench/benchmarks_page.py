@@ -4,7 +4,8 @@
 
 A table for each benchmark: a row for each workload and size, a column for each contender with its median and, in
 brackets, frazil's time divided by it. Workloads of three sizes and more get a plot, drawn here as SVG: time against
-size, both by powers of ten, so that a straight line of slope one is time that grows with the size.
+size, both by powers of ten, so that a straight line of slope one is time that grows with the size; the slopes stand in
+a table too. What benchmarks print that are not of times beside a contender is shown as it was printed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,24 @@ OURS = "frazil"
 BEHIND = 1.1
 TITLES = {
     "engines": "Spark: plain Parquet, Iceberg's jar and frazil in one session",
-    "tpch": "TPC-H on Spark",
+    "tpch": "TPC-H",
+    "spark_read": "Reading on Spark, beside plain Parquet",
+    "spark_append": "Appending on Spark, beside plain Parquet",
+    "spark_merge": "Changing rows on Spark",
     "plan_scan": "Planning a scan",
     "decode_manifest": "Decoding a manifest",
     "write_manifest": "Writing a manifest",
     "load_table_metadata": "Loading a table's metadata",
     "commit_cost": "Committing",
-    "local_scan": "Reading without Spark",
+    "metadata_tables": "Metadata tables",
+    "local_scan": "Reading and appending without Spark",
     "rewrite_files": "Maintaining a table",
+    "terminal_start": "The terminal",
+}
+PRINTED = {
+    "spark_memory": "Memory of the driver on Spark",
+    "sql_names": "What an attached lake costs `spark.sql`",
+    "import_time": "Importing",
 }
 COLOURS = ("#9a6700", "#8250df", "#0969da", "#1a7f37", "#cf222e")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 420, 250, 58, 34, 26, 12
@@ -79,9 +90,37 @@ def table_of(contenders: Sequence[str], measured: Sequence[Measured]) -> list[st
                 mark = "**" if ratio > BEHIND else ""
                 shown = f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
                 cells.append(f"{seconds_text(theirs.median)} ({mark}{shown}{mark})")
-        spread = max((max(one.seconds) / min(one.seconds) for one in found.values() if one.seconds), default=1.0)
-        lines.append(f"| {workload} | {size:,} {unit} | " + " | ".join(cells) + f" | {spread:.2f} |")
+        spreads = [max(one.seconds) / min(one.seconds) for one in found.values() if len(one.seconds) > 1]
+        spread = f"{max(spreads):.2f}" if spreads else "one run"
+        lines.append(f"| {workload} | {size:,} {unit} | " + " | ".join(cells) + f" | {spread} |")
     return lines
+
+
+def growing(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
+    """Return the measurements of the workloads that have three sizes and more, by workload."""
+    found: dict[str, list[Measured]] = {}
+    for one in measured:
+        if one.seconds:
+            found.setdefault(one.workload, []).append(one)
+    return {name: every for name, every in found.items() if len({one.size for one in every}) >= 3}
+
+
+def slopes_of(contenders: Sequence[str], measured: Sequence[Measured]) -> list[str]:
+    """Return the lines of a table that says how times grow from the least size to the largest."""
+    lines = []
+    for workload, every in growing(measured).items():
+        cells = []
+        for name in contenders:
+            points = sorted((one.size, one.median) for one in every if one.contender == name)
+            if len(points) < 2:
+                cells.append("")
+            else:
+                (least, fast), (most, slow) = points[0], points[-1]
+                cells.append(f"{math.log(slow / fast) / math.log(most / least):.2f}")
+        sizes = sorted({one.size for one in every})
+        lines.append(f"| {workload} | {sizes[0]:,} to {sizes[-1]:,} {every[0].unit} | " + " | ".join(cells) + " |")
+    head = ["| slope | from size to size | " + " | ".join(contenders) + " |", "|---|---:|" + "---:|" * len(contenders)]
+    return [*head, *lines] if lines else []
 
 
 def plot(title: str, measured: Sequence[Measured]) -> str:
@@ -123,16 +162,23 @@ def plot(title: str, measured: Sequence[Measured]) -> str:
 
 def plots_of(document: dict[str, Any], measured: Sequence[Measured], folder: Path) -> Iterator[str]:
     """Draw the workloads that have three sizes; yield the names of the files."""
-    by_workload: dict[str, list[Measured]] = {}
-    for one in measured:
-        if one.seconds:
-            by_workload.setdefault(one.workload, []).append(one)
-    for workload, found in by_workload.items():
-        if len({one.size for one in found}) < 3:
-            continue
+    for workload, found in growing(measured).items():
         slug = re.sub(r"[^a-z0-9]+", "-", f"{document['benchmark']}-{workload}".lower()).strip("-")
         (folder / f"{slug}.svg").write_text(plot(f"{workload}: seconds by {found[0].unit}", found))
         yield f"{slug}.svg"
+
+
+def time_taken(results: Path) -> list[str]:
+    """Return the lines that say how long the run took, where it says so itself (`tools/run_bench.sh`)."""
+    path = results / "seconds.txt"
+    if not path.exists():
+        return []
+    taken = {name: int(seconds) for name, seconds in (line.split() for line in path.read_text().splitlines())}
+    total = sum(taken.values())
+    scales = {float(json.loads(one.read_text()).get("scale", 1)) for one in results.glob("*.json")}
+    sized = "".join(f", sizes times {one:g}" for one in scales if one != 1)
+    each = ", ".join(f"`{name}` {seconds}" for name, seconds in taken.items())
+    return ["", f"All of it took {total // 60} min {total % 60} s{sized}; in seconds: {each}."]
 
 
 def make_page(results: Path, into: Path) -> None:
@@ -147,8 +193,10 @@ def make_page(results: Path, into: Path) -> None:
         "Made by `make bench` from what it measured; do not edit. Each workload's contenders ran in turn on the same",
         "machine and the same data. Times are medians; in brackets, frazil's time divided by the contender's: below 1",
         "frazil is faster, **above 1.1 it is behind**. The spread is the largest of a contender's times by its least.",
+        "A slope of 1 is time that grows in step with the size, one of 0 time that does not grow; plots show the same.",
         "Plain Parquet knows nothing of tables, deletes and commits: it is the limit. What is behind, and why, is in",
         "[benchmark-notes.md](benchmark-notes.md).",
+        *time_taken(results),
     ]
     for document, measured in read_results(results):
         versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
@@ -156,8 +204,14 @@ def make_page(results: Path, into: Path) -> None:
         lines += ["", f"## {TITLES.get(document['benchmark'], document['benchmark'])}", ""]
         lines += [f"{machine['cores']} cores, {machine['architecture']}, {machine['system']}; {versions}.", ""]
         lines += table_of(document["contenders"], measured)
+        slopes = slopes_of(document["contenders"], measured)
+        lines += ["", *slopes] if slopes else []
         drawn = [f"![{name}](plots/{name})" for name in plots_of(document, measured, pictures)]
         lines += ["", *drawn] if drawn else []
+    for name, title in PRINTED.items():
+        path = results / f"{name}.txt"
+        if path.exists():
+            lines += ["", f"## {title}", "", "```text", path.read_text().strip("\n"), "```"]
     (into / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 

@@ -1,15 +1,16 @@
 """What a commit costs: on small and large tables, and beside PyIceberg's SqlCatalog.
 
-    python bench/commit_cost.py [--commits 40] [--snapshots 1000] [--files 10000] [--pairs 60]
+    python bench/commit_cost.py [--commits 30] [--snapshots 1000] [--files 100000] [--history 100] [--pairs 25]
 
-First table: a fast append of one described data file (none is written) by a writer who loads the table first, on a
-table of 10 data files, and on one of 10,000 data files and 1,000 snapshots. Turns alternate; medians are printed.
-Storage is durable, the catalog is SQLite, properties are the defaults.
+First table: a fast append of one described data file (none is written) by a writer who loads the table first, on
+tables of a hundredth, a tenth and all of `--files` in one snapshot, and of a thousand files in a hundredth, a tenth
+and all of `--snapshots`. Turns alternate; medians are printed. Storage is durable, the catalog is SQLite, properties
+are the defaults.
 
 Second table: whole commits of this library and of PyIceberg, each on its own SQLite database in the same folder, turn
-by turn: a property, an append of one row, and an append to a table that has a hundred snapshots. frazil syncs every
-file and folder before a commit counts; PyIceberg leaves that to the operating system. So frazil is shown twice, as
-it is and without syncs; the latter is the same work as PyIceberg's.
+by turn: a property and an append of one row, to tables of three histories. frazil syncs every file and folder before a
+commit counts; PyIceberg leaves that to the operating system. So frazil is shown twice, as it is and without syncs; the
+latter is the same work as PyIceberg's.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.measure import Results
+from bench.measure import Results, scaled
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
@@ -102,30 +103,31 @@ def fast_append(catalog: Catalog, identifier: tuple[str, ...], number: int) -> N
 
 
 def compare_sizes(folder: Path, commits: int, files: int, snapshots: int, kept: Results) -> None:
-    """Print what a fast append costs on a small and on a large table."""
+    """Print what a fast append costs, by the files and by the snapshots of the table."""
     storage = LocalStorage()
     catalog = SqlCatalog("lake", f"file://{folder}/wh", SqliteDatabase(folder / "sizes.db"), storage)
     catalog.create_namespace(("db",))
-    tables = {
-        "10 data files, 1 snapshot": build(catalog, "small", 10, 1),
-        f"{files:,} data files, 1 snapshot": build(catalog, "wide", files, 1),
-        f"{files:,} data files, {snapshots:,} snapshots": build(catalog, "large", files, snapshots),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in tables}
+    made: dict[tuple[str, int, str], tuple[str, ...]] = {}
+    for at, part in enumerate((100, 10, 1)):
+        size = max(files // part, 1)
+        made["an append, by files in the table", size, "files"] = build(catalog, f"files_{at}", size, 1)
+    for at, part in enumerate((100, 10, 1)):
+        size = max(snapshots // part, 1)
+        made["an append, by snapshots", size, "snapshots"] = build(catalog, f"snapshots_{at}", 1000, size)
+    seconds: dict[tuple[str, int, str], list[float]] = {one: [] for one in made}
     for turn in range(commits + 3):
-        for name, identifier in tables.items():
+        for one, identifier in made.items():
             found = timed(partial(fast_append, catalog, identifier, 10**7 + turn))
             if turn >= 3:
-                seconds[name].append(found)
+                seconds[one].append(found)
     print(f"A fast append of one file, median of {commits}, catalog loaded each time")
-    print(f"{'table':44}{'ms':>10}{'ratio':>8}{'metadata':>12}")
-    base = statistics.median(seconds["10 data files, 1 snapshot"])
-    for name, identifier in tables.items():
+    print(f"{'':34}{'size':>18}{'ms':>10}{'metadata':>12}")
+    for one, identifier in made.items():
         loaded = catalog.load_table(identifier)
-        size = storage.size(loaded.metadata_location or "")
-        median = statistics.median(seconds[name])
-        kept.add(f"append to a table: {name}", 1, "file", {"frazil": seconds[name]})
-        print(f"{name:44}{median * 1000:10.1f}{median / base:8.2f}{size / 1024:9,.0f} KiB")
+        size_of_metadata = storage.size(loaded.metadata_location or "") / 1024
+        kept.add(*one, {"frazil": seconds[one]})
+        shown = f"{one[1]:,} {one[2]}"
+        print(f"{one[0]:34}{shown:>18}{statistics.median(seconds[one]) * 1000:10.1f}{size_of_metadata:9,.0f} KiB")
     catalog.close()
 
 
@@ -176,7 +178,7 @@ class Theirs:
         self.catalog.close()
 
 
-def compare_libraries(folder: Path, pairs: int, kept: Results) -> None:
+def compare_libraries(folder: Path, pairs: int, history: int, kept: Results) -> None:
     """Print commits in a second of this library and of PyIceberg, turn by turn."""
     sides: dict[str, Any] = {
         "frazil": Ours(folder, "ours", durable=True),
@@ -184,25 +186,27 @@ def compare_libraries(folder: Path, pairs: int, kept: Results) -> None:
         "PyIceberg": Theirs(folder, "theirs"),
     }
     print(f"\nCommits to SQLite in a second, {pairs} of each, turn by turn")
-    print(f"{'':38}" + "".join(f"{name:>18}" for name in sides) + f"{'ratios':>16}")
-    for title, prepare in (("a property", 0), ("an append of one row", 0), ("an append after 100 snapshots", 100)):
-        tables = {name: side.open(title.replace(" ", "_")) for name, side in sides.items()}
+    print(f"{'':28}{'snapshots':>10}" + "".join(f"{name:>18}" for name in sides) + f"{'ratios':>16}")
+    for number, part in enumerate((25, 5, 1)):
+        snapshots = max(history // part, 1)
+        tables = {name: side.open(f"history_{number}") for name, side in sides.items()}
         for table in tables.values():
-            for _ in range(prepare):
+            for _ in range(snapshots):
                 table.append(ROW)
-        seconds: dict[str, list[float]] = {name: [] for name in sides}
-        for at in range(pairs + 2):
-            for name, side in sides.items():
-                is_property = title == "a property"
-                work = partial(side.set_property, tables[name], str(at)) if is_property else None
-                found = timed(work or partial(tables[name].append, ROW))
-                if at >= 2:
-                    seconds[name].append(found)
-        kept.add(f"{title}, on SQLite", 1, "commit", {name: seconds[name] for name in kept.contenders})
-        rates = {name: 1 / statistics.median(found) for name, found in seconds.items()}
-        shown = "".join(f"{rate:18.1f}" for rate in rates.values())
-        ratios = " ".join(f"{rates[name] / rates['PyIceberg']:7.2f}" for name in list(sides)[:2])
-        print(f"{title:38}{shown}{ratios:>16}")
+        for title in ("a property", "an append of one row"):
+            seconds: dict[str, list[float]] = {name: [] for name in sides}
+            for at in range(pairs + 2):
+                for name, side in sides.items():
+                    is_property = title == "a property"
+                    work = partial(side.set_property, tables[name], str(at)) if is_property else None
+                    found = timed(work or partial(tables[name].append, ROW))
+                    if at >= 2:
+                        seconds[name].append(found)
+            kept.add(f"{title}, on SQLite", snapshots, "snapshots", {name: seconds[name] for name in kept.contenders})
+            rates = {name: 1 / statistics.median(found) for name, found in seconds.items()}
+            shown = "".join(f"{rate:18.1f}" for rate in rates.values())
+            ratios = " ".join(f"{rates[name] / rates['PyIceberg']:7.2f}" for name in list(sides)[:2])
+            print(f"{title:28}{snapshots:>10,}{shown}{ratios:>16}", flush=True)
     for side in sides.values():
         side.close()
 
@@ -210,16 +214,17 @@ def compare_libraries(folder: Path, pairs: int, kept: Results) -> None:
 def main() -> None:
     """Build, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--commits", type=int, default=40)
-    parser.add_argument("--snapshots", type=int, default=1000)
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--commits", type=int, default=30)
+    parser.add_argument("--snapshots", type=int, default=scaled(1000))
+    parser.add_argument("--files", type=int, default=scaled(100_000))
+    parser.add_argument("--history", type=int, default=scaled(100))
+    parser.add_argument("--pairs", type=int, default=25)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="frazil-bench-") as name:
         folder = Path(name)
         kept = Results("commit_cost", ["PyIceberg", "frazil"], prints=False)
         compare_sizes(folder, arguments.commits, arguments.files, arguments.snapshots, kept)
-        compare_libraries(folder, arguments.pairs, kept)
+        compare_libraries(folder, arguments.pairs, arguments.history, kept)
         kept.write()
 
 

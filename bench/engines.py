@@ -3,8 +3,9 @@
     .venv-spark-4.1/bin/python -m bench.engines [--runs 3] [--only PART_OF_A_NAME]
 
 The jar needs the Spark it was made for, so all contenders run on that one; frazil is the same code on any. Reads go
-over the same data files: frazil wrote the table, the jar is given its metadata file, and plain Parquet the files of
-the table (it knows nothing of deletes, and is the limit, not a peer). Writes and changes go to a table of each one's
+over the same data files: frazil wrote the table, the jar is given its metadata file, and plain Parquet the files that
+hold what is asked for (it knows nothing of deletes, and is the limit, not a peer). Everything is done at three sizes;
+the first of them warms up. Writes and changes go to a table of each one's
 own, made alike; after each change the table is put back to the snapshot before it, which is not timed. Where the jar
 cannot be had, it is left out.
 """
@@ -16,16 +17,24 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyspark
 from bench.measure import Results, alternate, scaled
+from bench.spark_read import Lab, many_files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 import frazil
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.lake.scan import scan_table
+from frazil.loaded import LoadedTable
+from frazil.spec.data_file import DataFile
 
 JAR_VERSION = "1.11.0"
 JAR = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{JAR_VERSION}"
@@ -89,21 +98,27 @@ def rows(spark: SparkSession, start: int, end: int) -> DataFrame:
 
 
 class Readers:
-    """One table's current rows as a frame of each contender."""
+    """One table's current rows as a frame of each contender; plain Parquet gets the files that are named."""
 
-    def __init__(self, spark: SparkSession, table: frazil.Table) -> None:
+    def __init__(self, spark: SparkSession, table: frazil.Table | LoadedTable, files: list[DataFile]) -> None:
         self._spark = spark
         self._table = table
+        self._files = [one.file_path.removeprefix("file://") for one in files]
+
+    def _ours(self) -> DataFrame:
+        table = self._table
+        scan = scan_table(table) if isinstance(table, LoadedTable) else table.scan()
+        made: DataFrame = scan.to_spark(self._spark)
+        return made
 
     def frames(self, names: list[str]) -> dict[str, Callable[[], DataFrame]]:
         """Return how each contender makes its frame."""
-        files = [task.data_file.file_path.replace("file://", "") for task in self._table.scan().plan().tasks]
         made: dict[str, Callable[[], DataFrame]] = {
-            PLAIN: lambda: self._spark.read.parquet(*files),
+            PLAIN: lambda: self._spark.read.parquet(*self._files),
             JAVA: lambda: self._spark.read.format("org.apache.iceberg.spark.source.IcebergSource").load(
                 str(self._table.metadata_location)
             ),
-            OURS: lambda: self._table.scan().to_spark(self._spark),
+            OURS: self._ours,
         }
         return {name: made[name] for name in names}
 
@@ -114,26 +129,56 @@ def grouped(frame: DataFrame) -> Any:
     return sorted((row[0], round(row[1]), row[2]) for row in found)
 
 
+def every_column(frame: DataFrame) -> Any:
+    """Read all columns of all rows."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
 def bench_reads(
-    spark: SparkSession, lake: frazil.Lake, results: Results, runs: int, wanted: Callable[[str], bool]
+    spark: SparkSession, lake: frazil.Lake, folder: Path, results: Results, runs: int, wanted: Callable[[str], bool]
 ) -> None:
     """Read a table that grows, without deletes and with each kind of them."""
-    everyone = contenders(PLAIN, JAVA, OURS)
     for size in map(scaled, (1_000_000, 4_000_000, 16_000_000)):
         name = f"db.read_{size}"
         table = lake.create_table(name, COLUMNS, format_version=2)
         step = size // 10
         for at in range(10):
             table.append(rows(spark, at * step, (at + 1) * step).coalesce(1))
-        race_reads(spark, table, results, "scan, grouped sum", size, runs, everyone, grouped, wanted)
-        race_reads(spark, table, results, "one row by id", size, runs, everyone, one_row(size), wanted)
+        files = [task.data_file for task in table.scan().plan().tasks]
+        readers = Readers(spark, table, files)
+        race_reads(readers, results, "scan, all columns", (size, "rows"), runs, every_column, wanted)
+        race_reads(readers, results, "scan, grouped sum", (size, "rows"), runs, grouped, wanted)
+        race_reads(readers, results, "one row by id", (size, "rows"), runs, one_row(size), wanted)
+        by_id = Readers(spark, equality_deletes(spark, folder / name, table, files, size), files)
+        race_reads(by_id, results, "equality deletes", (size, "rows"), runs, grouped, wanted)
         table.set_properties({"write.delete.mode": "merge-on-read"})
         table.delete("id % 100 = 7")
-        race_reads(spark, table, results, "1 % position deletes", size, runs, everyone, grouped, wanted)
+        race_reads(readers, results, "1 % position deletes", (size, "rows"), runs, grouped, wanted)
         table.upgrade(3)
         table.maintain.rewrite_position_delete_files(rewrite_all=True)
-        race_reads(spark, table, results, "1 % vectors", size, runs, everyone, grouped, wanted)
+        race_reads(readers, results, "1 % vectors", (size, "rows"), runs, grouped, wanted)
         lake.drop_table(name, purge=True)
+    for count in map(scaled, (1_000, 10_000, 100_000)):
+        lab = Lab(str(folder / f"files-{count}"), 0, spark)
+        loaded, kept = many_files(lab, "t", max(count, 20), 10)
+        race_reads(Readers(spark, loaded, kept), results, "10 of many files", (count, "files"), runs, first, wanted)
+
+
+def equality_deletes(
+    spark: SparkSession, folder: Path, table: frazil.Table, files: list[DataFile], size: int
+) -> LoadedTable:
+    """Return a table of the same files, of which a hundredth of the rows is deleted by id."""
+    other = Lab(str(folder), 0, spark).builder("equality", table.schema, format_version=2)
+    other.commit(*[replace(one, first_row_id=None) for one in files])
+    ids = np.random.default_rng(7).choice(size, max(size // 100, 1), replace=False)
+    data = pa.table([pa.array(ids)], schema=to_arrow_schema(other.schema.select(["id"])))
+    other.commit(other.write_equality_deletes(data, ["id"]))
+    return other.load()
+
+
+def first(frame: DataFrame) -> Any:
+    """Ask for the rows of the first ten files."""
+    return round(frame.filter("id < 10000").agg(F.sum("score")).collect()[0][0], 3)
 
 
 def one_row(size: int) -> Callable[[DataFrame], Any]:
@@ -142,20 +187,18 @@ def one_row(size: int) -> Callable[[DataFrame], Any]:
 
 
 def race_reads(
-    spark: SparkSession,
-    table: frazil.Table,
+    readers: Readers,
     results: Results,
     workload: str,
-    size: int,
+    size: tuple[int, str],
     runs: int,
-    names: list[str],
     query: Callable[[DataFrame], Any],
     wanted: Callable[[str], bool],
 ) -> None:
     """Time a query, the making of its frame included; those who apply deletes must agree."""
     if not wanted(workload):
         return
-    frames = Readers(spark, table).frames(names)
+    frames = readers.frames(contenders(PLAIN, JAVA, OURS))
     answers = {str(query(make())) for name, make in frames.items() if name != PLAIN}
     if len(answers) != 1:
         raise SystemExit(f"{workload}: the answers differ")
@@ -164,14 +207,14 @@ def race_reads(
         return query(make())
 
     work = {name: partial(ask, make) for name, make in frames.items()}
-    results.add(workload, size, "rows", alternate(work, runs, warm=2))
+    results.add(workload, *size, alternate(work, runs))
 
 
 def bench_appends(
     spark: SparkSession, lake: frazil.Lake, folder: Path, results: Results, runs: int, wanted: Callable[[str], bool]
 ) -> None:
     """Write frames that lie in memory."""
-    for size in map(scaled, SIZES):
+    for warm, size in zip((1, 0, 0), map(scaled, SIZES), strict=True):
         frame = rows(spark, 0, size).cache()
         frame.count()
         for workload, partitioned, is_sorted in (
@@ -199,7 +242,7 @@ def bench_appends(
                     spark.sql("ALTER TABLE java.db.written WRITE ORDERED BY small")
                 work[JAVA] = frame.writeTo("java.db.written").append
             work[OURS] = partial(ours.append, frame)
-            results.add(workload, size, "rows", alternate(work, runs))
+            results.add(workload, size, "rows", alternate(work, runs, warm=warm))
             lake.drop_table("db.written", purge=True)
             if has_jar():
                 spark.sql("DROP TABLE java.db.written PURGE")
@@ -210,7 +253,7 @@ def bench_changes(
     spark: SparkSession, lake: frazil.Lake, results: Results, runs: int, wanted: Callable[[str], bool]
 ) -> None:
     """Delete, update and merge in both modes, into 50 partitions."""
-    for size in map(scaled, SIZES):
+    for warm, size in zip((1, 0, 0), map(scaled, SIZES), strict=True):
         few = size // 100
         one_kind = rows(spark, 0, size).filter("kind = 'kind-07'").limit(few)
         spread = rows(spark, size - few // 2, size + few // 2)
@@ -248,7 +291,7 @@ def bench_changes(
                 workload = f"{title}, {'copy' if mode == MODES[0] else 'on read'}"
                 if wanted(workload):
                     work = {name: partial(spark.sql, statement.format(table=place)) for name, place in names.items()}
-                    results.add(workload, size, "rows", alternate(work, runs, between=put_back))
+                    results.add(workload, size, "rows", alternate(work, runs, warm=warm, between=put_back))
             lake.drop_table("db.changed", purge=True)
             if has_jar():
                 spark.sql("DROP TABLE java.db.changed PURGE")
@@ -279,7 +322,7 @@ def main() -> None:
             names = contenders(PLAIN, JAVA, OURS)
             print(f"Spark {spark.version}, local[2]; x: frazil's time by the contender's, below 1 frazil is faster")
             results = Results("engines", names, versions={"iceberg jar": JAR_VERSION} if has_jar() else {})
-            bench_reads(spark, lake, results, given.runs, wanted)
+            bench_reads(spark, lake, folder, results, given.runs, wanted)
             bench_appends(spark, lake, folder, results, given.runs, wanted)
             bench_changes(spark, lake, results, given.runs, wanted)
             results.write()

@@ -1,17 +1,18 @@
-"""Read a local table with frazil and with PyIceberg, side by side: all of it, and one column under a filter.
+"""Read and append to a local table with frazil, PyIceberg and, as far as it can, DuckDB, side by side, at three sizes.
 
     python bench/local_scan.py [--rows 10000000] [--files 10] [--runs 5] [--delete none|positions|equality]
 
-The table has five columns: a long, an int, a double, a string of few values and one of many. It is built once in a
-temporary folder, by frazil's codecs. Runs of the two libraries alternate; the medians are printed. Both keep decoded
-manifests from run to run, as they do for users: PyIceberg in its process, frazil in its lake. PyIceberg reads no
-equality deletes, so that frazil runs alone there.
+The table has five columns: a long, an int, a double, a string of few values and one of many. It is built once for each
+size (a hundredth, a tenth and all of the rows) in a temporary folder, by frazil's codecs. Runs of the libraries
+alternate; the medians are printed. PyIceberg and frazil keep decoded manifests from run to run, as they do for users:
+PyIceberg in its process, frazil in its lake. PyIceberg reads no equality deletes, so that it is left out there; DuckDB
+appends to no table without a catalog's server, so that pyarrow, which writes one Parquet file and commits nothing,
+stands beside the appends as the limit. All give or take an Arrow table.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 import time
@@ -22,11 +23,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.measure import Results
+from bench.measure import Results, scaled
 
+import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.lake.scan import ScanOptions, scan_table
 from frazil.loaded import LoadedTable
@@ -96,26 +99,21 @@ def race(contenders: dict[str, Callable[[], int]], runs: int) -> dict[str, list[
 def main() -> None:
     """Build, race and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
     parser.add_argument("--files", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--delete", choices=["none", "positions", "equality"], default="none")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
-        loaded = build(folder, arguments.rows, arguments.files, arguments.delete)
-        print(f"{arguments.rows:,} rows, {arguments.files} files, deletes: {arguments.delete}")
-        print(f"{'':34}{'frazil':>10}{'PyIceberg':>12}{'ratio':>8}")
-        kept = Results("local_scan", ["PyIceberg", "frazil"], prints=False)
-        for title, work in cases(loaded, arguments.rows, has_peer=arguments.delete != "equality").items():
-            seconds = race(work, arguments.runs)
-            kept.add(title, arguments.rows, "rows", seconds)
-            found = {name: statistics.median(times) for name, times in seconds.items()}
-            peer = found.get("PyIceberg")
-            shown = f"{found['frazil']:9.3f}s"
-            if peer is not None:
-                shown += f"{peer:11.3f}s{found['frazil'] / peer:8.2f}"
-            print(f"{title:34}{shown}")
-        kept.write()
+    print(f"{arguments.files} files, deletes: {arguments.delete}")
+    results = Results("local_scan", ["pyarrow", "PyIceberg", "DuckDB", "frazil"])
+    for rows in (max(arguments.rows // 100, 100), max(arguments.rows // 10, 100), arguments.rows):
+        with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
+            loaded = build(folder, rows, arguments.files, arguments.delete)
+            for title, work in cases(loaded, rows, has_peer=arguments.delete != "equality").items():
+                results.add(title, rows, "rows", race(work, arguments.runs))
+            data = scan_table(loaded, options=OPTIONS).to_arrow()
+            results.add("append", rows, "rows", race(appends(Path(folder), data), min(arguments.runs, 3)))
+    results.write()
 
 
 def _filtered(loaded: LoadedTable, text: str) -> int:
@@ -126,6 +124,24 @@ def _filtered_by_peer(peer: Any, text: str) -> int:
     return int(peer.scan(row_filter=text, selected_fields=("score",)).to_arrow().num_rows)
 
 
+def duck(metadata: str) -> Callable[[str], pa.Table]:
+    """Return how DuckDB answers a query over `{table}`."""
+    import duckdb
+    import duckdb_extension_avro
+    import duckdb_extension_iceberg
+
+    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+        found = next(Path(str(module.__file__)).parent.glob("extensions/*/*.duckdb_extension"))
+        connection.execute(f"LOAD '{found}'")
+    scan = f"iceberg_scan('{metadata.removeprefix('file://')}')"
+
+    def ask(query: str) -> pa.Table:
+        return connection.execute(query.format(table=scan)).to_arrow_table()
+
+    return ask
+
+
 def cases(loaded: LoadedTable, rows: int, *, has_peer: bool) -> dict[str, dict[str, Callable[[], int]]]:
     """Return the races: by title, what each library does."""
     filters = {
@@ -133,24 +149,50 @@ def cases(loaded: LoadedTable, rows: int, *, has_peer: bool) -> dict[str, dict[s
         "one column, id in one percent": f"id >= {rows // 2} and id < {rows // 2 + rows // 100}",
         "one column, small = 7": "small = 7",
     }
-    peer: Any = None
+    every, count = "all columns, all rows", "count"
+    ask = duck(str(loaded.metadata_location))
+    made: dict[str, dict[str, Callable[[], int]]] = {one: {} for one in (every, *filters, count)}
     if has_peer:
         from pyiceberg.table import StaticTable
 
-        peer = StaticTable.from_metadata(str(loaded.metadata_location))
-    made: dict[str, dict[str, Callable[[], int]]] = {
-        "all columns, all rows": {"frazil": lambda: int(scan_table(loaded, options=OPTIONS).to_arrow().num_rows)}
-    }
-    if peer is not None:
-        made["all columns, all rows"]["PyIceberg"] = lambda: int(peer.scan().to_arrow().num_rows)
-    for title, text in filters.items():
-        made[title] = {"frazil": partial(_filtered, loaded, text)}
-        if peer is not None:
+        peer: Any = StaticTable.from_metadata(str(loaded.metadata_location))
+        made[every]["PyIceberg"] = lambda: int(peer.scan().to_arrow().num_rows)
+        for title, text in filters.items():
             made[title]["PyIceberg"] = partial(_filtered_by_peer, peer, text)
-    made["count"] = {"frazil": lambda: scan_table(loaded, options=OPTIONS).count()}
-    if peer is not None:
-        made["count"]["PyIceberg"] = lambda: int(peer.scan().count())
+        made[count]["PyIceberg"] = lambda: int(peer.scan().count())
+    made[every]["DuckDB"] = lambda: int(ask("select * from {table}").num_rows)
+    for title, text in filters.items():
+        made[title]["DuckDB"] = lambda text=text: int(ask(f"select score from {{table}} where {text}").num_rows)  # type: ignore[misc]
+    made[count]["DuckDB"] = lambda: int(ask("select count(*) from {table}").column(0)[0].as_py())
+    made[every]["frazil"] = lambda: int(scan_table(loaded, options=OPTIONS).to_arrow().num_rows)
+    for title, text in filters.items():
+        made[title]["frazil"] = partial(_filtered, loaded, text)
+    made[count]["frazil"] = lambda: scan_table(loaded, options=OPTIONS).count()
     return made
+
+
+def appends(folder: Path, data: pa.Table) -> dict[str, Callable[[], int]]:
+    """Return how each library appends the rows to a table of its own."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    theirs: Any = SqlCatalog("theirs", uri=f"sqlite:///{folder}/theirs.db", warehouse=f"file://{folder}/theirs")
+    theirs.create_namespace("db")
+    their_table = theirs.create_table("db.t", data.schema)
+    our_table = frazil.connect(folder / "ours").create_table("db.t", data.schema)
+
+    def plain() -> int:
+        pq.write_table(data, folder / "plain.parquet", compression="zstd")
+        return int(data.num_rows)
+
+    def by_pyiceberg() -> int:
+        their_table.append(data)
+        return int(data.num_rows)
+
+    def ours() -> int:
+        our_table.append(data)
+        return int(data.num_rows)
+
+    return {"pyarrow": plain, "PyIceberg": by_pyiceberg, "frazil": ours}
 
 
 if __name__ == "__main__":

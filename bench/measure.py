@@ -41,9 +41,14 @@ class Measured:
         return statistics.median(self.seconds)
 
 
+def scale() -> float:
+    """Return what sizes are multiplied by."""
+    return float(os.environ.get("FRAZIL_BENCH_SCALE", "1"))
+
+
 def scaled(size: int) -> int:
     """Return a size, changed as the knob says."""
-    return max(1, round(size * float(os.environ.get("FRAZIL_BENCH_SCALE", "1"))))
+    return max(1, round(size * scale()))
 
 
 def alternate(
@@ -127,6 +132,7 @@ class Results:
         document = {
             "benchmark": self.name,
             "contenders": list(self.contenders),
+            "scale": scale(),
             "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()},
             "versions": versions,
             "measured": [asdict(one) for one in self.measured],

@@ -1,10 +1,11 @@
 """Metadata tables of a large table: frazil against PyIceberg on the same metadata, each read in a fresh process.
 
-    python -m bench.metadata_tables [--files 350000] [--manifests 44] [--rounds 3]
+    python -m bench.metadata_tables [--files 100000] [--rounds 2]
 
 Ten columns with metrics and one partition field; no data files are needed. A read is from the metadata file to
-the finished Arrow table, with imports. Contenders alternate; times are medians, memory is the largest resident
-size. PyIceberg has no choice of columns and not all of the tables; those are frazil's alone.
+the finished Arrow table, with imports. Three sizes: a hundredth, a tenth and all of the files. Contenders alternate;
+times are medians, memory is the largest resident size. PyIceberg has no choice of columns and not all of the tables;
+those are frazil's alone.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.measure import Results, scaled
 from bench.planning_table import make_planning_table
 
+FILES_PER_MANIFEST = 8_000
 READS: dict[str, tuple[str, list[str] | None]] = {
     "files": ("files", None),
     "entries": ("entries", None),
@@ -78,8 +81,8 @@ def measure(contender: str, metadata: str, read: str) -> dict[str, float]:
     return result
 
 
-def compare(metadata: str, read: str, rounds: int) -> str:
-    """Return a line of the result: what was read, and the medians of each contender."""
+def compare(metadata: str, read: str, files: int, rounds: int, kept: Results) -> str:
+    """Keep the times of each contender; return a line of the result: what was read, and the medians."""
     contenders = [name for name in CONTENDERS if name == "frazil" or READS[read][1] is None]
     results: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     for _ in range(rounds):
@@ -88,6 +91,7 @@ def compare(metadata: str, read: str, rounds: int) -> str:
     rows = {int(one["rows"]) for found in results.values() for one in found}
     if len(rows) != 1:
         raise SystemExit(f"the contenders disagree on the rows of {read}: {sorted(rows)}")
+    kept.add(read, files, "files", {name: [one["seconds"] for one in found] for name, found in results.items()})
     line = f"{read:<28} {rows.pop():>9,}"
     seconds = {}
     for name, found in results.items():
@@ -101,21 +105,24 @@ def compare(metadata: str, read: str, rounds: int) -> str:
 def main() -> None:
     """Make the metadata, then read each table in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=350_000)
-    parser.add_argument("--manifests", type=int, default=44)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=scaled(100_000))
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "METADATA", "READ"))
     given = parser.parse_args()
     if given.one is not None:
         run_one(*given.one)
         return
-    with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
-        loaded = make_planning_table(Path(folder), given.files, given.manifests)
-        assert loaded.metadata_location is not None
-        print(f"{given.files:,} files in {given.manifests} manifests, median of {given.rounds}")
-        print(f"{'':<28} {'rows':>9}  {'frazil':>20}  {'PyIceberg':>20}")
-        for read in READS:
-            print(compare(loaded.metadata_location, read, given.rounds), flush=True)
+    kept = Results("metadata_tables", ["PyIceberg", "frazil"], prints=False)
+    for files in (max(given.files // 100, 1), max(given.files // 10, 1), given.files):
+        manifests = -(-files // FILES_PER_MANIFEST)
+        with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
+            loaded = make_planning_table(Path(folder), files, manifests)
+            assert loaded.metadata_location is not None
+            print(f"\n{files:,} files in {manifests} manifests, median of {given.rounds}")
+            print(f"{'':<28} {'rows':>9}  {'frazil':>20}  {'PyIceberg':>20}")
+            for read in READS:
+                print(compare(loaded.metadata_location, read, files, given.rounds, kept), flush=True)
+    kept.write()
 
 
 if __name__ == "__main__":

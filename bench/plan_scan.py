@@ -3,8 +3,9 @@
     python bench/plan_scan.py [--sizes 10000,100000,1000000] [--rounds 3]
 
 A table of ten columns with bounds is described (no data files are needed to plan), 25 manifests for 100,000
-files, 125 for 1,000,000. Cold is the first plan of a process, its packages imported: reading the table's
-metadata, the manifest list and every manifest that the filter does not rule out, up to the list of tasks.
+files, 125 for 1,000,000; with deletes, every hundredth file has a file of deleted positions. Cold is the first plan
+of a process, its packages imported: reading the table's metadata, the manifest list and every manifest that the filter
+does not rule out, up to the list of tasks. PyIceberg plans a million files once, since it takes a minute.
 Contenders alternate; times are medians, memory is the largest resident size. Processor time is what all cores together
 took: frazil decodes on as many as there are, PyIceberg's threads wait for each other.
 """
@@ -23,19 +24,20 @@ from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
-from bench.measure import Results
-from bench.planning_table import FILES_PER_DAY, FIRST_DAY, ROWS, make_planning_table
+from bench.measure import Results, scaled
+from bench.planning_table import FILES_PER_DAY, FIRST_DAY, ROWS, add_deletes, make_planning_table
 
 MANIFESTS = {10_000: 3, 100_000: 25, 1_000_000: 125}
 MICROS_PER_DAY = 86_400_000_000
 PROMISES = {100_000: 10, 1_000_000: 30}
 """What the design promises of a cold plan that prunes by a column: how many times as fast as PyIceberg's."""
+DELETES = "all files, with deletes"
 MEGABYTES = 400
 """And how much memory it stays under."""
 
 
 def plan_with_frazil(metadata: str, text: str) -> int:
-    """Return how many files frazil plans."""
+    """Return how many files frazil plans, deletes of each among them."""
     from frazil.codec.table_metadata_json import decode_table_metadata
     from frazil.expr.predicates import TRUE
     from frazil.loaded import LoadedTable
@@ -44,15 +46,16 @@ def plan_with_frazil(metadata: str, text: str) -> int:
 
     storage = LocalStorage()
     loaded = LoadedTable(("bench",), decode_table_metadata(storage.read(metadata)), metadata, storage)
-    return sum(1 for _ in plan_scan(loaded, text or TRUE).tasks)
+    return sum(1 + len(task.delete_files) for task in plan_scan(loaded, text or TRUE).tasks)
 
 
 def plan_with_pyiceberg(metadata: str, text: str) -> int:
-    """Return how many files PyIceberg plans."""
+    """Return how many files PyIceberg plans, deletes of each among them."""
     from pyiceberg.table import StaticTable
 
     table = StaticTable.from_metadata(metadata.removeprefix("file://"))
-    return sum(1 for _ in table.scan(**({"row_filter": text} if text else {})).plan_files())
+    tasks = table.scan(**({"row_filter": text} if text else {})).plan_files()
+    return sum(1 + len(task.delete_files) for task in tasks)
 
 
 PACKAGES = {
@@ -102,7 +105,8 @@ def _iso(micros: int) -> str:
 def main() -> None:
     """Make the tables, run the contenders in turn, print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="10000,100000,1000000")
+    sizes = ",".join(str(scaled(one)) for one in MANIFESTS)
+    parser.add_argument("--sizes", default=sizes)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -119,14 +123,17 @@ def main() -> None:
     for size in map(int, arguments.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             loaded = make_planning_table(Path(folder), size, MANIFESTS.get(size, max(1, size // 8_000)))
-            for name, text in filters(size).items():
+            places = dict.fromkeys(filters(size), str(loaded.metadata_location))
+            places[DELETES] = str(add_deletes(loaded, size).metadata_location)
+            for name, place in places.items():
+                text = filters(size).get(name, "")
                 results: dict[str, list[dict[str, float]]] = {one: [] for one in CONTENDERS}
                 for number in range(arguments.rounds):
                     for contender in CONTENDERS:
                         if contender == "PyIceberg" and size >= 1_000_000 and number:
                             # A minute each.
                             continue
-                        results[contender].append(measure(contender, str(loaded.metadata_location), text))
+                        results[contender].append(measure(contender, place, text))
                 print(_row(size, name, results), flush=True)
                 seconds = {one: [run["seconds"] for run in found] for one, found in results.items()}
                 kept.add(f"filter on {name}" if text else name, size, "files", seconds)

@@ -1,7 +1,8 @@
 """Metadata of a large table, made without data files: what the planning benchmarks plan over.
 
-Ten long columns with bounds, partitioned by day, files in the order of time, a number of manifests. All
-files are described, none exist. Made with frazil's own writers; any reader of the format can plan over it.
+Ten long columns with bounds, partitioned by day, files in the order of time, a number of manifests; every hundredth
+file has a file of deleted positions where `add_deletes` was called. All files are described, none exist. Made with
+frazil's own writers; any reader of the format can plan over it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.codec.encode_manifest import encode_manifest
-from frazil.codec.manifest_list_avro import encode_manifest_list
+from frazil.codec.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.loaded import LoadedTable
+from frazil.spec.data_file import FileContent
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.manifest import EntryStatus
+from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import build_partition_spec
 from frazil.spec.schema import Schema
@@ -34,6 +36,11 @@ FIRST_DAY = 19_000
 ROWS = 100_000
 SNAPSHOT_ID = 4_242_424_242
 NOW_MS = 1_700_000_000_000
+DELETE_FILE_PATH = 2147483546
+"""The field id of the path in files of deleted positions."""
+BOUNDS = pa.list_(
+    pa.struct([pa.field("key", pa.int32(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+)
 SCHEMA = Schema((NestedField(1, "ts", TIMESTAMP), *(NestedField(at + 1, f"c{at}", LONG) for at in range(1, COLUMNS))))
 
 
@@ -58,7 +65,35 @@ def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable
         )
         storage.create(path, encoded.data)
         described.append(encoded.manifest)
-    list_path = f"{location}/metadata/snap-{SNAPSHOT_ID}.avro"
+    loaded = LoadedTable(("bench", "planning"), metadata, None, storage)
+    return _with_manifests(loaded, described, 1)
+
+
+def add_deletes(loaded: LoadedTable, files: int) -> LoadedTable:
+    """Return the table with a file of deleted positions for every hundredth of its files, in one manifest."""
+    metadata, storage = loaded.metadata, loaded.storage
+    path = f"{metadata.location}/metadata/deletes-00000.avro"
+    encoded = encode_manifest(
+        delete_entries(files, metadata.location),
+        path=path,
+        spec=metadata.default_spec,
+        schema=metadata.current_schema,
+        format_version=2,
+        snapshot_id=SNAPSHOT_ID,
+        content=ManifestContent.DELETES,
+    )
+    storage.create(path, encoded.data)
+    current = metadata.current_snapshot
+    assert current is not None
+    assert current.manifest_list is not None
+    before = decode_manifest_list(storage.read(current.manifest_list))
+    return _with_manifests(loaded, [*before, encoded.manifest], 2)
+
+
+def _with_manifests(loaded: LoadedTable, described: list[ManifestFile], version: int) -> LoadedTable:
+    metadata, storage = loaded.metadata, loaded.storage
+    location = metadata.location
+    list_path = f"{location}/metadata/snap-{SNAPSHOT_ID}-{version}.avro"
     encoded_list = encode_manifest_list(
         described, format_version=2, snapshot_id=SNAPSHOT_ID, parent_snapshot_id=None, sequence_number=1
     )
@@ -74,9 +109,38 @@ def make_planning_table(folder: Path, files: int, manifests: int) -> LoadedTable
         snapshot_log=(SnapshotLogEntry(NOW_MS, SNAPSHOT_ID),),
         refs=FrozenMap({"main": SnapshotRef(SNAPSHOT_ID, "branch")}),
     )
-    metadata_path = f"{location}/metadata/00001-{uuid.UUID(int=8)}.metadata.json"
+    metadata_path = f"{location}/metadata/0000{version}-{uuid.UUID(int=8)}.metadata.json"
     storage.create(metadata_path, encode_table_metadata(metadata))
-    return LoadedTable(("bench", "planning"), metadata, metadata_path, storage)
+    return LoadedTable(loaded.identifier, metadata, metadata_path, storage)
+
+
+def _paths(numbers: npt.NDArray[np.int64], days: npt.NDArray[np.int32], location: str) -> list[str]:
+    return [
+        f"{location}/data/ts_day={day}/{number:08d}-0-{number * 2654435761 % 2**32:08x}-00001.parquet"
+        for number, day in zip(numbers.tolist(), days.tolist(), strict=True)
+    ]
+
+
+def delete_entries(files: int, location: str) -> pa.Table:
+    """Return the entries of files that each delete positions of one data file."""
+    numbers = np.arange(0, files, 100, dtype=np.int64)
+    count = len(numbers)
+    days = (FIRST_DAY + numbers // FILES_PER_DAY).astype(np.int32)
+    referenced = _paths(numbers, days, location)
+    bounds = pa.array([[(DELETE_FILE_PATH, path.encode())] for path in referenced], BOUNDS)
+    return pa.table(
+        {
+            "status": pa.array(np.full(count, int(EntryStatus.ADDED), dtype=np.int32)),
+            "content": pa.array(np.full(count, FileContent.POSITION_DELETES.value, dtype=np.int32)),
+            "file_path": pa.array([path.replace(".parquet", "-deletes.parquet") for path in referenced]),
+            "file_format": pa.array(["parquet"] * count),
+            "partition": pa.StructArray.from_arrays([pa.array(days).cast(pa.date32())], names=["ts_day"]),
+            "record_count": pa.array(np.full(count, 100, dtype=np.int64)),
+            "file_size_in_bytes": pa.array(np.full(count, 2_000, dtype=np.int64)),
+            "lower_bounds": bounds,
+            "upper_bounds": bounds,
+        }
+    )
 
 
 def planning_entries(start: int, end: int, location: str) -> pa.Table:
@@ -86,8 +150,7 @@ def planning_entries(start: int, end: int, location: str) -> pa.Table:
     days = (FIRST_DAY + numbers // FILES_PER_DAY).astype(np.int32)
     lower, upper = numbers * ROWS, numbers * ROWS + ROWS - 1
     day_start = days.astype(np.int64) * 86_400_000_000
-    paths = [f"{location}/data/ts_day={day}/{number:08d}-0-{number * 2654435761 % 2**32:08x}-00001.parquet"
-             for number, day in zip(numbers.tolist(), days.tolist(), strict=True)]  # fmt: skip
+    paths = _paths(numbers, days, location)
     ids = np.tile(np.arange(1, COLUMNS + 1, dtype=np.int32), count)
     offsets = pa.array(np.arange(0, count * COLUMNS + 1, COLUMNS, dtype=np.int32))
 

@@ -1,10 +1,11 @@
 """Append a DataFrame to a table, beside `df.write.parquet` of the same frame: plain, partitioned, with lists and maps.
 
-    python bench/spark_append.py [--rows 5000000] [--runs 3]
+    python -m bench.spark_append [--rows 5000000] [--runs 3]
 
-Times of frazil include the commit. The frame is cached, so that neither side pays for making it. Runs alternate; the
-least time of each counts, since the machine may do other things. The partitioned peer is `partitionBy` after the same
-rebalance by partition (`REBALANCE` hint), and `partitionBy` without one, which leaves a file for each task and value.
+Times of frazil include the commit. The frame is cached, so that neither side pays for making it. Runs alternate, and
+medians count; there are three sizes, a sixteenth, a quarter and all of the rows, of which the first warms up. The
+partitioned peer is `partitionBy` after the same rebalance by partition (`REBALANCE` hint), and `partitionBy` without
+one, which leaves a file for each task and value.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.measure import Results, alternate, scaled
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
@@ -59,53 +62,59 @@ def timed(run: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def compare(label: str, peer: str, runs: int, theirs: Callable[[], Any], ours: Callable[[], Any]) -> None:
-    """Print the least times of two ways to do the same."""
-    times = [(timed(theirs), timed(ours)) for _ in range(runs)]
-    best_theirs, best_ours = min(one for one, _ in times), min(one for _, one in times)
-    print(f"{label:28s} {peer:34s} {best_theirs:8.2f} s {best_ours:8.2f} s {best_ours / best_theirs:8.2f} x")
+def compare(spark: SparkSession, lake: frazil.Lake, folder: Path, count: int, runs: int, results: Results) -> None:
+    """Append a frame of so many rows in every way, beside Spark's own writer."""
+    plain = rows(spark, count).cache()
+    plain.count()
+    nested = plain.selectExpr("*", "array(kind, name) as tags", "map(kind, small) as attrs")
+    balanced = plain.hint("rebalance", "kind")
+
+    def parquet(frame: DataFrame, *by: str) -> Callable[[], Any]:
+        def run() -> None:
+            writer = frame.write.mode("overwrite").option("compression", "zstd")
+            (writer.partitionBy(*by) if by else writer).parquet(str(folder / "plain"))
+
+        return run
+
+    for title, peer, frame, table in (
+        ("append, by df.write.parquet", parquet(plain), plain, lake.create_table("db.flat", COLUMNS)),
+        (
+            "append, 50 partitions, by rebalance and partitionBy",
+            parquet(balanced, "kind"),
+            plain,
+            lake.create_table("db.balanced", COLUMNS, partition_by=["kind"]),
+        ),
+        (
+            "append, 50 partitions, by partitionBy",
+            parquet(plain, "kind"),
+            plain,
+            lake.create_table("db.parts", COLUMNS, partition_by=["kind"]),
+        ),
+        ("append, list and map, by df.write.parquet", parquet(nested), nested, lake.create_table("db.deep", NESTED)),
+    ):
+        work: dict[str, Callable[[], Any]] = {"Parquet": peer, "frazil": partial(table.append, frame)}
+        results.add(title, count, "rows", alternate(work, runs))
+        assert table.refresh().scan().count() == count * (runs + 1)
+        lake.drop_table(table.identifier, purge=True)
+    plain.unpersist()
 
 
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rows", type=int, default=scaled(5_000_000))
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     spark = session()
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     try:
-        lake = frazil.connect(folder / "lake")
-        lake.create_namespace("db")
-        plain = rows(spark, given.rows).cache()
-        plain.count()
-        nested = plain.selectExpr("*", "array(kind, name) as tags", "map(kind, small) as attrs")
-        flat = lake.create_table("db.flat", COLUMNS)
-        parts = lake.create_table("db.parts", COLUMNS, partition_by=["kind"])
-        deep = lake.create_table("db.deep", NESTED)
-
-        def parquet(frame: DataFrame, by: str | None = None) -> Callable[[], Any]:
-            def run() -> None:
-                writer = frame.write.mode("overwrite").option("compression", "zstd")
-                (writer if by is None else writer.partitionBy(by)).parquet(str(folder / "plain"))
-
-            return run
-
-        print(f"{given.rows:,} rows, Spark {spark.version}, local[2], least of {given.runs} runs")
-        print(f"{'':28s} {'peer':34s} {'peer':>10s} {'frazil':>10s} {'ratio':>10s}")
-        compare("append", "df.write.parquet", given.runs, parquet(plain), lambda: flat.append(plain))
-        balanced = plain.hint("rebalance", "kind")
-        compare(
-            "append, 50 partitions",
-            "rebalance, partitionBy",
-            given.runs,
-            parquet(balanced, "kind"),
-            lambda: parts.append(plain),
-        )
-        compare("append, 50 partitions", "partitionBy", given.runs, parquet(plain, "kind"), lambda: parts.append(plain))
-        compare("append, list and map", "df.write.parquet", given.runs, parquet(nested), lambda: deep.append(nested))
-        assert flat.scan().count() == given.rows * given.runs
-        lake.close()
+        print(f"Spark {spark.version}, local[2], median of {given.runs} runs")
+        results = Results("spark_append", ["Parquet", "frazil"])
+        with frazil.connect(folder / "lake") as lake:
+            lake.create_namespace("db")
+            for part in (16, 4, 1):
+                compare(spark, lake, folder, max(given.rows // part, 100), given.runs, results)
+        results.write()
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Memory of the driver while rows are written and changed: it must follow files, not rows.
 
-    python -m bench.spark_memory [--rows 1000000] [--times 8]
+    python -m bench.spark_memory [--rows 250000] [--times 8]
 
 Executors are processes of their own (`local-cluster`), so that what the driver holds is the driver's. The same steps
 run on a table of `--rows` rows and on one of `--times` as many, each in a new process; both have the same partitions.
@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.measure import scaled
 from bench.spark_append import session
 from bench.spark_merge import MODES, make, merge, rows
 from pyspark.sql import SparkSession
@@ -64,7 +65,7 @@ def run_steps(count: int) -> dict[str, float]:
 def main() -> None:
     """Print the memory of both sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=scaled(250_000))
     parser.add_argument("--times", type=int, default=8)
     parser.add_argument("--one", type=int, help="run the steps once, and print what they took as JSON")
     given = parser.parse_args()

@@ -1,12 +1,12 @@
 """Change rows of a table on Spark: what a change costs must follow what it touches, not what the table holds.
 
-    python bench/spark_merge.py [--rows 4000000] [--partitions 100] [--pyiceberg-rows 500000]
+    python -m bench.spark_merge [--rows 4000000] [--partitions 100] [--pyiceberg-rows 320000] [--runs 2]
 
-The table has `--partitions` partitions of equal size. Each line is one change in both modes. A merge into a tenth of
-one partition stands beside one of as many rows, spread over all partitions, and one into a tenth of each; deletes of
-1 % of the rows stand beside a delete of a partition. The peer is PyIceberg's
-upsert, at a size that it finishes, beside frazil's of the same rows into the same table; both are given the rows as an
-Arrow table.
+The table has `--partitions` partitions of equal size, and a sixteenth, a quarter and all of the rows. Each line is one
+change in one of two modes, which take turns; the table is put back after each. A merge into a tenth of one partition
+stands beside one of as many rows, spread over all partitions, and one into a tenth of each; deletes of 1 % of the rows
+stand beside a delete of a partition. The peer is PyIceberg's upsert, at a size that it finishes, beside frazil's of the
+same rows into the same table; both are given the rows as an Arrow table, once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from bench.measure import Results, alternate, scaled
 from bench.spark_append import session, timed
 from pyspark.sql import DataFrame, SparkSession
 
@@ -72,60 +73,72 @@ def make(lake: frazil.Lake, name: str, mode: str, spark: SparkSession, count: in
     return table
 
 
-def beside_pyiceberg(folder: Path, count: int) -> None:
+def compare(
+    spark: SparkSession, lake: frazil.Lake, count: int, partitions: int, runs: int, warm: int, results: Results
+) -> None:
+    """Time every change of a table of so many rows in both modes; each starts from the same rows."""
+    tables = {mode: make(lake, f"db.{mode[:4]}_{count}", mode, spark, count, partitions) for mode in MODES}
+    starts = {mode: table.metadata.current_snapshot_id for mode, table in tables.items()}
+    for name, change in changes(spark, count, partitions).items():
+        counts: dict[str, int] = {}
+
+        def put_back(mode: str, counts: dict[str, int] = counts) -> None:
+            counts[mode] = tables[mode].refresh().scan().count()
+            tables[mode].set_current_snapshot(starts[mode])
+            tables[mode].refresh()
+
+        seconds = alternate({mode: partial(change, tables[mode]) for mode in MODES}, runs, warm=warm, between=put_back)
+        assert len(set(counts.values())) == 1, counts
+        for mode, title in zip(MODES, ("copy", "on read"), strict=True):
+            results.add(f"{name}, {title}", count, "rows", {"frazil": seconds[mode]})
+    for table in tables.values():
+        lake.drop_table(table.identifier, purge=True)
+
+
+def beside_pyiceberg(folder: Path, count: int, results: Results) -> None:
     """Upsert the same rows with PyIceberg and with frazil into tables of the same rows."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     first = pa.table({"id": pa.array(range(count)), "name": [f"n{one}" for one in range(count)]})
     half = count // 2
     given = pa.table({"id": pa.array(range(half, half + count)), "name": [f"m{one}" for one in range(count)]})
-    uri = f"sqlite:///{folder}/theirs.db"
-    theirs: Any = SqlCatalog("theirs", uri=uri, warehouse=f"file://{folder}/theirs")
+    uri = f"sqlite:///{folder}/theirs-{count}.db"
+    theirs: Any = SqlCatalog("theirs", uri=uri, warehouse=f"file://{folder}/theirs-{count}")
     theirs.create_namespace("db")
     table = theirs.create_table("db.t", first.schema)
     table.append(first)
     seconds = timed(lambda: table.upsert(given, join_cols=["id"]))
-    with frazil.connect(folder / "ours") as lake:
+    with frazil.connect(folder / f"ours-{count}") as lake:
         lake.create_namespace("db")
         ours = lake.create_table("db.t", "id bigint, name string")
         ours.append(first)
         own = timed(lambda: ours.upsert(given, keys=["id"]))
         assert ours.scan().count() == count + half
-    print(f"upsert {count:,} into {count:,}: PyIceberg {seconds:.2f} s, frazil {own:.2f} s, {own / seconds:.3f} x")
+    results.add("upsert as many Arrow rows", count, "rows", {"PyIceberg": [seconds], "frazil": [own]})
 
 
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--rows", type=int, default=scaled(4_000_000))
     parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--pyiceberg-rows", type=int, default=500_000)
+    parser.add_argument("--pyiceberg-rows", type=int, default=scaled(320_000))
+    parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
     spark = session()
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     try:
-        lake = frazil.connect(folder / "lake")
-        lake.create_namespace("db")
-        steps = changes(spark, given.rows, given.partitions)
-        print(f"{given.rows:,} rows in {given.partitions} partitions, Spark {spark.version}, local[2]")
-        print(f"{'':28s}" + "".join(f"{mode:>16s}" for mode in MODES))
-        tables = {}
-        few = max(given.partitions * 100, given.rows // 100)
-        for name, change in changes(spark, few, given.partitions).items():
-            # Spark compiles what a change runs when it first runs it; that is the session's time, not the change's.
-            for mode in MODES:
-                made = make(lake, f"db.`warm up: {name}, {mode}`", mode, spark, few, given.partitions)
-                change(made)
-        for mode in MODES:
-            tables[mode] = make(lake, f"db.{mode[:4]}", mode, spark, given.rows, given.partitions)
-        for name, change in steps.items():
-            times = [timed(partial(change, tables[mode])) for mode in MODES]
-            print(f"{name:28s}" + "".join(f"{one:14.2f} s" for one in times))
-        counts = {mode: table.scan().count() for mode, table in tables.items()}
-        assert len(set(counts.values())) == 1, counts
-        if given.pyiceberg_rows:
-            beside_pyiceberg(folder, given.pyiceberg_rows)
-        lake.close()
+        print(f"{given.partitions} partitions, Spark {spark.version}, local[2]")
+        results = Results("spark_merge", ["PyIceberg", "frazil"])
+        with frazil.connect(folder / "lake") as lake:
+            lake.create_namespace("db")
+            for part, warm in ((16, 1), (4, 0), (1, 0)):
+                # Spark compiles what a change runs when it first runs it: that is the session's time, not the change's.
+                count = max(given.rows // part, given.partitions * 100)
+                compare(spark, lake, count, given.partitions, given.runs, warm, results)
+        for part in (16, 4, 1):
+            beside_pyiceberg(folder, max(given.pyiceberg_rows // part, 10), results)
+        results.write()
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)

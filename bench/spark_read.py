@@ -1,14 +1,15 @@
 """Read on Spark with frazil and with plain `spark.read.parquet` over the same files, side by side.
 
-    python -m bench.spark_read [--rows 20000000] [--runs 5] [--only PART_OF_A_TITLE]
+    python -m bench.spark_read [--rows 10000000] [--runs 3] [--only PART_OF_A_TITLE]
 
 The table has five columns (a long, an int, a double, two strings) in ten files, and one nested column in its own
-table. Contenders alternate in one session, the first round is not counted, medians and spreads are printed. The plain
-contender is given just the files that hold what is asked for, and knows nothing of deletes: it is the limit.
+table; it has three sizes, a sixteenth, a quarter and all of the rows. Contenders alternate in one session, the first
+round is not counted, medians and spreads are printed. The plain contender is given just the files that hold what
+is asked for, and knows nothing of deletes: it is the limit.
 
     scan            sum of a double by a string of eight values, over all rows
     vectors         the same with 1 % of the rows deleted by vectors, in every file and in one file of ten
-    equality        the same with 100,000 rows deleted by equality deletes
+    equality        the same with 1 % of the rows deleted by equality deletes
     nested          sum over a field of a struct
     partitioned     a table partitioned by kind, one kind of eight
     10,000 files    a filter that keeps ten of ten thousand files, the first query on a table
@@ -29,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from bench.measure import Results, alternate, scaled
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -78,7 +80,8 @@ def plain_path(location: str) -> str:
 class Lab:
     """The tables of the benchmark, and the session that reads them."""
 
-    def __init__(self, folder: str, rows: int, spark: SparkSession) -> None:
+    def __init__(self, folder: str, rows: int, spark: SparkSession, results: Results | None = None) -> None:
+        self.results = results
         self.folder = folder
         self.rows = rows
         self.spark = spark
@@ -109,22 +112,20 @@ def grouped(frame: Any) -> Any:
     return sorted((row[0], round(row[1], 3)) for row in frame.groupBy("kind").agg(F.sum("score")).collect())
 
 
-def race(contenders: dict[str, Work], runs: int) -> dict[str, list[float]]:
-    """Return the seconds of each contender's runs; runs alternate, the first is not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in range(runs + 1):
-        for name, work in contenders.items():
-            start = time.perf_counter()
-            work()
-            if run:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-def show(title: str, seconds: dict[str, list[float]], target: str) -> None:
+def race(lab: Lab, title: str, contenders: dict[str, Work], runs: int, target: str = "", size: int = 0) -> float:
+    """Time contenders in turn, keep and print what they took; return how much longer frazil took, in seconds."""
+    seconds = alternate(contenders, runs)
+    if lab.results is not None:
+        unit = "files" if size else "rows"
+        named = {"Parquet": seconds["plain"], "frazil": seconds["frazil"]}
+        lab.results.add(title, size or lab.rows, unit, named)
     ours, limit = (statistics.median(seconds[name]) for name in ("frazil", "plain"))
     spread = max(max(found) / min(found) for found in seconds.values())
-    print(f"{title:44}{ours:9.3f}s{limit:10.3f}s{ours / limit:8.2f}{spread:9.2f}   {target}", flush=True)
+    print(
+        f"{title:44}{size or lab.rows:>12,}{ours:9.3f}s{limit:10.3f}s{ours / limit:8.2f}{spread:9.2f}   {target}",
+        flush=True,
+    )
+    return ours - limit
 
 
 def bench_main(lab: Lab, runs: int, wanted: Callable[[str], bool]) -> None:
@@ -134,9 +135,11 @@ def bench_main(lab: Lab, runs: int, wanted: Callable[[str], bool]) -> None:
     whole = lab.frame(loaded)
     if wanted("scan"):
         assert grouped(whole) == grouped(limit)
-        show(
+        race(
+            lab,
             "scan: grouped sum",
-            race({"frazil": lambda: grouped(whole), "plain": lambda: grouped(limit)}, runs),
+            {"frazil": lambda: grouped(whole), "plain": lambda: grouped(limit)},
+            runs,
             "<= 1.10",
         )
     if wanted("vectors"):
@@ -145,31 +148,36 @@ def bench_main(lab: Lab, runs: int, wanted: Callable[[str], bool]) -> None:
         tenth.commit(*files)
         tenth.commit(*tenth.write_vectors({files[0]: positions[files[0]].tolist()}))
         few = lab.frame(tenth.load())
-        show(
+        race(
+            lab,
             "vectors: 1 % of the rows of 1 file in 10",
-            race({"frazil": lambda: grouped(few), "plain": lambda: grouped(limit)}, runs),
+            {"frazil": lambda: grouped(few), "plain": lambda: grouped(limit)},
+            runs,
             "<= 1.15",
         )
         table.commit(*table.write_vectors({one: found.tolist() for one, found in positions.items()}))
         many = lab.frame(table.load())
         assert many.count() == lab.rows - sum(map(len, positions.values()))
-        show(
+        race(
+            lab,
             "vectors: 1 % of the rows of every file",
-            race({"frazil": lambda: grouped(many), "plain": lambda: grouped(limit)}, runs),
+            {"frazil": lambda: grouped(many), "plain": lambda: grouped(limit)},
+            runs,
             "<= 1.60",
         )
     if wanted("equality"):
         other = lab.builder("equality", SCHEMA, format_version=2)
         other.commit(*[replace(one, first_row_id=None) for one in files])
-        ids = lab.random.choice(lab.rows, min(100_000, lab.rows // 10), replace=False)
+        ids = lab.random.choice(lab.rows, lab.rows // 100, replace=False)
         data = pa.table([pa.array(ids)], schema=to_arrow_schema(other.schema.select(["id"])))
         other.commit(other.write_equality_deletes(data, ["id"]))
         left = lab.frame(other.load())
         assert left.count() == lab.rows - len(ids)
-        show(
-            "equality: 100,000 rows deleted by id",
-            race({"frazil": lambda: grouped(left), "plain": lambda: grouped(limit)}, runs),
-            "",
+        race(
+            lab,
+            "equality: 1 % of the rows deleted by id",
+            {"frazil": lambda: grouped(left), "plain": lambda: grouped(limit)},
+            runs,
         )
 
 
@@ -189,10 +197,11 @@ def bench_nested(lab: Lab, runs: int) -> None:
     def total(frame: Any) -> Any:
         return frame.groupBy("payload.kind").agg(F.sum("payload.score")).collect()
 
-    show(
+    race(
+        lab,
         "nested: grouped sum of a struct's fields",
-        race({"frazil": lambda: total(ours), "plain": lambda: total(limit)}, runs),
-        "",
+        {"frazil": lambda: total(ours), "plain": lambda: total(limit)},
+        runs,
     )
 
 
@@ -211,10 +220,8 @@ def bench_partitioned(lab: Lab, runs: int) -> None:
     def total(frame: Any) -> Any:
         return frame.filter("kind = 'beta'").agg(F.sum("score")).collect()
 
-    show(
-        "partitioned: one partition of eight",
-        race({"frazil": lambda: total(ours), "plain": lambda: total(limit)}, runs),
-        "",
+    race(
+        lab, "partitioned: one partition of eight", {"frazil": lambda: total(ours), "plain": lambda: total(limit)}, runs
     )
 
 
@@ -250,7 +257,8 @@ def bench_ten_thousand(lab: Lab, runs: int) -> None:
         return lab.plain(kept).filter("id < 10000").agg(F.sum("score")).collect()
 
     assert ours() == limit()
-    show("10,000 files: a filter keeps 10, cold table", race({"frazil": ours, "plain": limit}, runs), "<= 2.00")
+    title = "10,000 files: a filter keeps 10, cold table"
+    race(lab, title, {"frazil": ours, "plain": limit}, runs, "<= 2.00", 10_000)
 
 
 def bench_hundred_thousand(lab: Lab) -> None:
@@ -259,7 +267,10 @@ def bench_hundred_thousand(lab: Lab) -> None:
     frame = lab.frame(loaded).select("score")
     parts = frame._jdf.queryExecution().toRdd().getNumPartitions()
     seconds = time.perf_counter() - start
-    print(f"{'100,000 files kept: until partitions are there':44}{seconds:9.3f}s  {parts} partitions   < 5 s")
+    title = "100,000 files kept: until partitions are there"
+    if lab.results is not None:
+        lab.results.add(title, 100_000, "files", {"frazil": [seconds]})
+    print(f"{title:56}{seconds:9.3f}s  {parts} partitions   < 5 s")
 
 
 def bench_fixed(lab: Lab, runs: int) -> None:
@@ -271,8 +282,7 @@ def bench_fixed(lab: Lab, runs: int) -> None:
     def limit() -> Any:
         return lab.plain(kept).agg(F.sum("score")).collect()
 
-    found = race({"frazil": ours, "plain": limit}, max(runs, 10))
-    show("fixed: one small file, frame and query", found, "")
+    race(lab, "fixed: one small file, frame and query", {"frazil": ours, "plain": limit}, max(runs, 10), size=1)
     schema = lab.plain(kept).schema
     path = plain_path(kept[0].file_path)
     ready = lab.frame(loaded)
@@ -280,16 +290,16 @@ def bench_fixed(lab: Lab, runs: int) -> None:
     def with_schema() -> Any:
         return lab.spark.read.schema(schema).parquet(path).agg(F.sum("score")).collect()
 
-    found = race({"frazil": lambda: ready.agg(F.sum("score")).collect(), "plain": with_schema}, max(runs, 10))
-    extra = statistics.median(found["frazil"]) - statistics.median(found["plain"])
-    show("fixed: the query alone, schema known", found, f"+{extra * 1000:.0f} ms, < 100 ms")
+    known = {"frazil": lambda: ready.agg(F.sum("score")).collect(), "plain": with_schema}
+    extra = race(lab, "fixed: the query alone, schema known", known, max(runs, 10), "+ < 100 ms", 1)
+    print(f"{'':56}{extra * 1000:+9.0f} ms")
 
 
 def main() -> None:
     """Build, race and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
 
@@ -307,21 +317,26 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     try:
         with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
-            lab = Lab(folder, arguments.rows, spark)
-            print(f"Spark {spark.version}, {arguments.rows:,} rows in {FILES} files")
-            print(f"{'':44}{'frazil':>10}{'plain':>11}{'ratio':>8}{'spread':>9}   target")
-            if any(map(wanted, ("scan", "vectors", "equality"))):
-                bench_main(lab, arguments.runs, wanted)
-            if wanted("nested"):
-                bench_nested(lab, arguments.runs)
-            if wanted("partitioned"):
-                bench_partitioned(lab, arguments.runs)
+            print(f"Spark {spark.version}, {FILES} files")
+            print(f"{'':44}{'size':>12}{'frazil':>10}{'plain':>11}{'ratio':>8}{'spread':>9}   target")
+            results = Results("spark_read", ["Parquet", "frazil"], prints=False)
+            sizes = [max(arguments.rows // part, 10_000) for part in (16, 4, 1)]
+            for at, rows in enumerate(sizes):
+                lab = Lab(f"{folder}/{at}", rows, spark, results)
+                if any(map(wanted, ("scan", "vectors", "equality"))):
+                    bench_main(lab, arguments.runs, wanted)
+                if wanted("nested"):
+                    bench_nested(lab, arguments.runs)
+                if wanted("partitioned"):
+                    bench_partitioned(lab, arguments.runs)
+            lab = Lab(f"{folder}/files", 0, spark, results)
             if wanted("10,000 files"):
                 bench_ten_thousand(lab, arguments.runs)
             if wanted("100,000 files"):
                 bench_hundred_thousand(lab)
             if wanted("fixed"):
                 bench_fixed(lab, arguments.runs)
+            results.write()
     finally:
         spark.stop()
 

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+from bench.measure import Results, alternate
 
 import frazil
 
-RUNS = 7
+RUNS = 5
 FILES = 200
 
 
@@ -30,25 +30,20 @@ def make_lake(folder: Path) -> None:
                 tx.append(rows)
 
 
-def seconds(command: list[str]) -> list[float]:
-    """Return how long a command took, each time; the first time is not counted."""
-    found = []
-    for _ in range(RUNS + 1):
-        started = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        found.append(time.perf_counter() - started)
-    return found[1:]
+def ask(command: list[str]) -> None:
+    """Run a command, and let it answer."""
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def main() -> None:
     """Print the table."""
     here = Path(sys.executable).parent
+    results = Results("terminal_start", ["PyIceberg", "frazil"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "lake"
         make_lake(folder)
         ours = [str(here / "frazil"), "-w", str(folder)]
         theirs = [str(here / "pyiceberg"), "--uri", f"sqlite:///{folder}/catalog.db", "--catalog", "lake"]
-        print(f"{'command':<12} {'frazil s':>9} {'PyIceberg s':>12} {'ratio':>7}")
         for title, own, other in (
             ("--version", ["--version"], ["--version"]),
             ("--help", ["--help"], ["--help"]),
@@ -60,10 +55,10 @@ def main() -> None:
             ("health", ["health", "db.events"], []),
             ("check", ["check", "db.events"], []),
         ):
-            mine = statistics.median(seconds([*ours, *own]))
-            peer = statistics.median(seconds([*theirs, *other])) if other else None
-            shown = f"{peer:>12.2f} {mine / peer:>7.2f}" if peer is not None else f"{'-':>12} {'-':>7}"
-            print(f"{title:<12} {mine:>9.2f} {shown}", flush=True)
+            work = {"PyIceberg": partial(ask, [*theirs, *other])} if other else {}
+            work["frazil"] = partial(ask, [*ours, *own])
+            results.add(title, 1, "table", alternate(work, RUNS))
+    results.write()
 
 
 if __name__ == "__main__":

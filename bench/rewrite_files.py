@@ -1,14 +1,14 @@
 """Maintain a table with frazil, with PyIceberg as far as it can, and with Iceberg's Java runtime, side by side.
 
-    python -m bench.rewrite_files [--rows 10000000] [--files 1000] [--manifest-files 100000] [--runs 1]
+    python -m bench.rewrite_files [--rows 2000000] [--files 200] [--manifest-files 50000] [--runs 2]
 
     bin-pack, sort, z-order    of a table of many small files, an append for each
     expiry                     of the snapshots that this leaves
     manifests                  of many files in many manifests, clustered by partition; the files do not exist
     orphans                    a table of as many files that do, and a hundred that it does not know: a dry run
 
-Everything is done at two sizes, a tenth and the whole, and what memory this process takes while frazil works is printed
-for both: it is not to grow with the table. `FRAZIL_BENCH_SCALE` multiplies the sizes.
+Everything is done at three sizes, a sixteenth, a quarter and the whole, and what memory this process takes while frazil
+works is printed for each: it is not to grow with the table. `FRAZIL_BENCH_SCALE` multiplies the sizes.
 
 PyIceberg has no compaction: its users read the table and overwrite it, which is what is timed, all rows in memory and a
 conflict with every other writer. The Java runtime is there where `.venv-spark-4.1` is and its package can be had; it
@@ -351,18 +351,17 @@ def maintain_all(
 def main() -> None:
     """Build, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
-    parser.add_argument("--files", type=int, default=scaled(1_000))
+    parser.add_argument("--rows", type=int, default=scaled(2_000_000))
+    parser.add_argument("--files", type=int, default=scaled(200))
     parser.add_argument("--out-files", type=int, default=64, help="files after sorting and z-order, about")
-    parser.add_argument("--manifest-files", type=int, default=scaled(100_000))
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--manifest-files", type=int, default=scaled(50_000))
+    parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of each JVM")
     options = parser.parse_args()
     times = Times()
     found: dict[str, dict[str, float]] = {}
     spark = Spark(options.memory)
-    sizes = [(options.rows // 10, options.files // 10, options.manifest_files // 10)]
-    sizes += [(options.rows, options.files, options.manifest_files)]
+    sizes = [(options.rows // part, options.files // part, options.manifest_files // part) for part in (16, 4, 1)]
     with tempfile.TemporaryDirectory() as name, java_beside(Path(name) / "lake", options.memory) as java:
 
         def do(rows: int, files: int, manifest_files: int) -> None:

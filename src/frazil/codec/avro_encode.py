@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from frazil.errors import InvalidRequestError
 BLOCK_BYTES = 64_000
 """About how many bytes of rows a block holds, as in the reference."""
 _ROWS_AT_ONCE = 8192
+_FEW_VALUES = 16
+"""Up to this many integers are encoded one by one: a call of numpy costs as much as several of them."""
 
 _Bools = npt.NDArray[np.bool_]
 
@@ -39,6 +41,11 @@ _Bools = npt.NDArray[np.bool_]
 def _nothing() -> pa.Scalar:
     # Made on first use: the first value pyarrow makes imports pandas, where that is installed.
     return pa.scalar(b"", pa.binary())
+
+
+@cache
+def _skipping_nulls() -> pc.JoinOptions:
+    return pc.JoinOptions(null_handling="skip")
 
 
 def encode_avro(
@@ -144,7 +151,7 @@ def _join(pieces: list[pa.Array]) -> pa.Array:
     """Return columns of bytes joined row by row; null counts as nothing."""
     if len(pieces) == 1 and pieces[0].null_count == 0:
         return pieces[0]
-    return pc.binary_join_element_wise(*pieces, _nothing(), null_handling="skip")
+    return pc.binary_join_element_wise(*pieces, _nothing(), options=_skipping_nulls())
 
 
 def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
@@ -155,28 +162,37 @@ def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
     pieces: list[pa.Array] = []
     if form.is_optional:
         if array.null_count == len(array):
-            return [_single_bytes(np.full(len(array), 2 * form.null_branch, np.uint8))]
+            return [_same_byte(2 * form.null_branch, len(array))]
         if array.null_count:
             valid = array.is_valid().to_numpy(zero_copy_only=False)
-        branches = np.full(len(array), 2 * (1 - form.null_branch), np.uint8)
-        if valid is not None:
+            branches = np.full(len(array), 2 * (1 - form.null_branch), np.uint8)
             branches[~valid] = 2 * form.null_branch
-        pieces.append(_single_bytes(branches))
+            pieces.append(_single_bytes(branches))
+        else:
+            pieces.append(_same_byte(2 * (1 - form.null_branch), len(array)))
     elif array.null_count:
         raise InvalidRequestError(f"Cannot write Avro: {array.null_count} values of a required field are null")
     return pieces + _ENCODERS[form.kind](form, array, valid)
+
+
+@lru_cache(maxsize=64)
+def _same_byte(value: int, rows: int) -> pa.Array:
+    """Return a byte for each row, the same for all. Kept: most columns of a file ask for the same two or three."""
+    return _single_bytes(np.full(rows, value, np.uint8))
 
 
 def _single_bytes(values: npt.NDArray[np.uint8]) -> pa.Array:
     return _binary(np.arange(len(values) + 1, dtype=np.int32), values)
 
 
-def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.Array:
+def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytearray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.Array:
     """Return integers as zigzag varints; those that are not valid take no bytes."""
+    if len(values) <= _FEW_VALUES:
+        return _few_varints(values.tolist(), None if valid is None else valid.tolist())
     zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if valid is not None:
         zigzag = np.where(valid, zigzag, np.uint64(0))
@@ -200,6 +216,20 @@ def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.A
     return _binary(offsets, digits[np.arange(width) < lengths[:, None]])
 
 
+def _few_varints(values: list[int], valid: list[bool] | None) -> pa.Array:
+    data = bytearray()
+    offsets = [0]
+    for at, value in enumerate(values):
+        if valid is None or valid[at]:
+            rest = (value << 1) ^ (value >> 63)
+            while rest > 0x7F:
+                data.append(rest & 0x7F | 0x80)
+                rest >>= 7
+            data.append(rest)
+        offsets.append(len(data))
+    return _binary(np.array(offsets, np.int32), data)
+
+
 def _encode_integers(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
     values = pc.fill_null(array, 0).to_numpy() if array.null_count else array.to_numpy()
     return [_varints(values.astype(np.int64, copy=False), valid)]
@@ -220,8 +250,10 @@ def _encode_floats(form: AvroType, array: pa.Array, valid: _Bools | None) -> lis
 
 def _encode_bytes(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
     content = array.cast(pa.binary())
-    lengths = pc.fill_null(pc.binary_length(content), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return [_varints(lengths, valid), content]
+    lengths = pc.binary_length(content)
+    if lengths.null_count:
+        lengths = pc.fill_null(lengths, 0)
+    return [_varints(lengths.to_numpy().astype(np.int64), valid), content]
 
 
 def _encode_fixed(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
@@ -236,12 +268,12 @@ def _encode_list(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[
         # Arrow lets a null list hide items; taking the rows again drops them.
         return _encode_list(form, array.take(pa.array(np.arange(len(array)))), valid)
     first, last = int(offsets[0]), int(offsets[-1])
-    counts = _varints(lengths.astype(np.int64), lengths > 0)
-    ends = _single_bytes(np.zeros(len(array), np.uint8))
+    ends = _same_byte(0, len(array))
     if valid is not None:
         ends = pc.if_else(pa.array(valid), ends, pa.scalar(None, pa.binary()))
     if first == last:
         return [ends]
+    counts = _varints(lengths.astype(np.int64), lengths > 0)
     items = _join(_encode_items(form, array.values.slice(first, last - first)))
     within = _offsets(items)[offsets - first]
     rows = pa.Array.from_buffers(pa.binary(), len(array), [None, pa.py_buffer(within), items.buffers()[2]])

@@ -176,7 +176,8 @@ def _prepare(
     snapshot_id: int | None,
 ) -> dict[str, pa.Array]:
     """Return the columns in full, one chunk each, with what a writer fills in, checked."""
-    columns = {name: _column(table, name, kind) for name, kind in _types(partition_type).items()}
+    given = dict(zip(table.column_names, table.columns, strict=True))
+    columns = {name: _column(given.get(name), name, kind, table.num_rows) for name, kind in _types(partition_type)}
     columns["content"] = pc.fill_null(columns["content"], FileContent.DATA.value)
     if format_version == 1 and snapshot_id is not None:
         columns["snapshot_id"] = pc.fill_null(columns["snapshot_id"], snapshot_id)
@@ -190,21 +191,23 @@ def _prepare(
     return columns
 
 
-def _types(partition_type: StructType) -> Mapping[str, pa.DataType]:
-    return {field.name: field.type for field in manifest_arrow_schema(partition_type)}
+@lru_cache(maxsize=64)
+def _types(partition_type: StructType) -> tuple[tuple[str, pa.DataType], ...]:
+    return tuple((field.name, field.type) for field in manifest_arrow_schema(partition_type))
 
 
-def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
-    if name not in table.column_names:
+def _column(column: pa.ChunkedArray | None, name: str, kind: pa.DataType, rows: int) -> pa.Array:
+    if column is None:
         if name == "partition":
             if kind.num_fields:
                 raise SchemaMismatchError("Cannot write a manifest: the column 'partition' is missing", heading=HEADING)
-            return pa.Array.from_buffers(kind, table.num_rows, [None], children=[])
-        return pa.nulls(table.num_rows, kind)
-    column = table.column(name)
+            return pa.Array.from_buffers(kind, rows, [None], children=[])
+        return pa.nulls(rows, kind)
     try:
         if column.type != kind:
             column = column.cast(kind)
+        if column.num_chunks == 1 and column.chunk(0).offset == 0:
+            return column.chunk(0)
         array = column.combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
@@ -225,14 +228,14 @@ def _check(
     """Refuse entries that a version cannot hold, and new files that are not described in full."""
 
     def refuse(mask: pa.Array, reason: str) -> None:
-        at = pc.index(pc.fill_null(mask, False), True).as_py()
-        if at >= 0:
-            file = columns["file_path"][at].as_py()
+        if mask.true_count:
+            file = columns["file_path"][pc.index(mask, True).as_py()].as_py()
             raise InvalidRequestError(f"Cannot write file {file!r} to a manifest: {reason}", heading=HEADING)
 
     status, kinds, formats = columns["status"], columns["content"], columns["file_format"]
     for name in ("status", "file_path", "file_format", "record_count", "file_size_in_bytes"):
-        refuse(pc.is_null(columns[name]), f"it has no {name}")
+        if columns[name].null_count:
+            refuse(pc.is_null(columns[name]), f"it has no {name}")
     refuse(pc.or_(pc.less(status, 0), pc.greater(status, 2)), "its status is not one of 0, 1 and 2")
     refuse(pc.invert(pc.is_in(pc.utf8_lower(formats), pa.array(list(FileFormat)))), "its format is not known")
     if content is ManifestContent.DATA:

@@ -62,6 +62,33 @@ def test_files_are_packed_with_the_same_rows(spark: SparkSession, lake: frazil.L
     assert {one.data_file.sort_order_id for one in table.scan().plan().tasks} <= {0, None}
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_equality_deletes_become_positions_on_spark_as_in_this_process(
+    spark: SparkSession, lake: frazil.Lake, version: int, form: str
+) -> None:
+    table = with_deletes(lake, version, properties={"write.format.default": form})
+    more = write_equality_deletes(pa.table({"id": [103, 21, 47]}), table._loaded, ["id"], partition=("a",))
+    head = table.current_snapshot
+    assert head is not None
+    table._run(RowDelta(tuple(more), ReadSet(head.snapshot_id), "delete"))
+    head = table.current_snapshot
+    assert head is not None
+    before = content(table)
+    result = table.maintain.convert_equality_deletes(on_spark=True)
+    # The position of 103 is deleted already.
+    assert (result.converted_delete_files_count, result.deleted_rows_count) == (2, 3)
+    assert content(table) == before
+    assert 2 not in table.inspect.delete_files().column("content").to_pylist()
+    there = sorted((one.data_file.file_path, len(one.delete_files)) for one in table.scan().plan().tasks)
+    table.rollback_to(head.snapshot_id)
+    assert table.maintain.convert_equality_deletes(on_spark=False) == result
+    assert sorted((one.data_file.file_path, len(one.delete_files)) for one in table.scan().plan().tasks) == there
+    assert content(table) == before
+    report = table.check()
+    assert report.ok, str(report)
+
+
 def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     table.set_sort_order(["score desc nulls last", "id"])

@@ -32,7 +32,11 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import AddFilesResult, add_files
 from frazil.maintenance.adopt_table import SourceTable, find_source_files
 from frazil.maintenance.commit_snapshot import commit_snapshot, summary_count
-from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult, convert_equality_deletes
+from frazil.maintenance.convert_equality_deletes import (
+    ConvertEqualityDeletesResult,
+    Finder,
+    convert_equality_deletes,
+)
 from frazil.maintenance.describe_files import DATA_FORMATS
 from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult, expire_snapshots
 from frazil.maintenance.optimize import OptimizeResult, optimize
@@ -156,6 +160,13 @@ class Maintain:
         rewriter: Rewriter = spark_room("compact").rewriter_on(session, self._cache)
         return rewriter
 
+    def _finder(self, loaded: LoadedTable, on_spark: bool | None) -> Finder | None:
+        """Return what finds deleted rows on Spark; None where it is done in this process."""
+        if not self._is_on_spark(loaded, on_spark):
+            return None
+        finder: Finder = spark_room("find_deleted").finder_on(choose_session(), self._cache)
+        return finder
+
     def _is_on_spark(self, loaded: LoadedTable, asked: bool | None) -> bool:
         return _is_for_spark(loaded) if asked is None else asked
 
@@ -183,11 +194,17 @@ class Maintain:
         return result
 
     def convert_equality_deletes(
-        self, dry_run: bool = False, *, branch: str = MAIN_BRANCH
+        self, dry_run: bool = False, *, branch: str = MAIN_BRANCH, on_spark: bool | None = None
     ) -> ConvertEqualityDeletesResult:
         """Turn equality deletes into position deletes, in version 3 into vectors, which scans apply cheaply."""
+        loaded = self._load()
         state, result = convert_equality_deletes(
-            self._catalog, self._load(), target=Target(branch), dry_run=dry_run, cache=self._cache
+            self._catalog,
+            loaded,
+            target=Target(branch),
+            dry_run=dry_run,
+            finder=self._finder(loaded, on_spark),
+            cache=self._cache,
         )
         self._show(state)
         return result

@@ -1,8 +1,9 @@
 """Turn equality deletes into position deletes, in version 3 into deletion vectors. Specification: "Row-level Deletes".
 
 Equality deletes are cheap to write and dear to read: every scan compares every row with them. Here they are compared
-for the last time. Each data file that some apply to is read, and the positions of the rows that equal one are written
-down; then the equality delete files are removed. Rows do not change.
+for the last time. Each data file that some apply to is read, in this process or on Spark (`spark/find_deleted.py`), and
+the positions of the rows that equal one are written down; then the equality delete files are removed. Rows do not
+change.
 
 The commit is a `delete`, not a `replace`, though it changes no rows: a compaction that began before it holds rows in
 its new files that only the removed equality deletes would have deleted, and must be refused.
@@ -10,8 +11,9 @@ its new files that only the removed equality deletes would have deleted, and mus
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,6 +36,10 @@ from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.reserved_columns import DELETED, POS
 from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+
+Finder: TypeAlias = Callable[[LoadedTable, Snapshot, Sequence[FileScanTask]], Mapping[str, DeletionVector]]
+"""Finds the rows of data files that any delete of a snapshot deletes, by path."""
 
 _PROJECTION = Schema((POS, DELETED))
 
@@ -53,11 +59,13 @@ def convert_equality_deletes(
     *,
     target: Target = MAIN,
     dry_run: bool = False,
+    finder: Finder | None = None,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, ConvertEqualityDeletesResult]:
     """Replace a branch's equality deletes by position deletes; return the table's new state and what was done.
 
-    A file that another writer deletes rows of, or rewrites, meanwhile is a conflict.
+    A file that another writer deletes rows of, or rewrites, meanwhile is a conflict. `finder` finds the deleted rows of
+    data files; without one they are read in this process.
     """
     parent = find_parent(loaded.metadata, target.branch)
     if parent is None:
@@ -71,20 +79,20 @@ def convert_equality_deletes(
     }
     if dry_run or not tasks:
         return loaded, ConvertEqualityDeletesResult(len(equality), len(tasks))
-    rows: dict[str, DeletedRows] = {}
-    hit: list[FileScanTask] = []
-    for task, found in _compared(loaded, tasks):
-        rows[task.data_file.file_path] = found
-        hit.append(task)
+    gone = _find_here(loaded, tasks) if finder is None else finder(loaded, parent, tasks)
+    found = _beyond_positions(loaded, tasks, gone)
+    hit = [task for task in tasks if task.data_file.file_path in found]
+    rows = {one.data_file.file_path: DeletedRows.of(one.data_file, found[one.data_file.file_path]) for one in hit}
     count = sum(one.positions.cardinality for one in rows.values())
     state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, tuple(equality.values()), target, cache)
     return state, ConvertEqualityDeletesResult(len(equality), added, count)
 
 
-def _compared(loaded: LoadedTable, tasks: list[FileScanTask]) -> Iterator[tuple[FileScanTask, DeletedRows]]:
-    """Yield the data files of which equality deletes delete rows, with those rows."""
+def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, DeletionVector]:
+    """Return the rows that equality deletes delete, of the data files in which there are some."""
     view = view_table(loaded.metadata)
     cache = DeleteCache()
+    rows: dict[str, DeletionVector] = {}
     for task in tasks:
         deletes = tuple(one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES)
         alone = replace(task, delete_files=deletes, residual=TRUE)
@@ -92,9 +100,27 @@ def _compared(loaded: LoadedTable, tasks: list[FileScanTask]) -> Iterator[tuple[
             batch.column(0).to_numpy()[batch.column(1).to_numpy(zero_copy_only=False)]
             for batch in read_task(alone, view, _PROJECTION, loaded.storage, cache=cache)
         ]
-        positions = np.concatenate(found) if found else np.empty(0, np.int64)
-        if len(positions):
-            yield task, DeletedRows.of(task.data_file, positions)
+        positions = DeletionVector(np.concatenate(found)) if found else DeletionVector()
+        if not positions.is_empty:
+            rows[task.data_file.file_path] = positions
+    return rows
+
+
+def _beyond_positions(
+    loaded: LoadedTable, tasks: list[FileScanTask], gone: Mapping[str, DeletionVector]
+) -> dict[str, DeletionVector]:
+    """Return deleted rows without those that position deletes delete already, of the data files that have others."""
+    cache = DeleteCache()
+    rows: dict[str, DeletionVector] = {}
+    for task in tasks:
+        path = task.data_file.file_path
+        found = gone.get(path)
+        before = load_positions(loaded.storage, task, cache)
+        if found is not None and before is not None:
+            found = DeletionVector(np.setdiff1d(found.to_numpy(), before.to_numpy(), assume_unique=True))
+        if found is not None and not found.is_empty:
+            rows[path] = found
+    return rows
 
 
 def _commit(

@@ -124,7 +124,7 @@ def _converter(kind: Type, form: AvroType, target: pa.DataType) -> _Convert | No
         return _struct_converter(kind, form, target)
     if form.kind in ("array", "map", "record"):
         return None
-    return lambda array: from_avro_form(array, form, kind)
+    return lambda array: from_avro_form(array, form, kind, target)
 
 
 def _map_converter(kind: MapType, form: AvroType, target: pa.DataType) -> _Convert | None:

@@ -124,7 +124,12 @@ def read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
 def _scalars(read: Callable[[Callable[[Any], None]], Read], kind: pa.DataType) -> _Column:
     """Return the column of values that a reader appends to a list."""
     values: list[Any] = []
-    return _Column(read(values.append), lambda: values.append(None), lambda: pa.array(values, kind))
+
+    def array() -> pa.Array:
+        # Most columns of a small manifest hold nothing, and making nulls costs less than converting them.
+        return pa.nulls(len(values), kind) if values.count(None) == len(values) else pa.array(values, kind)
+
+    return _Column(read(values.append), lambda: values.append(None), array)
 
 
 def _integers(one: AvroType) -> _Column:

@@ -58,9 +58,13 @@ def arrow_type_of(kind: Type) -> pa.DataType:
     return to_arrow_type(kind, has_extensions=False)
 
 
-def from_avro_form(array: pa.Array, form: AvroType, kind: Type) -> pa.Array:
-    """Return an array as Avro stores it in Arrow's type for the values' type, or raise `FormRefusal`."""
-    target = arrow_type_of(kind)
+def from_avro_form(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType | None = None) -> pa.Array:
+    """Return an array as Avro stores it in Arrow's type for the values' type, or raise `FormRefusal`.
+
+    `target` is that type, for those who know it already.
+    """
+    if target is None:
+        target = arrow_type_of(kind)
     if form.kind == "null" or kind == UNKNOWN:
         return pa.nulls(len(array), target)
     if form.kind in ("int", "long") and (pa.types.is_integer(target) or pa.types.is_temporal(target)):
@@ -69,12 +73,16 @@ def from_avro_form(array: pa.Array, form: AvroType, kind: Type) -> pa.Array:
         return _from_bytes(array, form, kind, target)
     if form.kind == "string" and kind == UUID:
         return _from_uuid_text(array)
-    if array.type == target or (form.kind == "float" and kind == DOUBLE):
+    if array.type == target:
+        return array
+    if form.kind == "float" and kind == DOUBLE:
         return array.cast(target)
     raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
 
 
 def _from_integers(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType) -> pa.Array:
+    if array.type == target:
+        return array
     is_nanos = kind in (TIMESTAMP_NS, TIMESTAMPTZ_NS)
     try:
         if pa.types.is_timestamp(target):
@@ -97,6 +105,8 @@ def _from_bytes(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType
         return _decimals_from_bytes(array, kind, target)
     if kind not in (BINARY, UUID) and not isinstance(kind, FixedType):
         raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
+    if array.type == target:
+        return array
     try:
         return array.cast(target)
     except pa.ArrowInvalid:

@@ -42,7 +42,6 @@ PLAIN, JAVA, OURS = "Parquet", "Iceberg's jar", "frazil"
 COLUMNS = "id bigint, small int, score double, kind string, name string"
 KINDS = 50
 MODES = ("copy-on-write", "merge-on-read")
-SIZES = (250_000, 1_000_000, 4_000_000)
 
 
 def has_jar() -> bool:
@@ -84,6 +83,13 @@ def session(folder: Path) -> Iterator[SparkSession]:
 def contenders(*wanted: str) -> list[str]:
     """Return who takes part."""
     return [one for one in wanted if one != JAVA or has_jar()]
+
+
+def sizes(runs: int) -> Iterator[tuple[int, int, int]]:
+    """Yield how many rows to write and to change, how often, and how often before that to warm up."""
+    yield scaled(250_000), runs, 1
+    yield scaled(1_000_000), runs, 0
+    yield scaled(3_000_000), max(runs - 1, 1), 0
 
 
 def rows(spark: SparkSession, start: int, end: int) -> DataFrame:
@@ -214,7 +220,7 @@ def bench_appends(
     spark: SparkSession, lake: frazil.Lake, folder: Path, results: Results, runs: int, wanted: Callable[[str], bool]
 ) -> None:
     """Write frames that lie in memory."""
-    for warm, size in zip((1, 0, 0), map(scaled, SIZES), strict=True):
+    for size, times, warm in sizes(runs):
         frame = rows(spark, 0, size).cache()
         frame.count()
         for workload, partitioned, is_sorted in (
@@ -242,7 +248,7 @@ def bench_appends(
                     spark.sql("ALTER TABLE java.db.written WRITE ORDERED BY small")
                 work[JAVA] = frame.writeTo("java.db.written").append
             work[OURS] = partial(ours.append, frame)
-            results.add(workload, size, "rows", alternate(work, runs, warm=warm))
+            results.add(workload, size, "rows", alternate(work, times, warm=warm))
             lake.drop_table("db.written", purge=True)
             if has_jar():
                 spark.sql("DROP TABLE java.db.written PURGE")
@@ -253,7 +259,7 @@ def bench_changes(
     spark: SparkSession, lake: frazil.Lake, results: Results, runs: int, wanted: Callable[[str], bool]
 ) -> None:
     """Delete, update and merge in both modes, into 50 partitions."""
-    for warm, size in zip((1, 0, 0), map(scaled, SIZES), strict=True):
+    for size, times, warm in sizes(runs):
         few = size // 100
         one_kind = rows(spark, 0, size).filter("kind = 'kind-07'").limit(few)
         spread = rows(spark, size - few // 2, size + few // 2)
@@ -291,7 +297,7 @@ def bench_changes(
                 workload = f"{title}, {'copy' if mode == MODES[0] else 'on read'}"
                 if wanted(workload):
                     work = {name: partial(spark.sql, statement.format(table=place)) for name, place in names.items()}
-                    results.add(workload, size, "rows", alternate(work, runs, warm=warm, between=put_back))
+                    results.add(workload, size, "rows", alternate(work, times, warm=warm, between=put_back))
             lake.drop_table("db.changed", purge=True)
             if has_jar():
                 spark.sql("DROP TABLE java.db.changed PURGE")

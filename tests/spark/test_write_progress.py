@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
-from frazil.spark import progress
+from frazil import progress
+from frazil.progress import NotebookLine, TerminalLine
 from frazil.spark.jvm_write import JobTotals
-from frazil.spark.progress import SETTING, NotebookLine, TerminalLine, describe, find_line, show_bytes, showing_progress
+from frazil.spark.progress import SETTING, describe, find_line, show_bytes, showing_progress
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,7 +71,7 @@ def test_logs_pipes_and_short_work_get_nothing(
     assert "write to" not in capfd.readouterr().err
     out, master = terminal
     monkeypatch.setattr(sys, "stderr", out)
-    monkeypatch.setattr(progress, "_FIRST_SECONDS", 3600.0)
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 3600.0)
     table.append(spark.range(3).selectExpr("id", "'a' as k"))
     assert said(master) == ""
 
@@ -119,7 +120,7 @@ def test_a_notebook_shows_one_output_that_changes(spark: SparkSession, monkeypat
 
 
 def test_work_that_fails_says_so_and_raises(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.0)
     out = io.StringIO()
 
     def fail() -> None:
@@ -133,7 +134,7 @@ def test_work_that_fails_says_so_and_raises(spark: SparkSession, monkeypatch: py
 
 
 def test_lines_say_what_was_read_or_written() -> None:
-    assert describe("merge", JobTotals(1, 8, 5000, 3_000_000)) == "merge: 1 of 8 tasks, 5,000 rows, 3.0 MB read"
+    assert describe(JobTotals(1, 8, 5000, 3_000_000)) == "1 of 8 tasks, 5,000 rows, 3.0 MB read"
     written = JobTotals(8, 8, 5000, 3_000_000, 1_250_000, 38_240_000)
-    assert describe("append", written) == "append: 8 of 8 tasks, 1,250,000 rows, 38.2 MB written"
+    assert describe(written) == "8 of 8 tasks, 1,250,000 rows, 38.2 MB written"
     assert [show_bytes(one) for one in (0, 999, 1000, 2_500_000_000)] == ["0 B", "999 B", "1.0 kB", "2.5 GB"]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from frazil.errors import FrazilError
+from frazil.progress import count
 from frazil.scan.read_manifests import map_in_order
 from frazil.storage.base import Storage
 from frazil.storage.locations import check_may_delete
@@ -32,6 +33,7 @@ def delete_paths(
         return list(outcome.items())
 
     for done in map_in_order(delete_some, _parts(paths, _AT_ONCE), threads=threads):
+        count("files deleted", sum(reason is None for _, reason in done))
         yield from done
 
 

@@ -31,6 +31,7 @@ from frazil.columns.seen_hashes import SeenHashes
 from frazil.commit.delete_paths import delete_paths
 from frazil.errors import CorruptTableError, StorageError
 from frazil.loaded import LoadedTable
+from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.data_file import FileContent
 from frazil.spec.manifest import ManifestFile
@@ -165,7 +166,8 @@ def _files_only_in(
     in_use = SeenHashes()
     if chosen:
         # Every one of them, whatever the counts of a manifest list say: they are not worth a live file.
-        for files in map_in_order(lambda one: _live(after, one, ("file_path",)), kept, threads=threads):
+        read = map_in_order(lambda one: _live(after, one, ("file_path",)), kept, threads=threads)
+        for files in counted("manifests read", read):
             in_use.add(hashes_of(location_keys(files.column("file_path"))))
     return _candidates(before, chosen, in_use, threads)
 
@@ -178,7 +180,7 @@ def _candidates(before: LoadedTable, old: list[ManifestFile], in_use: SeenHashes
             return _live(before, manifest, ("file_path", "content", "file_size_in_bytes"))
         return None
 
-    for files in map_in_order(read_old, old, threads=threads):
+    for files in counted("manifests read", map_in_order(read_old, old, threads=threads)):
         if files is None:
             continue
         hashes = hashes_of(location_keys(files.column("file_path")))

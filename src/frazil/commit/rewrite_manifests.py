@@ -25,6 +25,7 @@ from frazil.commit.summary import SummaryCounts
 from frazil.commit.write_manifests import ManifestWriter, manifest_key, without_files
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.progress import counted
 from frazil.scan.read_manifests import map_in_order
 from frazil.spec import properties
 from frazil.spec.manifest import ManifestContent, ManifestFile
@@ -142,7 +143,7 @@ def _write(
         return without_files(columns, np.zeros(len(columns), dtype=bool), context.snapshot_id)
 
     # What is read to see how large entries are is not read again, and that is all of them where they are few.
-    sample = _read_some(map_in_order(read_rows, group, threads=context.threads))
+    sample = _read_some(counted("manifests read", map_in_order(read_rows, group, threads=context.threads)))
     rest = group[len(sample) :]
     ranks = rank_entries(chain(sample, map_in_order(read_keys, rest, threads=context.threads)), first_fields)
     if len(ranks) == 0:
@@ -151,10 +152,12 @@ def _write(
     made: list[ManifestFile] = []
     count, most_bytes = _needed(writer, first, pa.concat_tables(sample), len(ranks))
     with Clusters(ranks, count) as clusters:
-        for rows in chain(sample, map_in_order(read_rows, rest, threads=context.threads, ahead=context.threads)):
+        more = map_in_order(read_rows, rest, threads=context.threads, ahead=context.threads)
+        for rows in chain(sample, counted("manifests read", more)):
             clusters.deal(rows)
         for rows in clusters.take():
-            made += writer.write_rows(rows, first.partition_spec_id, first.content, most_bytes=most_bytes)
+            written = writer.write_rows(rows, first.partition_spec_id, first.content, most_bytes=most_bytes)
+            made += counted("manifests written", written)
     return made, len(ranks)
 
 

@@ -31,6 +31,8 @@ from frazil.errors import InvalidDataFileError, InvalidRequestError, MissingFile
 from frazil.expr.literals import place_literal
 from frazil.loaded import LoadedTable
 from frazil.maintenance.describe_files import DATA_FORMATS, FileDescriber, find_format
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec import properties
@@ -71,6 +73,7 @@ class AddFiles:
         return Append(self.files, self.target).prepare(loaded, context)
 
 
+@shown("add files to")
 def add_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -230,7 +233,8 @@ def describe_found(
             return None
 
     workers = default_threads() if threads is None else threads
-    return tuple(one for one in map_in_order(describe, found, threads=workers) if one is not None)
+    described = map_in_order(describe, found, threads=workers)
+    return tuple(one for one in counted("files described", described, len(found)) if one is not None)
 
 
 class _Describer:

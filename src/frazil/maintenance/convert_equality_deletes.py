@@ -31,6 +31,8 @@ from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.maintenance.rewrite_position_deletes import is_position_file, plan_tasks
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
@@ -53,6 +55,7 @@ class ConvertEqualityDeletesResult:
     deleted_rows_count: int = 0
 
 
+@shown("convert equality deletes of")
 def convert_equality_deletes(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -93,7 +96,7 @@ def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, Dele
     view = view_table(loaded.metadata)
     cache = DeleteCache()
     rows: dict[str, DeletionVector] = {}
-    for task in tasks:
+    for task in counted("data files compared", tasks, len(tasks)):
         deletes = tuple(one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES)
         alone = replace(task, delete_files=deletes, residual=TRUE)
         found = [

@@ -19,6 +19,7 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files, find_expired_files
 from frazil.commit.transaction import commit_actions
 from frazil.loaded import LoadedTable
+from frazil.maintenance.shown_work import shown
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads
 from frazil.spec.data_file import FileContent
@@ -40,6 +41,7 @@ class ExpireSnapshotsResult:
     """The bytes of the data and delete files; metadata comes on top."""
 
 
+@shown("expire snapshots of")
 def expire_snapshots(
     catalog: Catalog,
     loaded: LoadedTable,

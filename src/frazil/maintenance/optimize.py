@@ -30,6 +30,7 @@ from frazil.maintenance.rewrite_data_files import Rewriter, rewrite_data_files
 from frazil.maintenance.rewrite_manifests import rewrite_manifests
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.maintenance.rewrite_position_deletes import rewrite_position_delete_files
+from frazil.maintenance.shown_work import shown
 from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec import properties
@@ -62,6 +63,7 @@ class OptimizeResult:
         return "\n".join([*lines, *(f"left to you: {one}" for one in self.left)])
 
 
+@shown("optimize")
 def optimize(
     catalog: Catalog,
     loaded: LoadedTable,

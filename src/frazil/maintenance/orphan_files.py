@@ -31,6 +31,8 @@ from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.reachable_files import ReachableFiles, SameLocations
 from frazil.maintenance.rewrite_table_path import STAGING_PREFIX
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.storage.base import Storage, StoredFile
 from frazil.storage.locations import find_metadata_version, is_under, location_key, strip_slashes, table_folders
@@ -77,6 +79,7 @@ class OrphanFilesResult:
     kept: tuple[tuple[str, str], ...] = ()
 
 
+@shown("remove orphan files of")
 def remove_orphan_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -103,7 +106,7 @@ def remove_orphan_files(
     sizes: dict[str, int] = {}
     doubtful: list[str] = []
     listed = _listed(loaded, wanted, searched, folders, reachable)
-    for part in _parts(one for one in listed if one.modified_ms < limit_ms):
+    for part in _parts(one for one in counted("files listed", listed) if one.modified_ms < limit_ms):
         known = {one.path: one.size for one in part}
         missing, differing = reachable.find_unreachable(list(known))
         doubtful += differing

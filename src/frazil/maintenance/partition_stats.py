@@ -29,6 +29,8 @@ from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema
 from frazil.datafile.value_arrays import array_of, values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -94,6 +96,7 @@ class _Counted:
         )
 
 
+@shown("compute partition statistics of")
 def compute_partition_stats(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -158,7 +161,7 @@ def _entries(
         columns = [files.column(name).to_pylist() for name in _FIELDS if name != "partition"]
         return [(files.spec_id, *row) for row in zip(partition_tuples(files), *columns, strict=True)]
 
-    for rows in map_in_order(read, manifests, threads=threads):
+    for rows in counted("manifests read", map_in_order(read, manifests, threads=threads)):
         yield from rows
 
 

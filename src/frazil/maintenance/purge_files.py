@@ -18,6 +18,7 @@ from frazil.codec.manifest_avro import decode_manifest
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.loaded import LoadedTable
+from frazil.progress import count, showing
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
 from frazil.storage.locations import check_may_delete, scheme_of, table_folders
@@ -29,6 +30,11 @@ _UNREADABLE = (CorruptTableError, StorageError, UnsupportedError)
 def purge_files(loaded: LoadedTable) -> PurgeReport:
     """Delete the files that a dropped table's last state reaches, as far as they are the table's own."""
     check_may_purge(loaded)
+    with showing(f"delete the files of {loaded.name}"):
+        return _purge(loaded)
+
+
+def _purge(loaded: LoadedTable) -> PurgeReport:
     metadata = loaded.metadata
     work = _Purge(loaded.storage, table_folders(metadata.location, metadata.properties))
     manifest_lists: list[str] = []
@@ -99,6 +105,7 @@ class _Purge:
                 self.keep(path, error)
                 continue
             self.deleted_count += 1
+            count("files deleted")
             if scheme_of(path) in (None, "file"):
                 # The checksum that Hadoop's local file system keeps beside a file.
                 folder, _, name = path.rpartition("/")

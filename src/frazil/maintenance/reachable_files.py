@@ -27,6 +27,7 @@ from frazil.columns.manifest_columns import live_mask
 from frazil.columns.seen_hashes import SeenHashes
 from frazil.errors import CorruptTableError, MissingFileError
 from frazil.loaded import LoadedTable
+from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import Snapshot
@@ -95,7 +96,8 @@ class ReachableFiles:
         manifests: dict[str, ManifestFile] = {}
         for found in map_in_order(lists_of, new, threads=workers):
             manifests.update((one.manifest_path, one) for one in found if one.manifest_path not in self._manifests)
-        for paths in map_in_order(self._read_paths, manifests.values(), threads=workers):
+        read = map_in_order(self._read_paths, manifests.values(), threads=workers)
+        for paths in counted("manifests read", read):
             self._add(paths)
         self._add([one.manifest_list for one in new if one.manifest_list is not None])
         self._add(manifests)

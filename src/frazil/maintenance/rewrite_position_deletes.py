@@ -30,6 +30,8 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.maintenance.plan_rewrite import is_worth, pack
 from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, SizeOptions, read_sizes
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.delete_index import partition_key
 from frazil.scan.manifest_cache import ManifestCache
@@ -73,6 +75,7 @@ class _Group:
         return max(one.data_sequence_number for one in self.deletes)
 
 
+@shown("rewrite position deletes of")
 def rewrite_position_delete_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -175,7 +178,7 @@ def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool
     made: list[AddedFile] = []
     cache = DeleteCache()
     try:
-        for group in groups:
+        for group in counted("groups of delete files written", groups, len(groups)):
             rows = list(_deleted(loaded, group, cache))
             write = write_deletion_vectors if makes_vectors else write_position_deletes
             files: list[DataFile] = write(rows, loaded)

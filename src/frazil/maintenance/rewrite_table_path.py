@@ -41,6 +41,8 @@ from frazil.maintenance.move_paths import (
     move_manifest_list,
     move_metadata,
 )
+from frazil.maintenance.shown_work import shown
+from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
@@ -87,6 +89,7 @@ class RewriteTablePathResult:
     listed_files_count: int = 0
 
 
+@shown("rewrite paths of")
 def rewrite_table_path(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -309,7 +312,8 @@ class _Run:
             self._stage(manifest.manifest_path, encoded.data, "the manifest")
             return manifest, len(encoded.data), _new_files(columns, manifest, known_ids)
 
-        for manifest, length, paths in map_in_order(rewrite, list(manifests), threads=self._threads):
+        rewritten = map_in_order(rewrite, list(manifests), threads=self._threads)
+        for manifest, length, paths in counted("manifests rewritten", rewritten):
             for path in paths:
                 self._copy(path, path, "the file")
             yield manifest.manifest_path, length

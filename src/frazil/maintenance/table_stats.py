@@ -41,6 +41,8 @@ from frazil.datafile.read_tasks import read_in_order
 from frazil.datafile.value_arrays import values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.maintenance.shown_work import shown
+from frazil.progress import count
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
@@ -71,6 +73,7 @@ class SketchWork:
         kinds = {one: self.projection.field(one).field_type for one in self.field_ids}
         sketches = dict.fromkeys(self.field_ids, EMPTY_SKETCH)
         for batch in read_in_order(read, tasks, threads=threads):
+            count("rows read", batch.num_rows)
             for field_id in self.field_ids:
                 hashes = hash_column(column_at(batch, paths[field_id]), kinds[field_id])
                 sketches[field_id] = sketches[field_id].with_hashes(hashes)
@@ -81,6 +84,7 @@ Sketcher: TypeAlias = Callable[[SketchWork, Iterable[FileScanTask]], dict[int, T
 """Sketches columns of files."""
 
 
+@shown("compute statistics of")
 def compute_table_stats(
     catalog: Catalog,
     loaded: LoadedTable,

@@ -1,6 +1,6 @@
 """Maintain a table with frazil, with PyIceberg as far as it can, and with Iceberg's Java runtime, side by side.
 
-    python -m bench.rewrite_files [--rows 2000000] [--files 200] [--manifest-files 50000] [--runs 2]
+    python -m bench.rewrite_files [--rows 2000000] [--files 200] [--manifest-files 50000] [--runs 2] [--alone]
 
     bin-pack, sort, z-order    of a table of many small files, an append for each
     expiry                     of the snapshots that this leaves
@@ -8,7 +8,8 @@
     orphans                    a table of as many files that do, and a hundred that it does not know: a dry run
 
 Everything is done at three sizes, a sixteenth, a quarter and the whole, and what memory this process takes while frazil
-works is printed for each: it is not to grow with the table. `FRAZIL_BENCH_SCALE` multiplies the sizes.
+works is printed for each: it is not to grow with the table. `FRAZIL_BENCH_SCALE` multiplies the sizes. With `--alone`
+only frazil rewrites rows, in this process, and all else is left out: for its memory, not for times beside others.
 
 PyIceberg has no compaction: its users read the table and overwrite it, which is what is timed, all rows in memory and a
 conflict with every other writer. The Java runtime is there where `.venv-spark-4.1` is and its package can be had; it
@@ -193,6 +194,7 @@ class Times:
     def __init__(self) -> None:
         self.found: dict[tuple[str, int, str], dict[str, list[float]]] = {}
         self.memory: dict[str, dict[int, float]] = {}
+        self.cpu: dict[tuple[str, int], float] = {}
         self.counts = True
 
     def note(self, what: str, size: int, unit: str, who: str, seconds: float) -> None:
@@ -208,9 +210,10 @@ class Times:
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
         before = peak_mib()
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         work()
         self.note(what, size, unit, who, time.perf_counter() - start)
+        self.cpu[what, size] = time.process_time() - cpu
         if self.counts and who == FRAZIL:
             taken = self.memory.setdefault(what, {})
             taken[size] = max(taken.get(size, 0.0), peak_mib() - before)
@@ -348,6 +351,26 @@ def maintain_all(
     return found
 
 
+def rewrite_alone(rows: int, files: int, out: int) -> None:
+    """Rewrite tables of two sizes in this process, and print the memory and the time that it takes."""
+    times = Times()
+    with tempfile.TemporaryDirectory() as name, frazil.connect(Path(name), catalog="filesystem") as lake:
+        for times.counts, size, count in (
+            (False, WARM_ROWS, WARM_FILES),
+            (True, rows // 10, files // 10),
+            (True, rows, files),
+        ):
+            table = build(lake, f"db.of_{size}", size // count * count, count)
+            maintain_frazil(times, FRAZIL, table, size // count * count, out, on_spark=False)
+            lake.drop_table(f"db.of_{size}", purge=True)
+    for (what, size, unit), seconds in times.found.items():
+        taken = times.memory[what][size]
+        cpu = times.cpu[what, size]
+        print(
+            f"{what:12}{size:>14,} {unit:10}{taken:8,.0f} MiB{seconds[FRAZIL][0]:10.2f} s{cpu:10.2f} s of the processor"
+        )
+
+
 def main() -> None:
     """Build, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -357,7 +380,11 @@ def main() -> None:
     parser.add_argument("--manifest-files", type=int, default=scaled(50_000))
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of each JVM")
+    parser.add_argument("--alone", action="store_true", help="only rows, and only frazil in this process")
     options = parser.parse_args()
+    if options.alone:
+        rewrite_alone(options.rows, options.files, options.out_files)
+        return
     times = Times()
     found: dict[str, dict[str, float]] = {}
     spark = Spark(options.memory)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, Full, Queue
 from typing import Generic, TypeVar
@@ -72,7 +72,7 @@ class _Stream(Generic[Batch]):
 
 def read_in_order(
     read: Callable[[Item], Iterator[Batch]], items: Iterable[Item], *, threads: int, keeps_all: bool = False
-) -> Iterator[Batch]:
+) -> Generator[Batch]:
     """Yield the batches of all items in order, reading `threads` items at a time."""
     if threads <= 1:
         for item in items:

@@ -85,11 +85,10 @@ def plan_rewrite(
     loaded: LoadedTable,
     request: RewriteRequest,
     *,
-    max_group_bytes: int | None = None,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> RewritePlan:
-    """Return the groups of files to rewrite; `max_group_bytes` is the most that whoever rewrites can take at once."""
+    """Return the groups of files to rewrite."""
     metadata, options = loaded.metadata, request.options
     spec_id = options.output_spec_id
     if spec_id is not None and spec_id not in metadata.specs_by_id:
@@ -103,8 +102,6 @@ def plan_rewrite(
     if snapshot is None:
         return plan
     sizes = options.sizes
-    if max_group_bytes is not None:
-        sizes = replace(sizes, max_group_bytes=min(sizes.max_group_bytes, max_group_bytes))
     tasks = _tasks(loaded, request, cache, threads)
     groups: list[RewriteGroup] = []
     left = options.max_files

@@ -39,7 +39,7 @@ from frazil.maintenance.plan_rewrite import (
     plan_rewrite,
     within_budget,
 )
-from frazil.maintenance.rewrite_group import SORTED_AT_ONCE_BYTES, rewrite_group
+from frazil.maintenance.rewrite_group import rewrite_group
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
@@ -111,9 +111,7 @@ def rewrite_data_files(
     group; groups that may not are left for another time.
     """
     workers = default_threads() if threads is None else threads
-    is_sorted_here = rewriter is None and request.strategy != "binpack"
-    limit = SORTED_AT_ONCE_BYTES if is_sorted_here else None
-    plan = plan_rewrite(loaded, request, max_group_bytes=limit, cache=cache, threads=workers)
+    plan = plan_rewrite(loaded, request, cache=cache, threads=workers)
     if budget_bytes is not None:
         plan = within_budget(plan, budget_bytes)
     if dry_run:
@@ -162,6 +160,9 @@ class _Run:
         self._done = 0
         self._lost: list[tuple[RewriteGroup, ConcurrentChangeError]] = []
         self._is_second_try = False
+        # Here each group uses several threads of its own, and its share of the memory.
+        most = self._sizes.concurrent_groups if rewriter is not None else min(threads, 2)
+        self._groups_at_once = max(min(self._sizes.concurrent_groups, most, len(plan.groups)), 1)
         self.tally = _Tally()
 
     def run(self) -> LoadedTable:
@@ -222,10 +223,7 @@ class _Run:
     def _rewritten(self) -> Generator[tuple[RewriteGroup, Sequence[DataFile] | FrazilError]]:
         """Yield each group that began with its new files or with what went wrong, as they are done; a few at a time."""
         groups = list(self._plan.groups)
-        # Here each group uses several threads of its own.
-        most = self._sizes.concurrent_groups if self._rewriter is not None else min(self._threads, 2)
-        workers = max(min(self._sizes.concurrent_groups, most, len(groups)), 1)
-        with ThreadPoolExecutor(workers, thread_name_prefix="frazil-rewrite") as pool:
+        with ThreadPoolExecutor(self._groups_at_once, thread_name_prefix="frazil-rewrite") as pool:
             under_way = {pool.submit(self._rewrite, one): one for one in groups}
             try:
                 for future in as_completed(under_way):
@@ -264,7 +262,7 @@ class _Run:
         if self._rewriter is not None:
             return self._rewriter(self._plan, group)
         try:
-            return rewrite_group(self._plan, group, threads=self._threads)
+            return rewrite_group(self._plan, group, threads=self._threads, groups_at_once=self._groups_at_once)
         except FrazilError as error:
             written = error.context.get("written_files")
             if error.may_clean_up and isinstance(written, tuple):

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
+from frazil.datafile.sort_batches import DEFAULT_SORT_BYTES
 from frazil.errors import InvalidRequestError
 
 GIBIBYTE: Final = 1 << 30
@@ -47,7 +48,7 @@ DATA_OPTIONS: Final = (
     "output-spec-id",
     "remove-dangling-deletes",
 )
-SORT_OPTIONS: Final = ("compression-factor", "shuffle-partitions-per-file")
+SORT_OPTIONS: Final = ("compression-factor", "shuffle-partitions-per-file", "sort-memory-bytes")
 ZORDER_OPTIONS: Final = (*SORT_OPTIONS, "var-length-contribution", "max-output-size")
 
 
@@ -112,6 +113,7 @@ class DataOptions:
     use_starting_sequence_number: bool = True
     output_spec_id: int | None = None
     remove_dangling_deletes: bool = False
+    sort_bytes: int = DEFAULT_SORT_BYTES
 
 
 class OptionReader:
@@ -245,6 +247,7 @@ def read_data_options(options: Mapping[str, Any], target_bytes: int, *, strategy
         reader.flag("use-starting-sequence-number", True),
         reader.find_number("output-spec-id", least=0),
         reader.flag("remove-dangling-deletes", False),
+        DEFAULT_SORT_BYTES if strategy == "binpack" else reader.number("sort-memory-bytes", DEFAULT_SORT_BYTES),
     )
 
 

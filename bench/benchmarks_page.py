@@ -202,7 +202,8 @@ def make_page(results: Path, into: Path) -> None:
         versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
         machine = document["machine"]
         lines += ["", f"## {TITLES.get(document['benchmark'], document['benchmark'])}", ""]
-        lines += [f"{machine['cores']} cores, {machine['architecture']}, {machine['system']}; {versions}.", ""]
+        memory = f", {machine['memory_gib']} GiB" if "memory_gib" in machine else ""
+        lines += [f"{machine['cores']} cores{memory}, {machine['architecture']}, {machine['system']}; {versions}.", ""]
         lines += table_of(document["contenders"], measured)
         slopes = slopes_of(document["contenders"], measured)
         lines += ["", *slopes] if slopes else []

@@ -133,12 +133,18 @@ class Results:
             "benchmark": self.name,
             "contenders": list(self.contenders),
             "scale": scale(),
-            "machine": {"cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()},
+            "machine": _machine(),
             "versions": versions,
             "measured": [asdict(one) for one in self.measured],
         }
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / f"{self.name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    cores, architecture, system = os.cpu_count(), platform.machine(), platform.system()
+    return {"cores": cores, "architecture": architecture, "system": system, "memory_gib": round(memory)}
 
 
 def _installed() -> dict[str, str]:

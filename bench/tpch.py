@@ -209,7 +209,9 @@ def main() -> None:
         return
     from bench.engines import JAR_VERSION, JAVA, OURS, PLAIN, contenders, has_jar
 
-    versions = {"iceberg jar": JAR_VERSION} if has_jar() else {}
+    code = "import importlib.metadata as found; print(found.version('duckdb'))"
+    duck = subprocess.run([duck_command()[0], "-c", code], check=True, capture_output=True, text=True)
+    versions = {"duckdb": duck.stdout.strip()} | ({"iceberg jar": JAR_VERSION} if has_jar() else {})
     results = Results("tpch", contenders(PLAIN, JAVA, DUCK, OURS), versions=versions)
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-"))
     try:

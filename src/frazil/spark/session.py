@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
+_unknown: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def active_session() -> SparkSession | None:
@@ -21,10 +23,15 @@ def active_session() -> SparkSession | None:
 
 def setting(spark: SparkSession, name: str) -> str | None:
     """Return what a session's setting is, by default too; None where this Spark does not know it."""
+    # Spark's errors take long to arrive, and what a session does not know it does not learn.
+    unknown = _unknown.setdefault(spark, set())
+    if name in unknown:
+        return None
     try:
         # With a default of our own, Spark would return that for what is not set.
         return str(spark.conf.get(name))
     except PySparkException:
+        unknown.add(name)
         return None
 
 

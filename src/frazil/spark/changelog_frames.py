@@ -35,6 +35,7 @@ from frazil.scan.changelog import (
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.call_sites import without_call_sites
+from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.planned_files import (
     Constant,
@@ -48,7 +49,7 @@ from frazil.spark.planned_files import (
     slim_table,
     vector_bytes,
 )
-from frazil.spark.read_columns import ReadColumn, quoted
+from frazil.spark.read_columns import ReadColumn
 from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.spec.types import NestedField
@@ -164,11 +165,11 @@ class _ChangesReader(Reader):
         return self.names.own(f"change_{field_id}")
 
     def _without_positions(self, frame: DataFrame) -> DataFrame:
-        return frame.filter(self._is_deleted() == F.col(quoted(self.names.own("singled"))))
+        return frame.filter(self._is_deleted() == F.col(quote(self.names.own("singled"))))
 
     def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         if part.field_id in _CONSTANTS:
-            return F.col(quoted(self._name_of(part.field_id)))
+            return F.col(quote(self._name_of(part.field_id)))
         return super()._value(part, group, columns)
 
     def _size_bytes(self) -> int:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.scan.changelog import DELETE, INSERT
-from frazil.spark.read_columns import quoted
+from frazil.spark.column_values import quote
 from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 
 UPDATE_BEFORE = "UPDATE_BEFORE"
@@ -131,12 +131,12 @@ def _sign() -> Column:
 
 
 def _column(name: str) -> Column:
-    return F.col(quoted(name))
+    return F.col(quote(name))
 
 
 def _columns_of(changes: DataFrame, others: dict[str, Column]) -> list[Column]:
     """Return the columns of the changes from a row that stands for others, some of them made anew."""
-    return [others.get(one, F.col(f"__row.{quoted(one)}")).alias(one) for one in changes.columns]
+    return [others.get(one, F.col(f"__row.{quote(one)}")).alias(one) for one in changes.columns]
 
 
 def _check_comparable(changes: DataFrame, names: Sequence[str]) -> None:

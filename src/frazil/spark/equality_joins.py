@@ -27,9 +27,10 @@ from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
+from frazil.spark.column_values import quote
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
-from frazil.spark.read_columns import ReadColumn, ReadNames, quoted
+from frazil.spark.read_columns import ReadColumn, ReadNames
 from frazil.spark.types import stored_type
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.schema import Schema
@@ -96,18 +97,18 @@ class EqualityJoins:
             theirs = [self.names.own(f"key_{number}_{at}") for at in range(len(references))]
             sequence, part = self.names.own(f"sequence_{number}"), self.names.own(f"part_{number}")
             deleted = self._deleted_keys(spark, one, references, theirs, sequence, part)
-            condition = F.col(quoted(sequence)) > F.col(quoted(self.names.own("sequence")))
+            condition = F.col(quote(sequence)) > F.col(quote(self.names.own("sequence")))
             if not one.is_global:
-                condition &= F.col(quoted(part)) == F.col(quoted(self.names.own("part")))
+                condition &= F.col(quote(part)) == F.col(quote(self.names.own("part")))
             for reference, name in zip(references, theirs, strict=True):
-                condition &= find(reference).eqNullSafe(F.col(quoted(name)))
+                condition &= find(reference).eqNullSafe(F.col(quote(name)))
             if mark is None:
                 frame = frame.join(deleted, condition, "left_anti")
             else:
                 flag = self.names.own(f"gone_{number}")
                 # A key is there once, so that no row comes twice.
                 frame = frame.join(deleted.withColumn(flag, F.lit(True)), condition, "left_outer")
-                marks.append(F.coalesce(F.col(quoted(flag)), F.lit(False)))
+                marks.append(F.coalesce(F.col(quote(flag)), F.lit(False)))
         if mark is not None:
             frame = frame.withColumn(mark, reduce(Column.__or__, marks, F.lit(False)))
         return frame
@@ -129,9 +130,9 @@ class EqualityJoins:
             legs.append(self._read_native(spark, one, native, references, names, sequence, part))
         if other:
             legs.append(self._read_here(spark, one, other, references, names, sequence, part))
-        keys = [F.col(quoted(name)) for name in (*names, part)]
+        keys = [F.col(quote(name)) for name in (*names, part)]
         found = reduce(DataFrame.unionAll, legs).groupBy(*keys)
-        return found.agg(F.max(F.col(quoted(sequence))).alias(sequence))
+        return found.agg(F.max(F.col(quote(sequence))).alias(sequence))
 
     def _number(self, task: DeleteTask, *, is_global: bool) -> int:
         return ALL_PARTITIONS if is_global else self.keys[partition_key(task.data_file)]
@@ -178,7 +179,7 @@ class EqualityJoins:
             for step in reference.path[1:]:
                 column = column[step]
             keys.append(column.alias(name))
-        return frame.select(*keys, F.col(quoted(sequence)), F.col(quoted(part)))
+        return frame.select(*keys, F.col(quote(sequence)), F.col(quote(part)))
 
     def _read_here(
         self,

@@ -29,10 +29,11 @@ from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
+from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import naming
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, files_stream
-from frazil.spark.read_columns import ReadNames, quoted
+from frazil.spark.read_columns import ReadNames
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import FIELD_ID
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
@@ -89,17 +90,17 @@ class PositionJoin:
         condition = self._condition(theirs)
         if mark is None:
             return frame.join(deleted, condition, "left_anti")
-        keys = [F.col(quoted(theirs[name])) for name in ("path", "pos", "part", "is_vector")]
-        newest = F.max(F.col(quoted(theirs["sequence"]))).alias(theirs["sequence"])
+        keys = [F.col(quote(theirs[name])) for name in ("path", "pos", "part", "is_vector")]
+        newest = F.max(F.col(quote(theirs["sequence"]))).alias(theirs["sequence"])
         flag = own("deleted_flag")
         once = deleted.groupBy(*keys).agg(newest).withColumn(flag, F.lit(True))
-        return frame.join(once, condition, "left_outer").withColumn(mark, F.coalesce(F.col(quoted(flag)), F.lit(False)))
+        return frame.join(once, condition, "left_outer").withColumn(mark, F.coalesce(F.col(quote(flag)), F.lit(False)))
 
     def _condition(self, theirs: dict[str, str]) -> Column:
         own = self.names.own
         same = [("path", "file_path"), ("pos", "pos"), ("part", "position_part"), ("is_vector", "has_vector")]
-        tests = [F.col(quoted(theirs[name])) == F.col(quoted(own(ours))) for name, ours in same]
-        tests.append(F.col(quoted(theirs["sequence"])) >= F.col(quoted(own("sequence"))))
+        tests = [F.col(quote(theirs[name])) == F.col(quote(own(ours))) for name, ours in same]
+        tests.append(F.col(quote(theirs["sequence"])) >= F.col(quote(own("sequence"))))
         return reduce(Column.__and__, tests)
 
     def _deleted(self, spark: SparkSession) -> DataFrame:

@@ -24,6 +24,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError
+from frazil.spark.column_values import quote
 from frazil.spark.file_shapes import BY_ID, FileShape, is_filled_by_spark
 from frazil.spark.sql_literals import sql_literal
 from frazil.spark.types import FIELD_ID, stored_type
@@ -183,7 +184,7 @@ class ReadColumn:
         part = self.field
         if not self.is_read:
             return self._filled(part)
-        column = F.col(quoted(self.name))
+        column = F.col(quote(self.name))
         if self._is_renamed(part.field_type):
             column = column.cast(self._read_type(part, with_own_names=True))
         column = self._rebuilt(column, part, is_required=part.required)
@@ -245,14 +246,14 @@ class ReadColumn:
         """Return the value of a field that is not read: what the partition tells, else the default, else null."""
         kind = part.field_type
         if part.field_id in self.given:
-            return F.col(quoted(self.given[part.field_id]))
+            return F.col(quote(self.given[part.field_id]))
         if isinstance(kind, UnknownType):
             return F.lit(None)
         if isinstance(kind, StructType):
             made = F.struct(*(self._filled(one).alias(one.name) for one in kind.fields))
             if part.initial_default is not None:
                 return made
-            told = [F.col(quoted(name)) for name in self.within.get(part.field_id, ())]
+            told = [F.col(quote(name)) for name in self.within.get(part.field_id, ())]
             if told:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
                 return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
@@ -338,11 +339,6 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
     if isinstance(have, MapType) and isinstance(want, MapType):
         return F.transform_values(column, lambda _, one: narrow_column(one, have.value_type, want.value_type))
     return column
-
-
-def quoted(name: str) -> str:
-    """Return a column's name as Spark's expressions take it, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _all_parts(kind: Type) -> Iterator[NestedField]:

@@ -49,6 +49,7 @@ from frazil.scan.split import SplitOptions
 from frazil.spark.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.call_sites import without_call_sites
+from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
@@ -74,7 +75,6 @@ from frazil.spark.read_columns import (
     holds_float,
     join_fields,
     narrow_column,
-    quoted,
     read_names,
 )
 from frazil.spark.relation_stats import distinct_values, relation_stats
@@ -348,7 +348,7 @@ class Reader:
             name = column.name if column.is_plain else self.names.own(f"tested_{top}")
             if not column.is_plain:
                 made[name] = column.stored()
-            return ".".join(quoted(one) for one in (name, *reference.path[1:]))
+            return ".".join(quote(one) for one in (name, *reference.path[1:]))
 
         kept = row_filter(self.predicate, find)
         if kept is None:
@@ -376,7 +376,7 @@ class Reader:
             if isinstance(part.field_type, UnknownType):
                 value = F.lit(None)
             else:
-                value = F.col(quoted(self.names.own(f"column_{part.field_id}")))
+                value = F.col(quote(self.names.own(f"column_{part.field_id}")))
                 if not self.request.as_stored:
                     value = show_column(value, part.field_type, self.spark)
             shown.append(value.alias(part.name, metadata=_comment(part)))
@@ -519,13 +519,13 @@ class Reader:
 
     @property
     def _position(self) -> Column:
-        return F.col(quoted(self.names.own("pos")))
+        return F.col(quote(self.names.own("pos")))
 
     def _is_deleted(self) -> Column:
         """Return whether a row's position is among its file's deleted ones."""
         if self.positions is not None:
-            return F.col(quoted(self.names.own("deleted")))
-        return bit_at(self.spark, quoted(self.names.own("deleted")), quoted(self.names.own("pos")))
+            return F.col(quote(self.names.own("deleted")))
+        return bit_at(self.spark, quote(self.names.own("deleted")), quote(self.names.own("pos")))
 
     def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
         """Return a field that deletes compare, by its id: names may have changed since."""
@@ -541,27 +541,25 @@ class Reader:
     def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         names = self.names
         if part.field_id == FILE.field_id:
-            return F.col(quoted(names.own("file")))
+            return F.col(quote(names.own("file")))
         if part.field_id == POS.field_id:
             return self._position
         if part.field_id == SPEC_ID.field_id:
-            return F.col(quoted(names.own("spec")))
+            return F.col(quote(names.own("spec")))
         if part.field_id == DELETED.field_id:
             if group.deletes is DeleteKind.NONE:
                 return F.lit(False)
             is_gone = self._is_deleted()
-            return is_gone | F.col(quoted(names.own("gone"))) if group.deletes is DeleteKind.EQUALITY else is_gone
+            return is_gone | F.col(quote(names.own("gone"))) if group.deletes is DeleteKind.EQUALITY else is_gone
         if part.field_id == ROW_ID.field_id:
-            inherited = F.col(quoted(names.own("first_row_id"))) + self._position
+            inherited = F.col(quote(names.own("first_row_id"))) + self._position
             return self._lineage(ROW_ID, inherited, group)
         if part.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-            inherited = F.when(
-                F.col(quoted(names.own("first_row_id"))).isNotNull(), F.col(quoted(names.own("sequence")))
-            )
+            inherited = F.when(F.col(quote(names.own("first_row_id"))).isNotNull(), F.col(quote(names.own("sequence"))))
             return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
         if part.field_id == PARTITION_FIELD_ID:
             parts = self._shown_partition.fields
-            stored = F.struct(*[F.col(quoted(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
+            stored = F.struct(*[F.col(quote(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
         elif isinstance(part.field_type, UnknownType):
             return F.lit(None)
         else:
@@ -580,8 +578,8 @@ class Reader:
         """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""
         if not group.shape.has_ids:
             return inherited
-        has_ids = F.col(quoted(self.names.own("first_row_id"))).isNotNull()
-        return F.when(has_ids, F.coalesce(F.col(quoted(self.names.own(part.name))), inherited))
+        has_ids = F.col(quote(self.names.own("first_row_id"))).isNotNull()
+        return F.when(has_ids, F.coalesce(F.col(quote(self.names.own(part.name))), inherited))
 
 
 def _comment(part: NestedField) -> dict[str, str]:

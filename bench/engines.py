@@ -328,10 +328,13 @@ def main() -> None:
             names = contenders(PLAIN, JAVA, OURS)
             print(f"Spark {spark.version}, local[2]; x: frazil's time by the contender's, below 1 frazil is faster")
             results = Results("engines", names, versions={"iceberg jar": JAR_VERSION} if has_jar() else {})
-            bench_reads(spark, lake, folder, results, given.runs, wanted)
-            bench_appends(spark, lake, folder, results, given.runs, wanted)
-            bench_changes(spark, lake, results, given.runs, wanted)
-            results.write()
+            try:
+                bench_reads(spark, lake, folder, results, given.runs, wanted)
+                bench_appends(spark, lake, folder, results, given.runs, wanted)
+                bench_changes(spark, lake, results, given.runs, wanted)
+            finally:
+                # What was measured before something failed was measured.
+                results.write()
             frazil.detach(spark)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

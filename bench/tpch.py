@@ -220,7 +220,7 @@ def main() -> None:
             run_factor(factor, given.runs, warm, results, folder, is_last=at == len(factors) - 1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    results.write()
+        results.write()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import fastavro
@@ -226,10 +227,15 @@ def container(
 def rows_of(schema: dict[str, Any], rows: Sequence[dict[str, Any]]) -> bytes:
     """The bytes of rows, as they stand in an uncompressed block."""
     out = io.BytesIO()
-    parsed = fastavro.parse_schema(copy.deepcopy(schema))
+    parsed = _parsed(json.dumps(schema))
     for row in rows:
         fastavro.schemaless_writer(out, parsed, row)
     return out.getvalue()
+
+
+@cache
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema))
 
 
 def compress(codec: str, content: bytes) -> bytes:

@@ -23,7 +23,8 @@ from tests.avro_builders import container, entry, entry_schema, optional, pairs,
 ORIGIN = AvroOrigin("manifest", "Manifests")
 PYTHON, DATAFUSION = 1 << 40, 0
 SCHEMA = entry_schema()
-ROWS = 120
+ROWS = 80
+"""More than it takes for stamps to be looked for, in two blocks."""
 SCHEMA_TEXT = read_header(container(SCHEMA), ORIGIN).metadata["avro.schema"]
 
 
@@ -107,16 +108,16 @@ def test_a_row_unlike_the_others_is_read_as_it_is(changes: dict[str, Any], where
     data = blocks_of(rows)
     expected = decode(data, PYTHON)
     assert decode(data, DATAFUSION) == expected
-    assert decode(data, DATAFUSION, {"file_path", "sort_order_id"}) == decode(
-        data, PYTHON, {"file_path", "sort_order_id"}
-    )
+    few = decode(data, DATAFUSION, {"file_path", "sort_order_id"})
+    assert len(few[0]) == 2
+    assert few == [{name: row[name] for name in few[0]} for row in expected]
 
 
 def test_what_was_guessed_wrong_is_not_guessed_again() -> None:
     schema = copy.deepcopy(SCHEMA)
     schema["name"] = "entries_of_a_table_of_its_own"
     rows = [file(at) for at in range(ROWS)]
-    for at in range(5, ROWS, 100):
+    for at in (5, ROWS - 5):
         rows[at] = file(at, upper_bounds=[{"key": 1, "value": b"12345678"}, {"key": 2, "value": b"a longer text"}])
     data = blocks_of(rows, schema)
     text = read_header(data, ORIGIN).metadata["avro.schema"]

@@ -87,9 +87,10 @@ def contenders(*wanted: str) -> list[str]:
 
 def sizes(runs: int) -> Iterator[tuple[int, int, int]]:
     """Yield how many rows to write and to change, how often, and how often before that to warm up."""
-    yield scaled(250_000), runs, 1
-    yield scaled(1_000_000), runs, 0
-    yield scaled(3_000_000), max(runs - 1, 1), 0
+    fewer = max(runs - 1, 1)
+    yield scaled(250_000), fewer, 1
+    yield scaled(1_000_000), fewer, 0
+    yield scaled(3_000_000), fewer, 0
 
 
 def rows(spark: SparkSession, start: int, end: int) -> DataFrame:

@@ -149,7 +149,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--snapshots", type=int, default=scaled(10_000))
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--measure", nargs=4, metavar=("CONTENDER", "TASK", "SMALL", "LARGE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:

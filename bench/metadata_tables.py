@@ -1,6 +1,6 @@
 """Metadata tables of a large table: frazil against PyIceberg on the same metadata, each read in a fresh process.
 
-    python -m bench.metadata_tables [--files 60000] [--rounds 2]
+    python -m bench.metadata_tables [--files 40000] [--rounds 2]
 
 Ten columns with metrics and one partition field; no data files are needed. A read is from the metadata file to
 the finished Arrow table, with imports. Three sizes: a hundredth, a tenth and all of the files. Contenders alternate;
@@ -105,7 +105,7 @@ def compare(metadata: str, read: str, files: int, rounds: int, kept: Results) ->
 def main() -> None:
     """Make the metadata, then read each table in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=scaled(60_000))
+    parser.add_argument("--files", type=int, default=scaled(40_000))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--one", nargs=3, metavar=("CONTENDER", "METADATA", "READ"))
     given = parser.parse_args()

@@ -1,6 +1,6 @@
 """Append a DataFrame to a table, beside `df.write.parquet` of the same frame: plain, partitioned, with lists and maps.
 
-    python -m bench.spark_append [--rows 4000000] [--runs 3]
+    python -m bench.spark_append [--rows 2000000] [--runs 3]
 
 Times of frazil include the commit. The frame is cached, so that neither side pays for making it. Runs alternate, and
 medians count; there are three sizes, a sixteenth, a quarter and all of the rows, of which the first warms up. The
@@ -102,7 +102,7 @@ def compare(spark: SparkSession, lake: frazil.Lake, folder: Path, count: int, ru
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=scaled(4_000_000))
+    parser.add_argument("--rows", type=int, default=scaled(2_000_000))
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     spark = session()

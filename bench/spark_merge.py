@@ -1,6 +1,6 @@
 """Change rows of a table on Spark: what a change costs must follow what it touches, not what the table holds.
 
-    python -m bench.spark_merge [--rows 4000000] [--partitions 100] [--pyiceberg-rows 320000] [--runs 2]
+    python -m bench.spark_merge [--rows 3000000] [--partitions 100] [--pyiceberg-rows 320000] [--runs 2]
 
 The table has `--partitions` partitions of equal size, and a sixteenth, a quarter and all of the rows. Each line is one
 change in one of two modes, which take turns; the table is put back after each. A merge into a tenth of one partition
@@ -120,7 +120,7 @@ def beside_pyiceberg(folder: Path, count: int, results: Results) -> None:
 def main() -> None:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=scaled(4_000_000))
+    parser.add_argument("--rows", type=int, default=scaled(3_000_000))
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--pyiceberg-rows", type=int, default=scaled(320_000))
     parser.add_argument("--runs", type=int, default=2)

@@ -1,6 +1,6 @@
 """Read on Spark with frazil and with plain `spark.read.parquet` over the same files, side by side.
 
-    python -m bench.spark_read [--rows 10000000] [--runs 3] [--only PART_OF_A_TITLE]
+    python -m bench.spark_read [--rows 8000000] [--runs 3] [--only PART_OF_A_TITLE]
 
 The table has five columns (a long, an int, a double, two strings) in ten files, and one nested column in its own
 table; it has three sizes, a sixteenth, a quarter and all of the rows. Contenders alternate in one session, the first
@@ -298,7 +298,7 @@ def bench_fixed(lab: Lab, runs: int) -> None:
 def main() -> None:
     """Build, race and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
+    parser.add_argument("--rows", type=int, default=scaled(8_000_000))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H on Spark: on plain Parquet, through Iceberg's jar and through frazil; and on DuckDB.
 
-    .venv-spark-4.1/bin/python -m bench.tpch [--factors 0.05,0.2,1] [--runs 2]
+    .venv-spark-4.1/bin/python -m bench.tpch [--factors 0.04,0.2,1] [--runs 2]
 
 DuckDB's extension makes the data and knows the queries; it runs in an environment that has it, in a process of its own.
 Each contender on Spark has tables of its own, filled from the same Parquet files: folders, the jar's catalog, a lake.
@@ -195,7 +195,7 @@ def run_factor(factor: float, runs: int, warm: int, results: Results, folder: Pa
 def main() -> None:
     """Run the queries at each scale factor."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--factors", default=",".join(f"{one * scale():g}" for one in (0.05, 0.2, 1)))
+    parser.add_argument("--factors", default=",".join(f"{one * scale():g}" for one in (0.04, 0.2, 1)))
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--make", help=argparse.SUPPRESS)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

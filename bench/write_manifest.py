@@ -110,7 +110,7 @@ def main() -> int:
     """Measure, print, and say whether the promises hold."""
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=scaled(40_000))
+    parser.add_argument("--files", type=int, default=scaled(25_000))
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     kept = Results("write_manifest", ["PyIceberg", "frazil"], prints=False)

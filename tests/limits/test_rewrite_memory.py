@@ -17,7 +17,7 @@ import frazil
 folder, rows, strategy, sort_by = json.loads(sys.argv[1])
 lake = frazil.connect(folder, catalog="filesystem")
 random = np.random.default_rng(1)
-FILES = 10
+FILE_ROWS = 100_000
 
 
 def rewrite(rows, name):
@@ -26,15 +26,15 @@ def rewrite(rows, name):
         "id bigint, x double, text string",
         properties={"write.parquet.row-group-size-bytes": str(2 << 20), "write.parquet.compression-codec": "snappy"},
     )
-    for _ in range(FILES):
-        ids = random.integers(0, rows, rows // FILES)
+    for _ in range(rows // FILE_ROWS):
+        ids = random.integers(0, rows, FILE_ROWS)
         text = pa.array(np.char.add("text number ", ids.astype(str)))
         table.append(pa.table({"id": ids, "x": random.random(len(ids)), "text": text}))
     options = {"rewrite-all": "true", "max-concurrent-file-group-rewrites": "1"}
     if strategy != "binpack":
         options["sort-memory-bytes"] = str(32 << 20)
     done = table.maintain.rewrite_data_files(strategy, sort_by, options=options)
-    assert done.rewritten_data_files_count == FILES, done
+    assert done.rewritten_data_files_count == rows // FILE_ROWS, done
     return table.scan().count(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 

@@ -58,7 +58,7 @@ def test_readers_do_not_run_far_ahead() -> None:
     next(stream)
     time.sleep(0.2)
     assert produced < 30
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
 
 
 def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
@@ -73,7 +73,7 @@ def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
     before = threading.active_count()
     stream = read_in_order(read, range(100), threads=3)
     assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert threading.active_count() == before
     assert sorted(closed) == [0, 1, 2]
 

@@ -22,7 +22,7 @@ from frazil.errors import InvalidRequestError, StorageError
 from frazil.maintenance.zorder import SAMPLE_ROWS, draw_sample
 from tests.copied_tables import copy_table
 
-ROWS, FILES = 2_000, 8
+ROWS, FILES = 600, 6
 ORDERS = ("text desc nulls first, id", "score nulls last, bucket(4, id)", "zorder(id, text)")
 
 
@@ -65,7 +65,7 @@ def test_a_group_that_does_not_fit_is_written_as_one_that_does(sort_by: str, par
     in_parts = copy_table(whole)
     before = sorted(rows(whole))
     rewrite(whole, sort_by)
-    rewrite(in_parts, sort_by, sort_memory_bytes=20_000)
+    rewrite(in_parts, sort_by, sort_memory_bytes=6_000)
     assert sorted(rows(in_parts)) == before
     # Which partition's group is done first is not said.
     for kind in "ab":
@@ -88,7 +88,7 @@ def no_file_above(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("sort_by", ORDERS)
-@pytest.mark.parametrize("size", [0, 6_000])
+@pytest.mark.parametrize("size", [0, 2_000])
 def test_a_full_disk_leaves_the_table_as_it_was(
     size: int, sort_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,11 +96,11 @@ def test_a_full_disk_leaves_the_table_as_it_was(
     table = new_table()
     before, files = rows(table), stored(table)
     with no_file_above(size), pytest.raises(StorageError, match="temporary folder") as caught:
-        rewrite(table, sort_by, sort_memory_bytes=40_000)
+        rewrite(table, sort_by, sort_memory_bytes=10_000)
     assert caught.value.hint is not None and "max-file-group-size-bytes" in caught.value.hint
     assert (rows(table.refresh()), stored(table)) == (before, files)
     assert list(tmp_path.iterdir()) == []
-    rewrite(table, sort_by, sort_memory_bytes=40_000)
+    rewrite(table, sort_by, sort_memory_bytes=10_000)
     assert sorted(rows(table)) == sorted(before)
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_a_temporary_folder_that_is_gone_is_an_error_only_where_it_is_needed(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     table = new_table()
     with pytest.raises(StorageError, match="temporary folder"):
-        rewrite(table, "id", sort_memory_bytes=20_000)
+        rewrite(table, "id", sort_memory_bytes=6_000)
     rewrite(table, "id")
     assert len(table.scan().plan().tasks) == 1
 

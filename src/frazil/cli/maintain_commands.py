@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
@@ -66,7 +65,6 @@ def rewrite_data_files(
         options=options,
         branch=branch,
         dry_run=dry_run,
-        on_progress=_tell,
     )
 
 
@@ -330,14 +328,6 @@ def _run(context: typer.Context, table_name: str, procedure: str, **arguments: A
             if one in arguments:
                 arguments[one] = pairs_of(arguments[one], what)
         _show(settings, getattr(lake.table(table_name).maintain, procedure)(**arguments))
-
-
-def _tell(progress: Any) -> None:
-    """Say how far a rewrite is, to somebody who watches."""
-    if sys.stderr.isatty():
-        share = progress.done_bytes / max(progress.all_bytes, 1)
-        end = progress.done_groups == progress.all_groups
-        typer.echo(f"\r{progress.done_groups} of {progress.all_groups} groups, {share:.0%}", err=True, nl=end)
 
 
 def _show(settings: Settings, result: Any) -> None:

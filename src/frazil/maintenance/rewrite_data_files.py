@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -40,6 +41,8 @@ from frazil.maintenance.plan_rewrite import (
     within_budget,
 )
 from frazil.maintenance.rewrite_group import rewrite_group
+from frazil.maintenance.shown_work import shown
+from frazil.progress import count
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
@@ -91,6 +94,7 @@ class _Tally:
 Written: TypeAlias = tuple[RewriteGroup, Sequence[DataFile]]
 
 
+@shown("rewrite data files of")
 def rewrite_data_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -224,7 +228,8 @@ class _Run:
         """Yield each group that began with its new files or with what went wrong, as they are done; a few at a time."""
         groups = list(self._plan.groups)
         with ThreadPoolExecutor(self._groups_at_once, thread_name_prefix="frazil-rewrite") as pool:
-            under_way = {pool.submit(self._rewrite, one): one for one in groups}
+            # Each in a context of its own, so that what it counts is shown.
+            under_way = {pool.submit(copy_context().run, self._rewrite, one): one for one in groups}
             try:
                 for future in as_completed(under_way):
                     group = under_way.pop(future)
@@ -271,6 +276,7 @@ class _Run:
 
     def _tell(self, group: RewriteGroup) -> None:
         self._done += 1
+        count("groups written", of=len(self._plan.groups))
         self._done_bytes += group.input_bytes
         if self._on_progress is not None:
             everything = sum(one.input_bytes for one in self._plan.groups)

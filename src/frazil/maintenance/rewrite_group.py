@@ -32,6 +32,7 @@ from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.plan_rewrite import RewriteGroup, RewritePlan
 from frazil.maintenance.zorder import ZOrder, draw_sample
+from frazil.progress import count
 from frazil.spec.data_file import DataFile
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -148,4 +149,5 @@ def _write(
     ) as writer:
         for batch in batches:
             writer.write(batch)
+            count("rows written", batch.num_rows)
         return writer.close()

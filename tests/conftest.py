@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis profiles and the place of the public fixtures."""
+"""What every test shares: Hypothesis profiles, where folders are made, and the place of the public fixtures."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("explore", hypothesis.settings.get_profile("frazil"), derandomize=False)
 hypothesis.settings.load_profile(os.environ.get("FRAZIL_HYPOTHESIS_PROFILE", "frazil"))
+
+
+_MEMORY = Path("/dev/shm")
+_ROOM_BYTES = 4 << 30
+
+
+def pytest_configure() -> None:
+    """Put the tests' folders into memory where there is room: each of thousands of commits waits for the disk."""
+    if "PYTEST_DEBUG_TEMPROOT" in os.environ or not os.access(_MEMORY, os.W_OK):
+        return
+    room = os.statvfs(_MEMORY)
+    if room.f_bavail * room.f_frsize >= _ROOM_BYTES:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
 
 
 @pytest.hookimpl(trylast=True)

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.version_files import find_version
@@ -40,6 +40,7 @@ from frazil.storage.locations import find_metadata_version, is_under, location_k
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
 _LISTED_AT_ONCE: Final = 5000
+_File = TypeVar("_File")
 _SHOWN: Final = 3
 
 
@@ -118,8 +119,10 @@ def remove_orphan_files(
 
     # What was committed while folders were listed counts: a table that has moved on leads to more files.
     reachable.add_table(catalog.refresh(loaded), threads=workers, old_metadata=not wanted.old_metadata)
-    missing, differing = reachable.find_unreachable(list(sizes))
-    orphans = missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
+    orphans: list[str] = []
+    for paths in _parts(iter(sizes)):
+        missing, differing = reachable.find_unreachable(paths)
+        orphans += missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
     if dry_run:
         return OrphanFilesResult(tuple(orphans), sum(sizes[one] for one in orphans))
     deleted: list[str] = []
@@ -269,6 +272,6 @@ def _is_hidden(below: str, partition_names: set[str]) -> bool:
     )
 
 
-def _parts(files: Iterator[StoredFile]) -> Iterator[list[StoredFile]]:
+def _parts(files: Iterator[_File]) -> Iterator[list[_File]]:
     while part := list(islice(files, _LISTED_AT_ONCE)):
         yield part

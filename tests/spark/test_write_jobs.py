@@ -90,7 +90,11 @@ def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake
     assert sum(row["name"] == "b" for row in found) == 380
 
 
-def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
+    spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # PySpark decides once in a process, and against it where the first column is made before there is a session.
+    monkeypatch.setattr(sites, "_enable_debugging_cache", True)
     table = lake.create_table("db.t", "id bigint, name string")
     table.append(few_rows(0, 10, "a"))
     assert sites.is_debugging_enabled()

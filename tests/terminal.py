@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -20,6 +21,12 @@ CTRL_C = "\x03"
 CTRL_D = "\x04"
 TAB = "\t"
 ENTER = "\r"
+
+
+def _own_terminal() -> None:
+    """Let ctrl-C reach the program: on its own terminal, and even where these tests run in the background."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Terminal:
@@ -41,8 +48,7 @@ class Terminal:
             stderr=slave,
             env={**environment, "TERM": "xterm-256color"},
             start_new_session=True,
-            # Keys such as ctrl-C become signals only for programs whose own terminal this is.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_own_terminal,
         )
         os.close(slave)
 

@@ -90,21 +90,6 @@ class Terminal:
         self._settle()
         return self.lines()
 
-    def interrupt(self, prompt: str, *, seconds: float = 30) -> list[str]:
-        """Press ctrl-C until the program asks for a line; return the screen.
-
-        A signal that comes just before Python begins to wait for a key is noticed only with what is pressed next.
-        """
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            self.press(CTRL_C)
-            again = time.monotonic() + seconds / 6
-            while not self._asks(prompt) and time.monotonic() < again and self._read(0.1):
-                pass
-            if self._asks(prompt):
-                break
-        return self.wait_for_prompt(prompt, seconds=seconds)
-
     def _asks(self, prompt: str) -> bool:
         # The line that was typed ends before there is an answer, so that a prompt on the screen may be the one before.
         has_gone_on = self._pressed_at is None or b"\n" in self.raw[self._pressed_at :]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from tests.terminal import CTRL_D, ENTER, TAB, UP, Terminal
+from tests.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
 
 SHELL = """
 import sys, frazil
@@ -141,12 +141,12 @@ def test_an_error_is_told_and_the_next_statement_runs(shell: Terminal) -> None:
 def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None:
     shell.press("select" + ENTER)
     shell.wait_for_prompt(MORE)
-    shell.press("1")
-    shell.wait_for("1")
-    shell.interrupt(PROMPT)
+    shell.press("1" + CTRL_C)
+    shell.wait_for_prompt(PROMPT)
     shell.press("slow;" + ENTER)
     shell.wait_for("it runs")
-    assert "Stopped." in shell.interrupt(PROMPT)
+    shell.press(CTRL_C)
+    assert "Stopped." in shell.wait_for_prompt(PROMPT)
     shell.press("select 3;" + ENTER)
     assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 3'"
 

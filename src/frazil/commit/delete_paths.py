@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from frazil.errors import FrazilError
 from frazil.progress import count
 from frazil.scan.read_manifests import map_in_order
 from frazil.storage.base import Storage
 from frazil.storage.locations import check_may_delete
+
+Item = TypeVar("Item")
 
 _AT_ONCE = 500
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,+@-]*", re.ASCII)
@@ -32,7 +35,7 @@ def delete_paths(
         outcome.update({path: error.message for path, error in storage.delete_many(allowed).items()})
         return list(outcome.items())
 
-    for done in map_in_order(delete_some, _parts(paths, _AT_ONCE), threads=threads):
+    for done in map_in_order(delete_some, in_parts(paths, _AT_ONCE), threads=threads):
         count("files deleted", sum(reason is None for _, reason in done))
         yield from done
 
@@ -59,7 +62,8 @@ def _refusal(storage: Storage, path: str, folders: Sequence[str]) -> str | None:
     return None
 
 
-def _parts(paths: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(paths)
+def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield items some at a time."""
+    rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

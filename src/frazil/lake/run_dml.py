@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.lake.answer import NOTHING, Answer
 from frazil.lake.sql_context import Engine, SqlContext
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.lake.verbs import TableVerbs
+from frazil.lake.write_rows import evolution_of
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.types import IntType, LongType, NestedField, NestedType, StringType
-from frazil.spec.union_by_name import union_by_name
 from frazil.sql import statements as s
 from frazil.sql.literals import read_literal
 from frazil.sql.quote_names import quote, quote_path
@@ -138,14 +137,8 @@ def _equals(part: NestedField, value: str) -> str:
 
 
 def evolve_schema(engine: Engine, table: TableVerbs, frame: Any, only: Collection[str] | None = None) -> None:
-    """Add the columns of a DataFrame that the table lacks, and widen types where the frame's are wider.
-
-    `only` are the columns that count, in lower case; None is all.
-    """
-    wanted = engine.schema_of(frame)
-    if only is not None:
-        wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
-    table._begin(UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False))
+    """Take the columns of a DataFrame into the table's schema, or `only` some of them."""
+    table._begin(evolution_of(engine.schema_of(frame), only))
 
 
 def _column(schema: Schema, name: str, place: Place) -> NestedField:

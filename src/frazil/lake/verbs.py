@@ -16,7 +16,6 @@ from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target, find_parent
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
-from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.predicates import TRUE, Predicate
@@ -24,15 +23,13 @@ from frazil.lake.merge_builder import MergeBuilder, MergeClause
 from frazil.lake.metadata_verbs import MetadataVerbs
 from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame, spark_room
 from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
-from frazil.lake.write_rows import frame_of_rows, is_here_only, schema_of_rows, write_rows
+from frazil.lake.write_rows import evolution_of, frame_of_rows, is_here_only, schema_of_rows, write_rows
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
-from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.union_by_name import union_by_name
 
 NO_PROPERTIES: Mapping[str, str] = FrozenMap()
 
@@ -77,11 +74,8 @@ class TableVerbs(MetadataVerbs):
     ) -> Snapshot | None:
         """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
         wanted = schema_of_rows(data, self._state.metadata.format_version)
-        if only is not None:
-            wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
-        evolution = UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
         with self._together() as together:
-            together._run(evolution)
+            together._run(evolution_of(wanted, only))
             made = write(together)
         return None if made is None else self._shown.metadata.find_snapshot(made.snapshot_id)
 

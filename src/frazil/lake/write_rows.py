@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
 from frazil.codec.arrow_schema import from_arrow_schema
+from frazil.commit.update_schema import UpdateSchema
 from frazil.datafile.input_rows import open_input
 from frazil.datafile.write import write_data_files
 from frazil.lake.on_spark import is_spark_frame, spark_room
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
+from frazil.spec.union_by_name import union_by_name
 from frazil.storage.locations import scheme_of
 
 
@@ -33,6 +36,16 @@ def schema_of_rows(data: Any, format_version: int) -> Schema:
         return found
     arrow = data.schema if isinstance(data, pa.Table | pa.RecordBatch) else open_input(data, Schema(())).schema
     return from_arrow_schema(arrow, format_version=format_version, has_fresh_ids=True)
+
+
+def evolution_of(wanted: Schema, only: Collection[str] | None = None) -> UpdateSchema:
+    """Return what adds the columns of data that a table lacks, and widens types where the data's are wider.
+
+    `only` are the columns that count, in lower case; None is all.
+    """
+    if only is not None:
+        wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
+    return UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
 
 
 def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:

@@ -83,11 +83,13 @@ def convert_equality_deletes(
     if dry_run or not tasks:
         return loaded, ConvertEqualityDeletesResult(len(equality), len(tasks))
     gone = _find_here(loaded, tasks) if finder is None else finder(loaded, parent, tasks)
-    found = _beyond_positions(loaded, tasks, gone)
+    positions = DeleteCache()
+    found = _beyond_positions(loaded, tasks, gone, positions)
     hit = [task for task in tasks if task.data_file.file_path in found]
     rows = {one.data_file.file_path: DeletedRows.of(one.data_file, found[one.data_file.file_path]) for one in hit}
     count = sum(one.positions.cardinality for one in rows.values())
-    state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, tuple(equality.values()), target, cache)
+    removed = tuple(equality.values())
+    state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, removed, target, positions, cache)
     return state, ConvertEqualityDeletesResult(len(equality), added, count)
 
 
@@ -110,19 +112,19 @@ def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, Dele
 
 
 def _beyond_positions(
-    loaded: LoadedTable, tasks: list[FileScanTask], gone: Mapping[str, DeletionVector]
+    loaded: LoadedTable, tasks: list[FileScanTask], gone: Mapping[str, DeletionVector], positions: DeleteCache
 ) -> dict[str, DeletionVector]:
     """Return deleted rows without those that position deletes delete already, of the data files that have others."""
-    cache = DeleteCache()
     rows: dict[str, DeletionVector] = {}
     for task in tasks:
-        path = task.data_file.file_path
-        found = gone.get(path)
-        before = load_positions(loaded.storage, task, cache)
-        if found is not None and before is not None:
+        found = gone.get(task.data_file.file_path)
+        if found is None:
+            continue
+        before = load_positions(loaded.storage, task, positions)
+        if before is not None:
             found = DeletionVector(np.setdiff1d(found.to_numpy(), before.to_numpy(), assume_unique=True))
-        if found is not None and not found.is_empty:
-            rows[path] = found
+        if not found.is_empty:
+            rows[task.data_file.file_path] = found
     return rows
 
 
@@ -134,13 +136,13 @@ def _commit(
     rows: dict[str, DeletedRows],
     equality: tuple[DataFile, ...],
     target: Target,
+    positions: DeleteCache,
     cache: ManifestCache | None,
 ) -> tuple[LoadedTable, int]:
     removed: list[DataFile] = list(equality)
     included: list[DataFile] = []
     if loaded.metadata.format_version >= 3:
         # A vector holds all deleted rows of its file: those of the vector or the position delete files so far too.
-        positions = DeleteCache()
         for task in tasks:
             path = task.data_file.file_path
             before = load_positions(loaded.storage, task, positions)

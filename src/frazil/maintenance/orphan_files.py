@@ -20,12 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.version_files import find_version
-from frazil.commit.delete_paths import delete_paths
+from frazil.commit.delete_paths import delete_paths, in_parts
 from frazil.commit.expire_snapshots import check_may_collect
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -40,7 +39,6 @@ from frazil.storage.locations import find_metadata_version, is_under, location_k
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
 _LISTED_AT_ONCE: Final = 5000
-_File = TypeVar("_File")
 _SHOWN: Final = 3
 
 
@@ -107,7 +105,8 @@ def remove_orphan_files(
     sizes: dict[str, int] = {}
     doubtful: list[str] = []
     listed = _listed(loaded, wanted, searched, folders, reachable)
-    for part in _parts(one for one in counted("files listed", listed) if one.modified_ms < limit_ms):
+    old = (one for one in counted("files listed", listed) if one.modified_ms < limit_ms)
+    for part in in_parts(old, _LISTED_AT_ONCE):
         known = {one.path: one.size for one in part}
         missing, differing = reachable.find_unreachable(list(known))
         doubtful += differing
@@ -120,7 +119,7 @@ def remove_orphan_files(
     # What was committed while folders were listed counts: a table that has moved on leads to more files.
     reachable.add_table(catalog.refresh(loaded), threads=workers, old_metadata=not wanted.old_metadata)
     orphans: list[str] = []
-    for paths in _parts(iter(sizes)):
+    for paths in in_parts(sizes, _LISTED_AT_ONCE):
         missing, differing = reachable.find_unreachable(paths)
         orphans += missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
     if dry_run:
@@ -270,8 +269,3 @@ def _is_hidden(below: str, partition_names: set[str]) -> bool:
         step.startswith(("_", ".")) and not any(step.startswith(name) for name in partition_names)
         for step in below.split("/")
     )
-
-
-def _parts(files: Iterator[_File]) -> Iterator[list[_File]]:
-    while part := list(islice(files, _LISTED_AT_ONCE)):
-        yield part

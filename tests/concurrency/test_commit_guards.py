@@ -335,14 +335,20 @@ def test_an_attempt_that_lands_after_the_next_was_prepared_keeps_its_files() -> 
     lab.check_readable()
 
 
+def _lab_with_a_vector() -> tuple[Lab, RowDelta]:
+    """Return a table with a deletion vector, and a delete that read it without: its commit unites the two."""
+    lab = Lab(format_version=3, properties={"commit.retry.num-retries": "0"})
+    file = lab.file([1, 2, 3])
+    lab.commit(Append((file,)))
+    read = ReadSet(lab.snapshot.snapshot_id, isolation="snapshot")
+    lab.commit(RowDelta(lab.vectors({file: [0]}), read, "delete"))
+    return lab, RowDelta(lab.vectors({file: [1]}), read, "delete")
+
+
 def test_a_vector_that_landed_stays_whatever_fails_after_a_refusal() -> None:
     # United vectors are files of the commit that no manifest list names.
     for call in range(1, 30):
-        lab = Lab(format_version=3, properties={"commit.retry.num-retries": "0"})
-        file = lab.file([1, 2, 3])
-        lab.commit(Append((file,)))
-        lab.commit(RowDelta(lab.vectors({file: [0]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
-        action = RowDelta(lab.vectors({file: [1]}), ReadSet(lab.snapshot.snapshot_id), "delete")
+        lab, action = _lab_with_a_vector()
         memory = lab.storage
         failing = FailingStorage(memory, Fault(call, FaultKind.IO_ERROR))
         lab.catalog.storage = failing
@@ -355,6 +361,37 @@ def test_a_vector_that_landed_stays_whatever_fails_after_a_refusal() -> None:
         if not any(one.fault for one in failing.calls):
             break
     assert call > 6
+
+
+class CoveredCatalog(LabCatalog):
+    """Answers a commit that landed with a refusal, after another writer built upon it and expired it."""
+
+    def __init__(self, lab: Lab) -> None:
+        super().__init__(lab.storage, lab.pointers, now_ms=lab.clock.now, new_id=lab.clock.new_id)
+        self.cover: Callable[[], object] | None = None
+
+    def _swap(self, kind: Any, pairs: Any) -> Any:
+        outcome = super()._swap(kind, pairs)
+        cover, self.cover = self.cover, None
+        if cover is None:
+            return outcome
+        cover()
+        return Rejected(CommitConflictError("Cannot commit: a repeated request met its own commit"))
+
+
+def test_vectors_of_a_commit_that_landed_stay_though_its_snapshot_has_expired() -> None:
+    lab, action = _lab_with_a_vector()
+    lab.catalog = CoveredCatalog(lab)
+
+    def cover() -> None:
+        landed = lab.snapshot.snapshot_id
+        lab.commit(Append((lab.file([9]),)))
+        lab.commit(ExpireSnapshots(snapshot_ids=(landed,)))
+
+    lab.catalog.cover = cover
+    with contextlib.suppress(FrazilError):
+        lab.commit(action)
+    assert [lab.positions(one) for one in lab.deletes()] == [[0, 1]]
 
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])

@@ -18,6 +18,7 @@ import pytest
 from frazil.catalog.database import Database
 from frazil.catalog.open_database import open_database
 from frazil.catalog.postgres import PostgresDatabase
+from frazil.catalog.purge import NOTHING_PURGED, PurgeReport
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
 from frazil.errors import (
@@ -30,6 +31,7 @@ from frazil.errors import (
     UnsupportedError,
     ViewNotFoundError,
 )
+from frazil.loaded import LoadedTable
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.memory import MemoryStorage
 from tests import builders
@@ -387,3 +389,27 @@ def test_an_error_of_the_database_is_ours(path: Path) -> None:
         assert database.columns("absent") == frozenset()
     finally:
         database.close()
+
+
+class TestPurge:
+    def test_a_purge_deletes_the_files_of_the_state_that_was_dropped(
+        self, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loaded = made_table(catalog)
+        look, rivals = catalog._pointers.find_below, [lambda: committed(set_property(catalog, loaded, by="rival"))]
+
+        def commit_and_look(*args: Any, **kwargs: Any) -> Any:
+            if rivals:
+                rivals.pop()()
+            return look(*args, **kwargs)
+
+        monkeypatch.setattr(catalog._pointers, "find_below", commit_and_look)
+        purged: list[LoadedTable] = []
+
+        def purge(state: LoadedTable) -> PurgeReport:
+            purged.append(state)
+            return NOTHING_PURGED
+
+        catalog.drop_table(EVENTS, purge=purge)
+        assert [one.metadata.properties["by"] for one in purged] == ["rival"]
+        assert not catalog.table_exists(EVENTS)

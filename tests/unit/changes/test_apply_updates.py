@@ -275,6 +275,12 @@ class TestSpecsAndOrders:
         renamed = PartitionSpec(0, (replace(base.default_spec.fields[0], name="d"),))
         assert apply(base, change.AddPartitionSpec(renamed)).specs_by_id[2].fields[0].field_id == 1000
 
+    def test_a_field_id_is_not_taken_for_another_transform_of_its_column(self) -> None:
+        base = partitioned("bucket(4, id)")
+        finer = PartitionSpec(0, (PartitionField((1,), 1000, "id_bucket_8", parse_transform("bucket[8]")),))
+        with pytest.raises(InvalidRequestError, match="the id 1000 is that of"):
+            apply(base, change.AddPartitionSpec(finer))
+
     def test_version_1_wants_field_ids_in_order(self) -> None:
         base = chain(1, format_version=1, last_sequence_number=0)
         base = replace(base, snapshots=(snapshot(1, sequence_number=0),))  # type: ignore[arg-type]

@@ -105,6 +105,25 @@ def test_an_append_keeps_the_spec_its_files_were_written_with() -> None:
     assert {one.data_file.spec_id for one in case.lab.live()} == {0}
 
 
+# Rows that an overwrite of another writer added
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_that_a_rivals_overwrite_added_conflict_under_serializable_isolation(version: int) -> None:
+    for level in LEVELS:
+        case = Case(version)
+        theirs, mine = case.lab.file([7], "a"), case.lab.file([9], "a")
+        # What the rival takes away is in another partition: only what it adds is in the way.
+        case.rival(Overwrite((theirs,), None, (case.b,)))
+        action = Overwrite((mine,), case.read(level), (case.a,))
+        if level == SERIALIZABLE:
+            case.refused(action)
+            assert case.lab.paths() == paths_of(theirs, case.a)
+        else:
+            case.lab.commit(action)
+            assert case.lab.paths() == paths_of(theirs, mine)
+
+
 # Append of rows that were read from the table
 
 

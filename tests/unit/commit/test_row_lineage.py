@@ -118,6 +118,26 @@ def test_an_upgraded_table_gives_row_ids_to_old_files_at_its_next_commit(version
     assert {ids[old.file_path], ids[new.file_path]} == {0, 3}
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_row_ids_that_a_rival_gave_to_old_files_survive_a_retry(version: int) -> None:
+    # The first attempt rewrites the manifest while its files have no row ids; by the second they have.
+    lab = Lab(format_version=version)
+    old, gone, theirs = lab.file(range(5)), lab.file(range(4)), lab.file(range(3))
+    lab.commit(Append((old, gone)))
+    lab.commit(UpgradeFormat(3))
+    given: dict[str, int | None] = {}
+
+    def rival() -> None:
+        lab.commit(Append((theirs,), is_fast=True))
+        given.update(row_ids(lab))
+
+    lab.catalog.rivals = [rival]
+    lab.commit(DeleteFiles(frozenset({gone.file_path})))
+    assert given[old.file_path] is not None
+    del given[gone.file_path]
+    assert row_ids(lab) == given
+
+
 def test_commits_to_other_branches_take_row_ids_too() -> None:
     lab = Lab(format_version=3)
     lab.commit(Append((lab.file(range(5)),)))

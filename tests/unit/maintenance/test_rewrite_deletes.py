@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.rewrite_files import RewriteFiles
@@ -30,6 +31,7 @@ from frazil.maintenance.rewrite_position_deletes import (
     rewrite_position_delete_files,
 )
 from frazil.scan.tasks import FileScanTask
+from tests.commit_lab import Lab, paths_of
 from tests.copied_tables import copy_table
 
 
@@ -300,3 +302,14 @@ def test_a_global_equality_delete_stays_while_any_partition_has_older_rows() -> 
     case.table.delete("kind = 'b'")
     dangling(case)
     assert case.deletes() == {}
+
+
+def test_position_deletes_of_a_partition_stay_beside_data_of_their_own_commit() -> None:
+    # Such deletes reach files of the same sequence number, so that they dangle only where all data is newer.
+    lab = Lab(partition_by=["k"])
+    data = lab.file([1, 2, 3], "a")
+    deletes = lab.position_deletes(data, names_file=False)
+    lab.commit(RowDelta((data, deletes), None))
+    lab.commit(Append((lab.file([4], "a"),)))
+    lab.commit(RemoveDanglingDeletes())
+    assert paths_of(*lab.deletes()) == paths_of(deletes)

@@ -233,3 +233,17 @@ def test_a_vector_older_than_its_file_is_refused() -> None:
     table.commit(vector("v", of="b"), sequence_numbers={ROOT + "v": 1})
     with pytest.raises(InvalidManifestError, match="lower than its data file's"):
         planned(table)
+
+
+def test_equality_deletes_with_nulls_reach_null_rows_whatever_their_bounds() -> None:
+    def with_nulls(low: str, high: str) -> dict[str, Any]:
+        return {
+            "value_counts": {2: 10},
+            "null_value_counts": {2: 3},
+            "lower_bounds": {2: encode_value(low, STRING)},
+            "upper_bounds": {2: encode_value(high, STRING)},
+        }
+
+    rows = DataFile(ROOT + "a", FileFormat.PARQUET, 10, 100, **with_nulls("a", "c"))
+    table = table_of((rows,), (equality("e", ids=(2,), **with_nulls("x", "z")),))
+    assert planned(table) == {"a": ["e"]}

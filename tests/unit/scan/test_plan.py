@@ -19,7 +19,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
-from frazil.spec.types import LONG, STRING, TIMESTAMP, NestedField
+from frazil.spec.types import LONG, STRING, TIMESTAMP, NestedField, StructType
 from frazil.storage.memory import MemoryStorage
 from tests.tables import START_MS, STEP_MS, TableBuilder
 
@@ -282,3 +282,21 @@ def test_an_encrypted_snapshot_is_recognised(table: TableBuilder) -> None:
     encrypted = LoadedTable(loaded.identifier, metadata, None, loaded.storage)
     with pytest.raises(Exception, match="encrypted with key 'k1'"):
         list(plan_scan(encrypted).tasks)
+
+
+def test_the_upper_bound_of_a_file_is_one_of_its_values_among_many() -> None:
+    table = TableBuilder(SCHEMA)
+    table.commit(described("meets", 41, 42, day=None), described("between", 43, 43, day=None))
+    for count in (25, 40, 400):
+        evens = ", ".join(str(2 * at) for at in range(count))
+        assert names(plan_scan(table.load(), f"id in ({evens})")) == ["meets"], count
+
+
+def test_a_null_struct_has_null_parts_whatever_their_counts_say() -> None:
+    # Some writers count a part's nulls among the structs that are there.
+    inner = StructType((NestedField(2, "a", LONG), NestedField(3, "d", LONG, required=True)))
+    table = TableBuilder(Schema((NestedField(1, "s", inner),)))
+    counted = {"value_counts": {2: 10, 3: 10}, "null_value_counts": {2: 0, 3: 0}}
+    table.commit(DataFile("memory://lake/db/t/data/f", FileFormat.PARQUET, 10, 1000, **counted))
+    for text in ("s.a is null", "s.d is null"):
+        assert names(plan_scan(table.load(), text)) == ["f"]

@@ -3,12 +3,14 @@
 A reader of Parquet or ORC needs the footer and some columns, never the whole file. Local files are opened
 directly; everything else goes through `Storage.read_range`. What a decoder refuses becomes `InvalidDataFileError` in
 `reading`, unless the storage failed under it: then that is what is raised, whatever the decoder made of it.
+
+A manifest's size of a file saves a request where the file does end there, and is passed over where it does not.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +20,9 @@ from frazil.errors import CorruptTableError, FrazilError, InvalidDataFileError, 
 from frazil.storage.base import Storage
 from frazil.storage.choose import storage_of
 from frazil.storage.local import LocalStorage, local_path
+
+END_BYTES = 4
+"""How many bytes at the end of a file tell its format."""
 
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -99,16 +104,41 @@ class OpenFile:
         self.handle.close()
 
 
-def open_file(storage: Storage, path: str, *, size: int | None = None) -> OpenFile:
-    """Open a file for pyarrow. `size` saves asking the storage, where the manifest knows it."""
+def open_file(
+    storage: Storage,
+    path: str,
+    *,
+    size: int | None = None,
+    recorded_size: int | None = None,
+    is_end: Callable[[bytes], bool] | None = None,
+) -> OpenFile:
+    """Open a file for pyarrow. `size` saves asking the storage, where a listing told it.
+
+    `recorded_size` is what a manifest says, which may be wrong: it counts where `is_end` finds a file's end there.
+    """
     storage = storage_of(storage, path)
     if isinstance(storage, LocalStorage):
         # Asks for the size because that refuses what is not a regular file, which could block for ever.
         storage.size(path)
         return OpenFile(path, pa.OSFile(local_path(path), "rb"))
-    known = storage.size(path) if size is None or size < 0 else size
-    source = StorageFile(storage, path, known)
+    source = None if recorded_size is None or is_end is None else _source_by(storage, path, recorded_size, is_end)
+    if source is None:
+        source = StorageFile(storage, path, storage.size(path) if size is None else size)
     return OpenFile(path, pa.PythonFile(source, mode="r"), source)
+
+
+def _source_by(storage: Storage, path: str, size: int, is_end: Callable[[bytes], bool]) -> StorageFile | None:
+    """Return a file of a recorded size, None where it does not end there; what is read of it is kept."""
+    if size < END_BYTES:
+        return None
+    source = StorageFile(storage, path, size)
+    source.seek(size - END_BYTES)
+    try:
+        end = source.read(END_BYTES)
+    except StorageError:
+        return None  # it may be shorter; whoever asks for its size hears of anything else
+    source.seek(0)
+    return source if is_end(end) else None
 
 
 def is_local(storage: Storage, path: str) -> bool:

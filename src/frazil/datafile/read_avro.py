@@ -49,13 +49,13 @@ class AvroReader(FileReader):
         path: str,
         rules: ReadRules,
         *,
-        size: int | None = None,
         limits: AvroLimits | None = None,
     ) -> None:
         self._path = path
         self._limits = limits or AvroLimits()
         self._origin = AvroOrigin("Avro file", HEADING, path, InvalidDataFileError)
-        self._file = open_file(storage, path, size=size)
+        # Nothing marks an end, so that a recorded size that is too small would hide blocks: the storage is asked.
+        self._file = open_file(storage, path)
         self._window = b""
         self._window_at = 0
         with reading("Avro file", path, HEADING, self._file):

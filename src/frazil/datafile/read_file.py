@@ -32,10 +32,9 @@ from frazil.storage.base import Storage
 HEADING = "Column Projection"
 DEFAULT_BATCH_ROWS = 128 * 1024
 
-_READERS: Mapping[FileFormat, type[ParquetReader | OrcReader | AvroReader]] = {
+_READERS: Mapping[FileFormat, type[ParquetReader | OrcReader]] = {
     FileFormat.PARQUET: ParquetReader,
     FileFormat.ORC: OrcReader,
-    FileFormat.AVRO: AvroReader,
 }
 
 
@@ -47,6 +46,8 @@ def open_reader(storage: Storage, file: DataFile, rules: ReadRules) -> FileReade
             hint="Encrypted tables are not supported yet.",
             path=file.file_path,
         )
+    if file.file_format is FileFormat.AVRO:
+        return AvroReader(storage, file.file_path, rules)
     kind = _READERS.get(file.file_format)
     if kind is None:
         raise InvalidManifestError(

@@ -34,7 +34,7 @@ class OrcReader(FileReader):
 
     def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
         self._path = path
-        self._file = open_file(storage, path, size=size)
+        self._file = open_file(storage, path, recorded_size=size, is_end=_is_end)
         with reading("ORC file", path, HEADING, self._file):
             self._orc = orc.ORCFile(self._file.handle)
             fields = describe_arrow(self._orc.schema, ID_KEY)
@@ -101,3 +101,8 @@ class OrcReader(FileReader):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _is_end(last: bytes) -> bool:
+    """Return whether a file may end so: its postscript, then the length of that."""
+    return last[:3] == b"ORC"

@@ -21,7 +21,7 @@ from frazil.codec.arrow_schema import FIELD_ID_KEY
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, walk, with_ids
 from frazil.datafile.open_file import is_local, open_file, reading
-from frazil.datafile.parquet_chunks import Footer, read_footer
+from frazil.datafile.parquet_chunks import MAGIC, Footer, read_footer
 from frazil.datafile.project import DICTIONARY
 from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
 from frazil.errors import UnsupportedError
@@ -29,6 +29,7 @@ from frazil.storage.base import Storage
 
 HEADING = "Parquet"
 _ENCRYPTED_MAGIC = b"PARE"
+_MAGIC = (MAGIC, _ENCRYPTED_MAGIC)
 _FEW_BYTES_PER_VALUE = 4
 
 
@@ -37,7 +38,7 @@ class ParquetReader(FileReader):
 
     def __init__(self, storage: Storage, path: str, rules: ReadRules, *, size: int | None = None) -> None:
         self._path = path
-        self._file = open_file(storage, path, size=size)
+        self._file = open_file(storage, path, recorded_size=size, is_end=_MAGIC.__contains__)
         self._is_local = is_local(storage, path)
         self._footer: Footer | None = None
         self._known: frozenset[int] = frozenset()

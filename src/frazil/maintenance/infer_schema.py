@@ -37,7 +37,7 @@ def infer_schema(
 ) -> tuple[NestedField, ...]:
     """Return the columns of a file, numbered anew."""
     if file_format is FileFormat.AVRO:
-        with closing(AvroReader(storage, path, ReadRules(Schema(())), size=size)) as reader:
+        with closing(AvroReader(storage, path, ReadRules(Schema(())))) as reader:
             arrow = pa.schema([(one.name, one.arrow) for one in reader.schema.fields])
         return _fields(arrow, frozenset(), format_version)
     file = open_file(storage, path, size=size)

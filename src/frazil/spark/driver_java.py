@@ -8,6 +8,9 @@ Py4J for each object would cost about 0.15 ms, this costs about 2 µs.
 applies filters on constants itself, with Spark's own evaluation: Spark does not test those again. An expression that
 `write` does not know becomes `["?"]`, which Python takes as "may be true".
 
+Spark cuts files by their lengths. Of local files that is looked up, of others it is what a manifest says, unless Python
+doubts it (`columns/recorded_sizes.py`): then the file system is asked.
+
 Paths of files carry the table and the snapshot behind a `#` (`mark`), which file systems pass over: Spark's own errors
 about a file, from wherever they come, then say what it is of.
 
@@ -116,7 +119,8 @@ public class PlannedFiles implements FileIndex {
             (FieldVector) reader.getVectorSchemaRoot().getFieldVectors().get(2));
         int rows = reader.getVectorSchemaRoot().getRowCount();
         for (int row = 0; row < rows; row++) {
-          size += sizes.getLong(row);
+          long told = sizes.getLong(row);
+          size += told < 0 ? -1L - told : told;
           found.rows += counts.getLong(row);
         }
         files += rows;
@@ -197,33 +201,42 @@ public class PlannedFiles implements FileIndex {
   }
 
   private Seq read(byte[] stream, BasePredicate test) {
-    ArrayList found = new ArrayList();
+    ArrayList rows = new ArrayList();
+    ArrayList files = new ArrayList();
+    String mark;
     ArrowStreamReader reader = open(stream);
     try {
-      String mark = (String) reader.getVectorSchemaRoot().getSchema().getCustomMetadata().get("mark");
+      java.util.Map told = reader.getVectorSchemaRoot().getSchema().getCustomMetadata();
+      mark = (String) told.get("mark");
+      String about = told.get("about") == null ? "" : (String) told.get("about");
       while (reader.loadNextBatch()) {
         java.util.List vectors = reader.getVectorSchemaRoot().getFieldVectors();
-        int rows = reader.getVectorSchemaRoot().getRowCount();
         ArrowColumnVector paths = new ArrowColumnVector((FieldVector) vectors.get(0));
         ArrowColumnVector sizes = new ArrowColumnVector((FieldVector) vectors.get(1));
         ColumnVector[] values = new ColumnVector[vectors.size() - 3];
         for (int i = 0; i < values.length; i++)
           values[i] = new ArrowColumnVector((FieldVector) vectors.get(i + 3));
-        ColumnarBatch batch = new ColumnarBatch(values, rows);
-        for (int row = 0; row < rows; row++) {
+        int count = reader.getVectorSchemaRoot().getRowCount();
+        ColumnarBatch batch = new ColumnarBatch(values, count);
+        for (int row = 0; row < count; row++) {
           InternalRow value = batch.getRow(row).copy();
           if (test != null && !test.eval(value)) continue;
-          FileStatus[] file = new FileStatus[1];
-          Path path = new Path(paths.getUTF8String(row).toString());
-          if ("file".equals(path.toUri().getScheme())) check(path, sizes.getLong(row), reader);
-          file[0] = new FileStatus(sizes.getLong(row), false, 1, 134217728L, 0L, marked(path, mark));
-          found.add(PartitionDirectory.apply(value, file));
+          rows.add(value);
+          files.add(new FileLength(new Path(paths.getUTF8String(row).toString()), sizes.getLong(row), about));
         }
       }
     } catch (java.io.IOException e) {
       throw new IllegalArgumentException("Cannot take over planned files: " + e);
     } finally {
       close(reader);
+    }
+    FileLength.find(files);
+    ArrayList found = new ArrayList();
+    for (int i = 0; i < files.size(); i++) {
+      FileLength one = (FileLength) files.get(i);
+      FileStatus[] file = new FileStatus[1];
+      file[0] = new FileStatus(one.length, false, 1, 134217728L, 0L, marked(one.path, mark));
+      found.add(PartitionDirectory.apply((InternalRow) rows.get(i), file));
     }
     return CollectionConverters.asScala(found).toList();
   }
@@ -240,17 +253,6 @@ public class PlannedFiles implements FileIndex {
     } catch (java.net.URISyntaxException e) {
       return path;
     }
-  }
-
-  /** Local files cost nothing to look at; here an error can still say which table and snapshot it is about. */
-  private static void check(Path path, long size, ArrowStreamReader reader) throws java.io.IOException {
-    java.io.File file = new java.io.File(path.toUri().getPath());
-    long found = file.length();
-    if (found >= size && (found > 0 || file.exists())) return;
-    String about = (String) reader.getVectorSchemaRoot().getSchema().getCustomMetadata().get("about");
-    throw new IllegalArgumentException("Cannot read data file " + path.toUri().getPath() + ": "
-        + (file.exists() ? "it has " + found + " bytes where its manifest says " + size : "there is no such file")
-        + (about == null ? "" : about));
   }
 
   public Seq rootPaths() {
@@ -394,6 +396,68 @@ public class PlannedFiles implements FileIndex {
       else out.append(c);
     }
     out.append('"');
+  }
+}
+
+/** How long a file is. Spark cuts it by that, and reads nothing behind. */
+class FileLength implements java.util.concurrent.Callable {
+  private static final int THREADS = 32;
+  final Path path;
+  private final String about;
+  private boolean isKnown;
+  long length;
+
+  /** A size below zero is not to be trusted: it is minus one less what a manifest says. */
+  FileLength(Path path, long told, String about) {
+    this.path = path;
+    this.about = about;
+    this.isKnown = told >= 0;
+    this.length = told < 0 ? -1L - told : told;
+  }
+
+  /** Local files cost nothing to look at, others a request, so that only those are asked for that must be. */
+  static void find(java.util.List files) {
+    ArrayList asked = new ArrayList();
+    for (Object one : files) {
+      FileLength file = (FileLength) one;
+      if ("file".equals(file.path.toUri().getScheme())) file.look();
+      else if (!file.isKnown) asked.add(file);
+    }
+    if (asked.isEmpty()) return;
+    java.util.concurrent.ExecutorService threads =
+        java.util.concurrent.Executors.newFixedThreadPool(Math.min(THREADS, asked.size()));
+    try {
+      for (Object one : threads.invokeAll(asked)) ((java.util.concurrent.Future) one).get();
+    } catch (java.util.concurrent.ExecutionException e) {
+      throw new IllegalArgumentException(e.getCause().getMessage());
+    } catch (InterruptedException e) {
+      throw new IllegalArgumentException("Cannot take over planned files: interrupted");
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+
+  private void look() {
+    java.io.File file = new java.io.File(path.toUri().getPath());
+    length = file.length();
+    if (length == 0) throw wrong(file.getPath(), file.exists() ? "it is empty" : "there is no such file");
+  }
+
+  public Object call() {
+    try {
+      length = path.getFileSystem(org.apache.spark.SparkContext.getOrCreate().hadoopConfiguration())
+          .getFileStatus(path).getLen();
+      if (length == 0) throw wrong(path.toString(), "it is empty");
+    } catch (java.io.FileNotFoundException e) {
+      throw wrong(path.toString(), "there is no such file");
+    } catch (java.io.IOException e) {
+      throw wrong(path.toString(), e.toString());
+    }
+    return null;
+  }
+
+  private IllegalArgumentException wrong(String name, String reason) {
+    return new IllegalArgumentException("Cannot read data file " + name + ": " + reason + about);
   }
 }
 

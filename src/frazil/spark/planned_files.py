@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.recorded_sizes import has_likely_size, is_likely_size
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError
@@ -48,6 +49,7 @@ from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
+from frazil.storage.locations import scheme_of
 
 Mask = npt.NDArray[np.bool_]
 BLOCK_BITS = 4
@@ -196,6 +198,7 @@ class ScanFiles:
         self._last: tuple[Predicate, Plan] | None = None
         self._positions = DeleteCache()
         self._known: frozenset[FileGroup] = frozenset()
+        self._is_remote = scheme_of(loaded.metadata.location) not in (None, "file")
         specs = loaded.metadata.partition_specs
         self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in specs}
         self._sources = {spec.spec_id: identity_sources(spec, schema) for spec in specs}
@@ -213,13 +216,14 @@ class ScanFiles:
 
     def _plan(self, asked: Predicate) -> Plan:
         if self.appends is None:
-            return plan_scan(self.loaded, asked, cache=self._cache)
+            return plan_scan(self.loaded, asked, cache=self._cache, with_sizes=self._is_remote)
         return plan_appends(
             self.loaded,
             asked,
             from_snapshot_id=self.appends.after_snapshot_id,
             to_snapshot_id=self.appends.to_snapshot_id,
             cache=self._cache,
+            with_sizes=self._is_remote,
         )
 
     def identity_of(self, spec_id: int) -> dict[int, int]:
@@ -335,7 +339,7 @@ class ScanFiles:
             for batch in self.batches(group, pushed):
                 columns = [
                     spark_paths(batch.files.column("file_path").cast(pa.string())),
-                    batch.files.column("file_size_in_bytes").cast(pa.int64()),
+                    told_sizes(batch.files.column("file_size_in_bytes").to_numpy(), has_likely_size(batch.files)),
                     batch.files.column("record_count").cast(pa.int64()),
                     *(one.values(batch) for one in constants),
                 ]
@@ -428,7 +432,10 @@ def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
 def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
     """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
-    sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
+    sizes = told_sizes(
+        np.array([one.file_size_in_bytes for one in files], np.int64),
+        np.array([is_likely_size(one) for one in files], np.bool_),
+    )
     rows = pa.array([one.record_count for one in files], pa.int64())
     table = pa.table({"path": spark_paths(paths), "size": sizes, "rows": rows, **constants})
     table = table.replace_schema_metadata({"about": scan.about, "mark": scan.mark})
@@ -436,6 +443,12 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def told_sizes(sizes: npt.NDArray[np.int64], is_likely: Mask) -> pa.Array:
+    """Return sizes as the file index takes them: one to be asked for is given as minus one less itself."""
+    known = np.maximum(sizes, 0)
+    return pa.array(np.where(is_likely, known, -1 - known), pa.int64())
 
 
 def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:

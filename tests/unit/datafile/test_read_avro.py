@@ -129,7 +129,7 @@ def test_only_a_window_of_a_large_file_is_in_memory() -> None:
     data = encode(rows, codec="null")
     assert len(data) > 7_000_000
     storage.create("f", data)
-    reader = AvroReader(storage, "f", ReadRules(SCHEMA), size=len(data))
+    reader = AvroReader(storage, "f", ReadRules(SCHEMA))
     assert ids(list(reader.batches({0}, batch_rows=1000))) == list(range(8000))
     assert largest < 2_000_000
 

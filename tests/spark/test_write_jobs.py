@@ -95,12 +95,15 @@ def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
 ) -> None:
     # PySpark decides once in a process, and against it where the first column is made before there is a session.
     monkeypatch.setattr(sites, "_enable_debugging_cache", True)
+    before = sites.is_debugging_enabled
     table = lake.create_table("db.t", "id bigint, name string")
     table.append(few_rows(0, 10, "a"))
+    assert sites.is_debugging_enabled is before and before.__module__ == "pyspark.errors.utils"
     assert sites.is_debugging_enabled()
     with without_call_sites(), ThreadPoolExecutor(1) as elsewhere:
         assert not sites.is_debugging_enabled()
         assert elsewhere.submit(sites.is_debugging_enabled).result()
+    assert sites.is_debugging_enabled is before
     assert sites.is_debugging_enabled()
     frame = table.scan().to_spark()
     with pytest.raises(AnalysisException) as caught:

@@ -25,6 +25,8 @@ def open_database(uri: str) -> Database:
     if scheme in _POSTGRES:
         return PostgresDatabase(f"postgresql:{rest}")
     # What follows the scheme may hold a password.
-    raise InvalidRequestError(
-        f"Cannot open a database of the kind {scheme!r}: it is not known here", hint=f"Use {_KNOWN}."
-    )
+    if scheme == "jdbc":
+        hint = "Leave `jdbc:` out: the same database is postgresql://user:password@host/database here."
+    else:
+        hint = f"Use {_KNOWN}, or filesystem."
+    raise InvalidRequestError(f"Cannot open a catalog of the kind {scheme or uri!r}: it is not known here", hint=hint)

@@ -91,7 +91,7 @@ def sql(
     On a terminal, statements are typed: they end with a semicolon and may have many lines; tab completes, and the
     arrows bring back what was typed before.
     """
-    with opened(context) as (lake, settings):
+    with opened(context, makes=True) as (lake, settings):
         import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file)
 
 

@@ -247,7 +247,7 @@ def snapshot(
     dry_run: DryRun = False,
 ) -> None:
     """Make a table over the files of another, which are read and never deleted."""
-    with opened(context) as (lake, settings):
+    with opened(context, makes=True) as (lake, settings):
         result = lake.snapshot_table(
             source,
             name,
@@ -272,7 +272,7 @@ def migrate(
     dry_run: DryRun = False,
 ) -> None:
     """Turn a table of Spark's own catalog into one of the lake, over its files."""
-    with opened(context) as (lake, settings):
+    with opened(context, makes=True) as (lake, settings):
         result = lake.migrate_table(
             name,
             properties=pairs_of(properties, "property"),

@@ -20,7 +20,7 @@ import typer
 
 import frazil
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.errors import FrazilError, InvalidRequestError
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,13 +38,26 @@ class Settings:
     catalog: str | None
     form: OutputFormat
 
-    def open_lake(self) -> frazil.Lake:
-        """Open the lake that was named."""
+    def open_lake(self, *, makes: bool) -> frazil.Lake:
+        """Open the lake that was named; one that is not there is made where the command makes things."""
+        self._look(makes)
         return frazil.connect(self._named(), catalog=self.catalog)
 
-    def open_catalog(self) -> Any:
+    def open_catalog(self, *, makes: bool) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
+        self._look(makes)
         return import_module("frazil.lake.open_catalog").open_catalog(self._named(), catalog=self.catalog)
+
+    def _look(self, makes: bool) -> None:
+        """Refuse a lake that is not there, or tell that it is made."""
+        if import_module("frazil.lake.open_catalog").lake_exists(self._named(), self.catalog):
+            return
+        if not makes:
+            raise NotFoundError(
+                f"Cannot open the lake {self._named()!r}: there is none",
+                hint="Look at the name. `frazil sql` and `frazil table create` make a lake where there is none.",
+            )
+        typer.echo(f"A new lake is made in {self._named()}.", err=True)
 
     def _named(self) -> str:
         if self.warehouse is None:
@@ -73,21 +86,21 @@ def settings_of(context: typer.Context) -> Settings:
 
 
 @contextmanager
-def opened(context: typer.Context) -> Iterator[tuple[frazil.Lake, Settings]]:
+def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[frazil.Lake, Settings]]:
     """Open the lake for one command; an error is printed and the command fails."""
     settings = settings_of(context)
     with reported():
-        lake = settings.open_lake()
+        lake = settings.open_lake(makes=makes)
         with lake:
             yield lake, settings
 
 
 @contextmanager
-def opened_catalog(context: typer.Context) -> Iterator[tuple[Any, Settings]]:
+def opened_catalog(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[Any, Settings]]:
     """Open the catalog for one command that needs no more than names and metadata."""
     settings = settings_of(context)
     with reported():
-        catalog = settings.open_catalog()
+        catalog = settings.open_catalog(makes=makes)
         try:
             yield catalog, settings
         finally:

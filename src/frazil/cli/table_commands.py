@@ -112,7 +112,7 @@ def create_table(
     format_version: Annotated[int, typer.Option(help="1, 2 or 3")] = 2,
 ) -> None:
     """Create a table; its namespace is created where it is missing."""
-    with opened_catalog(context) as (catalog, settings):
+    with opened_catalog(context, makes=True) as (catalog, settings):
         table = import_module("frazil.lake.create_table").create_table(
             catalog,
             name,
@@ -153,7 +153,7 @@ def register_table(
     metadata: Annotated[str, typer.Argument(help="Where the table's metadata file is")],
 ) -> None:
     """Add a table that exists to the catalog."""
-    with opened_catalog(context) as (catalog, settings):
+    with opened_catalog(context, makes=True) as (catalog, settings):
         table = catalog.register_table(parse_name(name), metadata)
         settings.show([{"registered": _shown(table.identifier), "location": table.metadata.location}])
 

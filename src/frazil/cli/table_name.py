@@ -18,7 +18,10 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
         return []
     space = incomplete.rpartition(".")[0]
     try:
-        with import_module("frazil.lake.open_catalog").open_catalog(warehouse, catalog=given.get("catalog")) as catalog:
+        opening = import_module("frazil.lake.open_catalog")
+        if not opening.lake_exists(warehouse, given.get("catalog")):
+            return []
+        with opening.open_catalog(warehouse, catalog=given.get("catalog")) as catalog:
             parent = tuple(space.split(".")) if space else ()
             found = [".".join(one) + "." for one in catalog.list_namespaces(parent)]
             if parent:

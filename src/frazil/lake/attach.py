@@ -279,6 +279,10 @@ class Attachment:
             )
         if exists and mode == "ignore":
             return None
+        if (record.buckets or record.sort_by or record.cluster_by) and not replaces:
+            raise InvalidRequestError(
+                f"Cannot write to {place} with bucketBy, sortBy or clusterBy: only saveAsTable lays a table out"
+            )
         if by_position:
             _, table, _ = self.session.write_target(parts)
             wanted = [part.name for part in table.schema.fields]
@@ -288,9 +292,25 @@ class Attachment:
                 )
             frame = frame.toDF(*wanted)
         writer = LakeWriter(self._engine(), frame, parts, str)
-        writer.options(**{key: value for key, value in record.options.items() if key != "path"})
-        if record.partition_by:
-            writer.partitionedBy(*record.partition_by)
+        writer.options(**{key: value for key, value in record.options.items() if key.lower() != "path"})
+        terms = (*record.partition_by, *record.buckets)
+        if terms:
+            writer.partitionedBy(*terms)
+        if len(record.buckets) > 1:
+            raise UnsupportedError(
+                f"Cannot create {place} with bucketBy of {len(record.buckets)} columns: a bucket is of one column",
+                hint="Use writeTo(…).partitionedBy(bucket(…, …), bucket(…, …)).create().",
+            )
+        if record.cluster_by:
+            writer.clusterBy(*record.cluster_by)
+        if record.sort_by:
+            raise UnsupportedError(
+                f"Cannot create {place} with sortBy: buckets of a lake's table are not sorted one by one",
+                hint="Give the table a sort order: ALTER TABLE … WRITE ORDERED BY.",
+            )
+        known = {key.lower(): value for key, value in record.options.items()}
+        if replaces and "path" in known:
+            writer.tableProperty("location", known["path"])
         if not exists:
             if by_position:
                 raise NotFoundError(f"Cannot insert into {place}: there is no such table")
@@ -300,9 +320,9 @@ class Attachment:
         elif mode == "append":
             writer.append()
         else:
-            known = {key.lower(): value for key, value in record.options.items()}
             setting = self._spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
-            is_dynamic = str(known.get("overwrite-mode", setting)).lower() == "dynamic"
+            asked = known.get("overwrite-mode", known.get("partitionoverwritemode", setting))
+            is_dynamic = str(asked).lower() == "dynamic"
             (writer.overwritePartitions if is_dynamic else writer.overwrite_all)()
         return None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from frazil.errors import InvalidRequestError, TableAlreadyExistsError, TableNotFoundError
+from frazil.errors import InvalidRequestError, TableAlreadyExistsError, TableNotFoundError, UnsupportedError
 from frazil.lake.run_ddl import create_with_schema, optional_columns
-from frazil.lake.run_dml import SOURCE, TARGET, evolve_schema, own_qualifiers, write_options
+from frazil.lake.run_dml import SOURCE, TARGET, evolve_schema, own_qualifiers, snapshot_properties_of, write_options
 from frazil.lake.spark_engine import SparkEngine
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
@@ -59,6 +59,13 @@ class LakeWriter:
         self._terms = tuple(self._term_text(one) for one in (col, *cols))
         return self
 
+    def clusterBy(self, col: str, *cols: str) -> Self:  # noqa: N802
+        """Refuse clustering columns, which the format does not have."""
+        raise UnsupportedError(
+            f"Cannot cluster {self._place()} by {', '.join((col, *cols))}: tables have no clustering columns",
+            hint="Partition the table, or give it a sort order: ALTER TABLE … WRITE ORDERED BY.",
+        )
+
     # Creating
 
     def create(self) -> None:
@@ -90,7 +97,19 @@ class LakeWriter:
             replaces=replaces,
         )
         schema = optional_columns(self._engine.schema_of(self._frame))
-        create_with_schema(self._place(), self._find(), statement, schema, self._frame)
+        if any(key.lower() == "branch" for key in self._options):
+            raise InvalidRequestError(
+                f"Cannot create {self._place()} and write to a branch of it at once",
+                hint="Leave the branch out; write to it when the table is there.",
+            )
+        create_with_schema(
+            self._place(),
+            self._find(),
+            statement,
+            schema,
+            self._frame,
+            snapshot_properties_of(self._options),
+        )
 
     # Writing
 

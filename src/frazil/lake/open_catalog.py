@@ -12,7 +12,7 @@ from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.open_database import open_database
 from frazil.catalog.sql import SqlCatalog
-from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError
 from frazil.storage.base import Storage
 from frazil.storage.choose import GCS_SCHEMES, KNOWN_PROPERTIES, S3_SCHEMES, choose_storage
 from frazil.storage.locations import scheme_of
@@ -37,7 +37,7 @@ def open_catalog(
     folder: Path | None = None
     memory: Storage | None = None
     if scheme in (None, "file"):
-        folder = Path(text.removeprefix("file://").removeprefix("file:")).absolute()
+        folder = _folder(text.removeprefix("file://").removeprefix("file:"))
         location = f"file://{folder}"
     elif scheme == "memory":
         memory, location = MemoryStorage(), MEMORY_WAREHOUSE
@@ -53,6 +53,25 @@ def open_catalog(
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)
     return _open(name, location, catalog, storage, folder)
+
+
+def _folder(text: str) -> Path:
+    """Return a folder by its whole name; `~` is a user's own folder, as in a shell."""
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise InvalidRequestError(f"Cannot open the lake {text!r}: {error}") from error
+
+
+def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -> bool:
+    """Return whether a lake is there, as far as files of this machine tell; what cannot be told counts as there."""
+    text = os.fspath(warehouse)
+    if catalog is not None and catalog.startswith("sqlite:///"):
+        return Path(catalog.removeprefix("sqlite:///")).exists()
+    if scheme_of(text) not in (None, "file") or catalog not in (None, "filesystem"):
+        return True
+    folder = _folder(text.removeprefix("file://").removeprefix("file:"))
+    return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
@@ -82,6 +101,9 @@ def _open(name: str, warehouse: str, catalog: str | None, storage: Storage, fold
                 f"Cannot open a catalog for {warehouse!r}: an object store has no place for a database",
                 hint='Give catalog="sqlite:////path/catalog.db", "postgresql://…" or "filesystem".',
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"Cannot make the lake's folder {str(folder)!r}: {error.strerror or error}") from error
         catalog = f"sqlite:///{folder / CATALOG_FILE}"
     return SqlCatalog(name, warehouse, open_database(catalog), storage)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from frazil.lake.answer import NOTHING, Answer
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SPARK_CATALOG, Place
 from frazil.lake.table import Table, TransactionTable
+from frazil.lake.verbs import NO_PROPERTIES
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
@@ -135,7 +136,12 @@ def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
 
 
 def create_with_schema(
-    place: Place, existing: Table | None, statement: s.CreateTable, schema: Schema, frame: Any = None
+    place: Place,
+    existing: Table | None,
+    statement: s.CreateTable,
+    schema: Schema,
+    frame: Any = None,
+    snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> None:
     """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit."""
     lake, catalog = place.lake, place.lake.catalog
@@ -172,7 +178,7 @@ def create_with_schema(
         )
     if frame is not None:
         try:
-            TransactionTable(changes).append(frame)
+            TransactionTable(changes).append(frame, snapshot_properties=snapshot_properties)
         except BaseException:
             transaction.roll_back()
             raise

@@ -47,8 +47,7 @@ def write_options(
     if branch is not None and given is not None and branch != given:
         raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {given!r} at once")
     branch = branch or given
-    prefix = len(SNAPSHOT_PROPERTY)
-    properties = {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
+    properties = snapshot_properties_of(known)
     if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
         wap_branch, wap_id = engine.setting(WAP_BRANCH), engine.setting(WAP_ID)
         if wap_branch and wap_id:
@@ -63,6 +62,13 @@ def write_options(
     if properties:
         found["snapshot_properties"] = properties
     return found
+
+
+def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what a write's options say for the snapshot's summary."""
+    known = {key.lower(): value for key, value in options.items()}
+    prefix = len(SNAPSHOT_PROPERTY)
+    return {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
 
 
 # INSERT

@@ -27,7 +27,7 @@ Planner = Callable[[str], bytes]
 """Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
 
 _lock = threading.Lock()
-_compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
 _reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
@@ -93,7 +93,7 @@ def planned_relation(
         told = (table, str(size_bytes), str(rows), columns)
         for value in (_Callback(planner), key, root, _to_java(jvm, constants), *told):
             arguments.add(value)
-        index = _classes(spark).loadClass(CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
+        index = compiled_class(spark, SOURCE, CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         formats = {"parquet": packages.parquet.ParquetFileFormat, "orc": packages.orc.OrcFileFormat}
         own_session = spark._jsparkSession
@@ -121,22 +121,25 @@ def _moved(error: Exception) -> UnsupportedError:
     )
 
 
-def _classes(spark: SparkSession) -> Any:
-    """Return the loader of the compiled classes; they are compiled once for each Spark context."""
+def compiled_class(spark: SparkSession, source: str, name: str) -> Any:
+    """Return a class of some Java source, compiled by Spark's own compiler, once for each JVM.
+
+    Not for each Spark context: Py4J keeps methods by the name of their class for as long as the JVM lives, and those of
+    one compilation do not fit objects of another.
+    """
     context = spark.sparkContext
     with _lock:
-        found = _compiled.get(context)
-        if found is None:
+        known = _compiled.setdefault(context._gateway, {})
+        if source not in known:
             jvm: Any = context._jvm
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
             try:
-                compiler.cook(SOURCE)
+                compiler.cook(source)
             except Exception as error:
-                raise EngineError(f"Cannot compile {CLASS_NAME} for Spark {pyspark.__version__}: {error}") from error
-            found = compiler.getClassLoader()
-            _compiled[context] = found
-        return found
+                raise EngineError(f"Cannot compile {name} for Spark {pyspark.__version__}: {error}") from error
+            known[source] = compiler.getClassLoader()
+        return known[source].loadClass(name)
 
 
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
@@ -144,7 +147,7 @@ def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
     jvm: Any = spark.sparkContext._jvm
     methods = spark._jsparkSession.experimental()
     before = methods.extraOptimizations()
-    constructor = _classes(spark).loadClass(RULE_NAME).getDeclaredConstructors()[0]
+    constructor = compiled_class(spark, SOURCE, RULE_NAME).getDeclaredConstructors()[0]
     constructor.setAccessible(True)
     rule = constructor.newInstance(jvm.java.util.ArrayList().toArray())
     _set_rules(methods, before.appended(rule))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -35,11 +36,24 @@ def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
         return frame
     jvm: Any = spark.sparkContext._jvm
     own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    _share_observations(spark._jsparkSession, own._jsparkSession)
     for name, value in {**_FIXED, **settings}.items():
         own.conf.set(name, value)
     datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
     plan = frame._jdf.queryExecution().analyzed()
     return DataFrame(datasets.ofRows(own._jsparkSession, plan), own)
+
+
+def _share_observations(session: Any, clone: Any) -> None:
+    """Let queries of a clone answer what `df.observe` of its session waits for.
+
+    Before Spark 4.2 listeners do that, and clones have those of their session.
+    """
+    if int(pyspark.__version__.split(".")[1]) < 2:
+        return
+    waiting = session.observationManager().getClass().getDeclaredField("observations")
+    waiting.setAccessible(True)
+    waiting.set(clone.observationManager(), waiting.get(session.observationManager()))
 
 
 def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> DataFrame:

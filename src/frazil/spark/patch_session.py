@@ -24,6 +24,8 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
+from frazil.sql.quote_names import quote
+
 NOT_OURS: Any = object()
 """What a hook returns for a name that is no lake's."""
 
@@ -65,6 +67,10 @@ class WriteRecord:
     mode: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
+    buckets: tuple[str, ...] = ()
+    """A table's partitions by hash, as terms."""
+    sort_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
 
 
 def session_id(spark: SparkSession) -> str:
@@ -124,8 +130,9 @@ def _replace_all() -> None:
     _replace(DataFrame, "writeTo", _write_to)
     if hasattr(DataFrame, "mergeInto"):
         _replace(DataFrame, "mergeInto", _merge_into)
-    for name in ("format", "mode", "option", "options", "partitionBy"):
-        _replace(DataFrameWriter, name, _recording(name))
+    for name in ("format", "mode", "option", "options", "partitionBy", "bucketBy", "sortBy", "clusterBy"):
+        if hasattr(DataFrameWriter, name):
+            _replace(DataFrameWriter, name, _recording(name))
     _replace(DataFrameWriter, "save", _save)
     _replace(DataFrameWriter, "saveAsTable", _save_as_table)
     _replace(DataFrameWriter, "insertInto", _insert_into)
@@ -195,6 +202,15 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+_NOTED = {"partitionBy": "partition_by", "sortBy": "sort_by", "clusterBy": "cluster_by"}
+
+
+def _names(values: list[Any]) -> tuple[str, ...]:
+    """Return the columns that a writer is given: a list, or several arguments, or a list and more."""
+    first = values[0] if values and isinstance(values[0], list | tuple) else values[:1]
+    return tuple(str(one) for one in (*first, *values[1:]))
+
+
 def _recording(name: str) -> Callable[[Any], Any]:
     """Return a replacement that notes what is said, and says it on."""
 
@@ -210,9 +226,10 @@ def _recording(name: str) -> Callable[[Any], Any]:
                 record.options[str(values[0])] = _text(values[1])
             elif name == "options":
                 record.options |= {key: _text(value) for key, value in named.items()}
+            elif name == "bucketBy":
+                record.buckets = tuple(f"bucket({values[0]}, {quote(one)})" for one in _names(values[1:]))
             else:
-                columns = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
-                record.partition_by = tuple(str(one) for one in columns)
+                setattr(record, _NOTED[name], _names(values))
             return original(self, *arguments, **named)
 
         return method
@@ -277,6 +294,9 @@ def _said(self: Any, format: Any, mode: Any, partition_by: Any, options: dict[st
         mode if mode is not None else before.mode,
         {**before.options, **{key: _text(value) for key, value in options.items()}},
         before.partition_by if columns is None else tuple(columns),
+        before.buckets,
+        before.sort_by,
+        before.cluster_by,
     )
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +30,7 @@ from pyspark.sql.catalog import CatalogMetadata, Column, Database, Table
 from pyspark.sql.types import StructType
 
 from frazil.errors import UnsupportedError
+from frazil.spark.jvm import compiled_class
 
 _SOURCE = r"""
 import java.util.*;
@@ -236,8 +236,7 @@ public class UnresolvedNames implements java.util.function.Function {
 
 __all__ = ["CatalogMetadata", "Column", "Database", "Table"]
 
-_lock = threading.Lock()
-_compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_finders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,18 +459,13 @@ def _parser(spark: SparkSession) -> Any:
 
 
 def _finder(spark: SparkSession) -> Any:
-    """Return the compiled class's first instance; one for each Spark context."""
-    jvm = _jvm(spark)
-    context = spark.sparkContext
-    with _lock:
-        found = _compiled.get(context)
-        if found is None:
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-            compiler.cook(_SOURCE)
-            made = compiler.getClassLoader().loadClass("UnresolvedNames").getConstructors()[0]
-            found = _compiled[context] = made.newInstance(jvm.java.util.ArrayList().toArray())
-        return found
+    """Return an instance of the compiled class; one for each JVM."""
+    gateway = spark.sparkContext._gateway
+    found = _finders.get(gateway)
+    if found is None:
+        made = compiled_class(spark, _SOURCE, "UnresolvedNames").getConstructors()[0]
+        found = _finders[gateway] = made.newInstance(_jvm(spark).java.util.ArrayList().toArray())
+    return found
 
 
 def _call(spark: SparkSession, target: Any, *parts: Any) -> Any:

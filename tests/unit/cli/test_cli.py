@@ -224,3 +224,20 @@ def test_values_of_every_kind_have_a_form() -> None:
     assert json.loads(render_rows([row], list(row), OutputFormat.JSON))[0]["c"] == [1, {"d": 2}]
     assert '"say ""hi"", now"' in render_rows([row], list(row), OutputFormat.CSV)
     assert "…" in render_rows([row], list(row), OutputFormat.TABLE)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("table", "list"), ("table", "show", "db.t"), ("check", "db.t"), ("maintain", "optimize", "db.t")]
+)
+def test_a_misspelt_warehouse_is_refused_and_nothing_is_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    for catalog in ([], ["--catalog", f"sqlite:///{tmp_path}/typo.db"], ["--catalog", "filesystem"]):
+        result = RUNNER.invoke(app, ["-w", str(tmp_path / "typo"), *catalog, *arguments])
+        assert result.exit_code == 1
+        assert "there is none" in result.output
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
+    made = run(str(tmp_path / "new"), "table", "create", "db.t", "id bigint")
+    assert "A new lake is made in" in made
+    assert "A new lake" not in run(str(tmp_path / "new"), "table", "list")

@@ -21,8 +21,8 @@ ROWS = pa.table({"id": [1, 2, 3]})
         ("abfss://c@a/wh", {}, "no storage for that scheme"),
         ("s3://bucket/wh", {}, "there are no keys"),
         ("s3://bucket/wh", {"properties": KEYS}, "no place for a database"),
-        ("wh", {"catalog": "mysql://host/db"}, "Cannot open a database of the kind 'mysql'"),
-        ("wh", {"catalog": "nonsense"}, "Cannot open a database"),
+        ("wh", {"catalog": "mysql://host/db"}, "Cannot open a catalog of the kind 'mysql'"),
+        ("wh", {"catalog": "nonsense"}, "Cannot open a catalog of the kind 'nonsense'"),
         ("wh", {"properties": {"s3.acess-key-id": "x"}}, "it is not known"),
         ("wh", {"properties": {"owner": "me"}}, "it is not known"),
         ("wh", {"properties": {"s3.region": 1}}, "not text"),
@@ -30,6 +30,8 @@ ROWS = pa.table({"id": [1, 2, 3]})
         ("wh", {"properties": {"read.roots": "/"}}, "no folder by its whole name"),
         ("wh", {"properties": {"read.roots": ""}}, "no folder by its whole name"),
         ("wh", {"name": ""}, "needs a name"),
+        ("/dev/null/wh", {}, "Cannot make the lake's folder"),
+        ("~nobody-of-that-name/wh", {}, "Cannot open the lake"),
     ],
 )
 def test_a_lake_that_cannot_be_opened_is_refused_with_the_reason(
@@ -109,3 +111,12 @@ def test_links_out_of_the_roots_are_not_followed(tmp_path: Path) -> None:
         data.symlink_to(tmp_path / "outside")
         with pytest.raises(frazil.InvalidRequestError, match="outside the folders that may be read"):
             table.scan().to_arrow()
+
+
+def test_a_tilde_is_the_users_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with frazil.connect("~/wh") as lake:
+        lake.create_table("db.t", "id bigint")
+    assert (tmp_path / "home" / "wh" / "catalog.db").exists()
+    assert not (tmp_path / "~").exists()

@@ -296,7 +296,7 @@ def test_a_null_struct_has_null_parts_whatever_their_counts_say() -> None:
     # Some writers count a part's nulls among the structs that are there.
     inner = StructType((NestedField(2, "a", LONG), NestedField(3, "d", LONG, required=True)))
     table = TableBuilder(Schema((NestedField(1, "s", inner),)))
-    counted = {"value_counts": {2: 10, 3: 10}, "null_value_counts": {2: 0, 3: 0}}
+    counted: dict[str, Any] = {"value_counts": {2: 10, 3: 10}, "null_value_counts": {2: 0, 3: 0}}
     table.commit(DataFile("memory://lake/db/t/data/f", FileFormat.PARQUET, 10, 1000, **counted))
     for text in ("s.a is null", "s.d is null"):
         assert names(plan_scan(table.load(), text)) == ["f"]

@@ -1,0 +1,117 @@
+"""What PySpark's writers are told is done or refused, never passed over; and what waits for a write hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+import frazil
+from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
+
+
+@pytest.fixture
+def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
+    frazil.attach(spark, lake)
+    yield spark
+    frazil.detach(spark)
+
+
+@pytest.fixture
+def frame(attached: SparkSession) -> DataFrame:
+    return attached.createDataFrame([(4, "c"), (5, "a")], "id bigint, kind string")
+
+
+def test_a_table_is_made_with_the_buckets_and_at_the_path_it_is_given(
+    frame: DataFrame, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    writer = frame.write.partitionBy("kind").bucketBy(4, "id").option("path", f"{tmp_path}/elsewhere")
+    writer.option("snapshot-property.who", "me").saveAsTable("lake.db.made")
+    made = lake.table("db.made")
+    assert [str(part.transform) for part in made.spec.fields] == ["identity", "bucket[4]"]
+    assert made.location.endswith("/elsewhere")
+    assert made.current_snapshot is not None and made.current_snapshot.summary is not None
+    assert made.current_snapshot.summary["who"] == "me"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda frame: frame.write.mode("overwrite").option("snapshot-property.who", "me").saveAsTable("lake.db.t"),
+        lambda frame: frame.write.mode("append").option("snapshot-property.who", "me").saveAsTable("lake.db.t"),
+        lambda frame: frame.write.option("snapshot-property.who", "me").insertInto("lake.db.t"),
+        lambda frame: frame.writeTo("lake.db.t").option("snapshot-property.who", "me").createOrReplace(),
+        lambda frame: frame.writeTo("lake.db.t").option("snapshot-property.who", "me").overwritePartitions(),
+    ],
+)
+def test_properties_of_a_snapshot_are_kept_by_every_writer(frame: DataFrame, lake: frazil.Lake, write: Any) -> None:
+    table = lake.create_table("db.t", "id bigint, kind string")
+    write(frame)
+    table.refresh()
+    assert table.current_snapshot is not None and table.current_snapshot.summary is not None
+    assert table.current_snapshot.summary["who"] == "me"
+
+
+@pytest.mark.parametrize("option", ["partitionOverwriteMode", "overwrite-mode"])
+def test_partitions_that_no_row_is_in_stay_where_a_writer_asks_for_dynamic_overwrites(
+    frame: DataFrame, attached: SparkSession, option: str
+) -> None:
+    attached.sql("create table lake.db.p (id bigint, kind string) partitioned by (kind)")
+    attached.sql("insert into lake.db.p values (1, 'a'), (2, 'b')")
+    frame.write.mode("overwrite").option(option, "dynamic").insertInto("lake.db.p")
+    assert sorted(map(tuple, attached.table("lake.db.p").collect())) == [(2, "b"), (4, "c"), (5, "a")]
+    frame.write.mode("overwrite").option(option, "static").insertInto("lake.db.p")
+    assert sorted(map(tuple, attached.table("lake.db.p").collect())) == [(4, "c"), (5, "a")]
+
+
+@pytest.mark.parametrize(
+    "write, kind, reason",
+    [
+        (lambda f: f.write.bucketBy(4, "id", "kind").saveAsTable("lake.db.no"), UnsupportedError, "one column"),
+        (lambda f: f.write.bucketBy(4, "id").sortBy("id").saveAsTable("lake.db.no"), UnsupportedError, "sortBy"),
+        (lambda f: f.write.clusterBy("id").saveAsTable("lake.db.no"), UnsupportedError, "clustering"),
+        (lambda f: f.writeTo("lake.db.no").clusterBy("id").create(), UnsupportedError, "clustering"),
+        (lambda f: f.write.bucketBy(4, "id").insertInto("lake.db.t"), InvalidRequestError, "bucketBy"),
+        (lambda f: f.writeTo("lake.db.no").option("branch", "b").create(), InvalidRequestError, "branch"),
+    ],
+)
+def test_what_a_table_cannot_be_laid_out_by_is_refused(
+    frame: DataFrame, lake: frazil.Lake, write: Any, kind: type[FrazilError], reason: str
+) -> None:
+    lake.create_table("db.t", "id bigint, kind string")
+    with pytest.raises(kind, match=reason):
+        write(frame)
+    assert not lake.table_exists("db.no")
+    assert lake.table("db.t").current_snapshot is None
+
+
+def test_observations_of_rows_that_are_written_can_be_asked_for(frame: DataFrame, lake: frazil.Lake) -> None:
+    table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
+
+    def observed(name: str) -> tuple[Observation, DataFrame]:
+        made = Observation(name)
+        return made, frame.observe(made, F.count(F.lit(1)).alias("n"), F.max("id").alias("most"))
+
+    for write in (
+        lambda rows: rows.writeTo("lake.db.t").append(),
+        lambda rows: table.append(rows),
+        lambda rows: table.overwrite(rows),
+        lambda rows: rows.writeTo("lake.db.t").createOrReplace(),
+    ):
+        # The same name again is another observation.
+        waiting, rows = observed("counted")
+        write(rows)
+        assert _answer(waiting) == {"n": 2, "most": 5}
+
+
+def _answer(waiting: Observation) -> dict[str, Any]:
+    """Return what was observed; `get` alone would wait for ever."""
+    assert waiting._jo is not None
+    jvm: Any = waiting._jvm
+    seconds = jvm.scala.concurrent.duration.Duration.apply(60, "s")
+    getattr(getattr(jvm.scala.concurrent, "Await$"), "MODULE$").ready(waiting._jo.future(), seconds)
+    return waiting.get

@@ -28,11 +28,11 @@ class Meanwhile(Table):
 
     others: Change | None = None
 
-    def _run(self, action: Any) -> Any:
+    def _commit(self, state: Any, action: Any, written: Any = ()) -> Any:
         others, self.others = self.others, None
         if others is not None:
             others(Table(self._catalog, self._catalog.load_table(self.identifier), None))
-        return super()._run(action)
+        return super()._commit(state, action, written)
 
 
 def overtaken(table: frazil.Table, others: Change) -> Meanwhile:

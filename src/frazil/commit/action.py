@@ -125,6 +125,14 @@ class Action(Protocol):
         """Return what to change in the table as it is now; called once for each attempt."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """What is left to do for a change: an action to commit, and the files written for it, to delete if it fails."""
+
+    action: Action
+    written: tuple[str, ...] = ()
+
+
 def snapshot_id_of(unique: str) -> int:
     """Return a snapshot id from a UUID's text: positive, and as unlikely to come twice."""
     number = uuid.UUID(unique).int

@@ -12,6 +12,8 @@ conflict; an operation that read one of them has read what the transaction start
     new_deletes_for_files     a file that is replaced got new deletes              (overwrite, delete; vectors: replace)
     added_vectors             a file got another deletion vector                   (overwrite, delete, replace)
     files_of_other_specs      data of another partition spec was added             (append, overwrite)
+    rows_unchanged            any row was added, changed or deleted                (append, overwrite, delete)
+    columns_unchanged         the table's columns were changed
 
 Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that
 the window's snapshots wrote are read, as columns. A snapshot that does not say what it did may have done anything.
@@ -227,6 +229,26 @@ def check_deleted_data_files(window: Window, read: ReadSet) -> None:
         _refuse_any(
             files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was removed", snapshot
         )
+
+
+# Rules over the whole table
+
+
+def check_rows_unchanged(window: Window) -> None:
+    """Refuse where any row was added, changed or deleted; files that were rewritten hold the same rows."""
+    for snapshot in window.snapshots:
+        if snapshot.operation != Operation.REPLACE:
+            raise ConcurrentChangeError(
+                f"Cannot commit: rows were changed by snapshot {snapshot.snapshot_id}",
+                hint=_HINT,
+                snapshot_id=snapshot.snapshot_id,
+            )
+
+
+def check_columns_unchanged(loaded: LoadedTable, context: CommitContext) -> None:
+    """Refuse where the table has other columns than when the transaction began."""
+    if context.first is not None and context.first.current_schema != loaded.metadata.current_schema:
+        raise ConcurrentChangeError("Cannot commit: the table's schema was changed", hint=_HINT)
 
 
 # Rules over partitions

@@ -2,8 +2,12 @@
 
 What `REPLACE TABLE` and `CREATE OR REPLACE TABLE` do to a table that exists: `main` is taken away, so that the table
 is empty until a snapshot follows in the same transaction; older snapshots, branches and tags stay readable. Columns
-whose names stay keep their ids. Properties are added to those the table has. The last writer wins: nothing that
-happened meanwhile can contradict a table that starts anew.
+whose names stay keep their ids. Properties are added to those the table has.
+
+Where the new rows may have been computed from the old (`read`), what others did to the rows or the columns of the table
+since is a conflict, as for an overwrite; a compaction is none. Without that the last writer wins: nothing that happened
+meanwhile can contradict an empty table. Stricter than the reference, where the last writer always wins and the others'
+snapshots are gone.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from frazil.changes.updates import (
     UpgradeFormatVersion,
 )
 from frazil.commit.action import Changes, CommitContext
-from frazil.commit.new_snapshot import table_requirement
+from frazil.commit.conflicts import ReadSet, check_columns_unchanged, check_rows_unchanged, open_window
+from frazil.commit.new_snapshot import find_parent, table_requirement
 from frazil.errors import UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.spec.fresh_ids import assign_fresh_ids
@@ -52,10 +57,12 @@ class ReplaceTable:
     location: str | None = None
     format_version: int | None = None
     case_sensitive: bool = True
+    read: ReadSet | None = None
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the new shape of the table, and the removal of its main branch."""
         metadata = loaded.metadata
+        self._validate(loaded, context)
         version = metadata.format_version if self.format_version is None else self.format_version
         updates: list[TableUpdate] = []
         if version != metadata.format_version:
@@ -84,6 +91,13 @@ class ReplaceTable:
         if properties:
             updates.append(SetProperties(FrozenMap(properties)))
         return Changes(tuple(updates), table_requirement(metadata))
+
+    def _validate(self, loaded: LoadedTable, context: CommitContext) -> None:
+        if self.read is None:
+            return
+        parent = find_parent(loaded.metadata, MAIN_BRANCH)
+        check_rows_unchanged(open_window(loaded, context, self.read, parent, MAIN_BRANCH))
+        check_columns_unchanged(loaded, context)
 
     def _spec(self, metadata: TableMetadata, schema: Schema, version: int) -> PartitionSpec:
         """Return the partition spec; a field that some spec of the table has keeps its id."""

@@ -15,10 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 from frazil.catalog.names import shown
-from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
+from frazil.errors import (
+    InvalidRequestError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from frazil.lake.answer import Answer
 from frazil.lake.lake import Lake
-from frazil.lake.lake_writer import LakeMerge, LakeWriter
+from frazil.lake.lake_writer import LakeMerge, LakeWriter, WriteTarget
 from frazil.lake.on_spark import spark_room
 from frazil.lake.run_script import ScriptRunner, immediate_values, is_immediate, is_script
 from frazil.lake.run_statement import run_statement
@@ -272,7 +278,8 @@ class Attachment:
             return self._not_ours
         mode = (record.mode or "error").lower()
         place = self.session.place(parts)
-        exists = self._is_there(parts)
+        target = self._find_target(parts)
+        exists = target is not None
         if exists and mode in ("error", "errorifexists", "default"):
             raise InvalidRequestError(
                 f"Cannot write to {place}: it exists", hint="Use mode('append') or mode('overwrite')."
@@ -284,14 +291,15 @@ class Attachment:
                 f"Cannot write to {place} with bucketBy, sortBy or clusterBy: only saveAsTable lays a table out"
             )
         if by_position:
-            _, table, _ = self.session.write_target(parts)
-            wanted = [part.name for part in table.schema.fields]
+            if target is None:
+                raise NotFoundError(f"Cannot insert into {place}: there is no such table")
+            wanted = [part.name for part in target[1].schema.fields]
             if len(wanted) != len(frame.columns):
                 raise InvalidRequestError(
                     f"Cannot insert into {place}: it has {len(wanted)} columns, and the data has {len(frame.columns)}"
                 )
             frame = frame.toDF(*wanted)
-        writer = LakeWriter(self._engine(), frame, parts, str)
+        writer = LakeWriter(self._engine(), frame, parts, str, target)
         writer.options(**{key: value for key, value in record.options.items() if key.lower() != "path"})
         terms = (*record.partition_by, *record.buckets)
         if terms:
@@ -312,8 +320,6 @@ class Attachment:
         if replaces and "path" in known:
             writer.tableProperty("location", known["path"])
         if not exists:
-            if by_position:
-                raise NotFoundError(f"Cannot insert into {place}: there is no such table")
             writer.create()
         elif mode == "overwrite" and replaces:
             writer.createOrReplace()
@@ -326,12 +332,11 @@ class Attachment:
             (writer.overwritePartitions if is_dynamic else writer.overwrite_all)()
         return None
 
-    def _is_there(self, parts: Name) -> bool:
+    def _find_target(self, parts: Name) -> WriteTarget | None:
         try:
-            self.session.relation(self.session.place(parts))
-        except NotFoundError:
-            return False
-        return True
+            return self.session.write_target(parts)
+        except (TableNotFoundError, NamespaceNotFoundError):
+            return None
 
     def catalog(self, method: str, arguments: tuple[Any, ...]) -> Any:
         """Answer a method of `spark.catalog` that is about lakes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
-from frazil.commit.transaction import Transaction
 from frazil.errors import NamespaceAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
 from frazil.lake.on_spark import spark_room
 from frazil.lake.parse_name import parse_name
-from frazil.lake.table import Table, TransactionTable
+from frazil.lake.table import OneCommit, Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
@@ -299,20 +298,13 @@ class LakeTransaction:
 
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
-        self._transaction = Transaction(catalog, cache=cache)
-        self._tables: dict[tuple[str, ...], TransactionTable] = {}
+        self._commit = OneCommit(catalog, cache)
 
     def table(self, name: Name) -> TransactionTable:
         """Return a table to change in this transaction."""
         identifier = parse_name(name)
-        found = self._tables.get(identifier)
-        if found is None:
-            loaded = self._catalog.load_table(identifier)
-            found = self._tables[identifier] = TransactionTable(self._transaction.table(loaded))
-        return found
-
-    def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return iter(self._tables)
+        found = self._commit.find_table(identifier)
+        return self._commit.table(self._catalog.load_table(identifier)) if found is None else found
 
     def __enter__(self) -> Self:
         return self
@@ -320,7 +312,4 @@ class LakeTransaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._transaction.commit()
-        else:
-            self._transaction.roll_back()
+        self._commit.__exit__(kind, error, trace)

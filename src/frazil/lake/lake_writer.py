@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from frazil.errors import InvalidRequestError, TableAlreadyExistsError, TableNotFoundError, UnsupportedError
-from frazil.lake.run_ddl import create_with_schema, optional_columns
+from frazil.lake.run_ddl import create_with_schema, find_table, optional_columns
 from frazil.lake.run_dml import SOURCE, TARGET, evolve_schema, own_qualifiers, snapshot_properties_of, write_options
 from frazil.lake.spark_engine import SparkEngine
 from frazil.lake.sql_session import Place
@@ -18,13 +18,18 @@ from frazil.sql import statements as s
 from frazil.sql.rewrite import requalify
 
 TermText = Callable[[Any], str]
+WriteTarget = tuple[Place, Table, str | None]
+"""A table that is written to, held for one write, and its branch."""
 
 
 class LakeWriter:
     """A write to a table of a lake. Names and meanings are those of PySpark's `DataFrameWriterV2`."""
 
-    def __init__(self, engine: SparkEngine, frame: Any, name: s.Name, term_text: TermText) -> None:
+    def __init__(
+        self, engine: SparkEngine, frame: Any, name: s.Name, term_text: TermText, target: WriteTarget | None = None
+    ) -> None:
         self._engine = engine
+        self._given = target
         self._frame = frame
         self._name = name
         self._term_text = term_text
@@ -71,21 +76,22 @@ class LakeWriter:
     def create(self) -> None:
         """Create the table with the rows; refuse one that exists."""
         place = self._place()
-        if self._find() is not None:
+        if find_table(place) is not None:
             raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
-        self._create(creates=True, replaces=False)
+        self._create(None, creates=True, replaces=False)
 
     def replace(self) -> None:
         """Replace a table by the rows."""
-        if self._find() is None:
+        existing = find_table(self._place())
+        if existing is None:
             raise TableNotFoundError(f"Cannot replace {self._place()}: there is no such table")
-        self._create(creates=False, replaces=True)
+        self._create(existing, creates=False, replaces=True)
 
     def createOrReplace(self) -> None:  # noqa: N802
         """Create a table with the rows, or replace the one there is."""
-        self._create(creates=True, replaces=True)
+        self._create(find_table(self._place()), creates=True, replaces=True)
 
-    def _create(self, *, creates: bool, replaces: bool) -> None:
+    def _create(self, existing: Table | None, *, creates: bool, replaces: bool) -> None:
         statement = s.CreateTable(
             self._name,
             (),
@@ -104,7 +110,7 @@ class LakeWriter:
             )
         create_with_schema(
             self._place(),
-            self._find(),
+            existing,
             statement,
             schema,
             self._frame,
@@ -135,7 +141,7 @@ class LakeWriter:
         table.overwrite(self._frame, merge_schema=self._merges_schema(table), **options)
 
     def _target(self) -> tuple[Table, dict[str, Any]]:
-        _, table, branch = self._engine.session.write_target(self._name)
+        _, table, branch = self._given or self._engine.session.write_target(self._name)
         return table, write_options(self._engine, table, branch, self._options)
 
     def _merges_schema(self, table: Table) -> bool:
@@ -151,10 +157,6 @@ class LakeWriter:
     def _place(self) -> Place:
         return self._engine.session.place(self._name)
 
-    def _find(self) -> Table | None:
-        place = self._place()
-        return place.lake.table(place.name) if place.lake.table_exists(place.name) else None
-
 
 class LakeMerge:
     """A merge into a table of a lake. Names and meanings are those of PySpark's `MergeIntoWriter`."""
@@ -162,7 +164,7 @@ class LakeMerge:
     def __init__(self, engine: SparkEngine, frame: Any, name: s.Name, condition: Any) -> None:
         self._engine = engine
         self._frame = frame
-        self._place, self._table, self._branch = engine.session.write_target(name)
+        self._name = name
         self._condition = condition
         self._clauses: list[tuple[str, Any, str, dict[str, Any] | None]] = []
         self._evolves = False
@@ -191,7 +193,8 @@ class LakeMerge:
 
     def merge(self) -> None:
         """Carry the merge out."""
-        qualifiers = own_qualifiers(self._place, None, TARGET)
+        place, table, branch = self._engine.session.write_target(self._name)
+        qualifiers = own_qualifiers(place, None, TARGET)
         alias = self._engine.alias_of(self._frame)
         if alias is not None:
             qualifiers[alias,] = SOURCE
@@ -199,11 +202,11 @@ class LakeMerge:
         def spell(column: Any) -> str:
             return requalify(self._engine.column_text(column), qualifiers)
 
-        options = write_options(self._engine, self._table, self._branch)
+        options = write_options(self._engine, table, branch)
         if not self._evolves:
-            self._run(self._table, spell, options)
+            self._run(table, spell, options)
             return
-        with self._table.transaction() as changes:
+        with table.transaction() as changes:
             evolve_schema(self._engine, changes, self._frame)
             self._run(changes, spell, {**options, "merge_schema": True})
 

@@ -1,7 +1,8 @@
 """What can be done to a table's metadata: schema, partitioning, properties, branches, statistics, old snapshots.
 
-Each verb makes an action (`commit/`) and hands it to `_run`. A `Table` commits it at once; a transaction keeps it
-for the commit at its end. So a verb means the same in both.
+A verb begins with a state of the table, which it asks for once. What it reads, writes and deletes comes from that one
+value, so that the commit knows of everything that others did since. It ends with an action (`commit/`), which a `Table`
+commits at once and a transaction keeps for the commit at its end. So a verb means the same in both.
 """
 
 from __future__ import annotations
@@ -43,30 +44,30 @@ from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 class MetadataVerbs(ABC):
     """Changes of one table's metadata."""
 
-    @property
     @abstractmethod
-    def _state(self) -> LoadedTable:
-        """The state that a change starts from."""
-
-    @property
-    @abstractmethod
-    def _shown(self) -> LoadedTable:
-        """The state after the last change."""
+    def _begin(self) -> LoadedTable:
+        """Return the state that a verb starts from; a verb asks once."""
 
     @abstractmethod
+    def _commit(
+        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
+    ) -> tuple[LoadedTable, Snapshot | None]:
+        """Carry out an action that began with a state, now or at the end.
+
+        Return the table after it, and the snapshot it makes, None where it makes none. `written` are data and delete
+        files that were written for it, which are deleted where it is known to have failed.
+        """
+
     def _run(self, action: Action) -> Snapshot | None:
-        """Carry an action out, now or at the end; return the snapshot it makes, None where it makes none."""
-
-    def _begin(self, action: Action) -> Snapshot | None:
-        """Carry an action out on the present state: what it refuses is refused by that."""
-        _ = self._state
-        return self._run(action)
+        """Begin and carry out an action that needs nothing before."""
+        return self._commit(self._begin(), action)[1]
 
     # Shape
 
     def update_schema(self, *, case_sensitive: bool = True) -> Recorder:
         """Change the schema: `with t.update_schema() as u: u.add_column("score", "double")`; one commit at the end."""
-        metadata = self._state.metadata
+        state = self._begin()
+        metadata = state.metadata
         update = SchemaUpdate(
             metadata.current_schema,
             metadata.last_column_id,
@@ -74,11 +75,12 @@ class MetadataVerbs(ABC):
             specs=metadata.partition_specs,
             case_sensitive=case_sensitive,
         )
-        return Recorder(update, lambda replay: self._run(UpdateSchema(replay, case_sensitive)))
+        return Recorder(update, lambda replay: self._commit(state, UpdateSchema(replay, case_sensitive)))
 
     def update_spec(self, *, case_sensitive: bool = True) -> Recorder:
         """Change the partitioning: `with t.update_spec() as u: u.add_field("hour(ts)")`; one commit at the end."""
-        metadata = self._state.metadata
+        state = self._begin()
+        metadata = state.metadata
         update = PartitionSpecUpdate(
             metadata.current_schema,
             metadata.partition_specs,
@@ -87,27 +89,27 @@ class MetadataVerbs(ABC):
             last_partition_id=metadata.last_partition_id,
             case_sensitive=case_sensitive,
         )
-        return Recorder(update, lambda replay: self._run(UpdateSpec(replay, case_sensitive)))
+        return Recorder(update, lambda replay: self._commit(state, UpdateSpec(replay, case_sensitive)))
 
     def set_sort_order(self, terms: Sequence[str]) -> None:
         """Sort new files by terms such as `ts desc nulls last`; no terms, no order."""
-        self._begin(UpdateSortOrder(tuple(terms)))
+        self._run(UpdateSortOrder(tuple(terms)))
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set table properties; values are checked."""
-        self._begin(UpdateProperties(FrozenMap(properties)))
+        self._run(UpdateProperties(FrozenMap(properties)))
 
     def remove_properties(self, names: Iterable[str]) -> None:
         """Remove table properties; names that are not set are no error."""
-        self._begin(UpdateProperties(removals=frozenset(names)))
+        self._run(UpdateProperties(removals=frozenset(names)))
 
     def set_location(self, location: str) -> None:
         """Put new files elsewhere; files that exist stay."""
-        self._begin(UpdateLocation(location))
+        self._run(UpdateLocation(location))
 
     def upgrade(self, format_version: int) -> None:
         """Raise the format version. There is no way back."""
-        self._begin(UpgradeFormat(format_version))
+        self._run(UpgradeFormat(format_version))
 
     # Branches, tags, history
 
@@ -126,7 +128,7 @@ class MetadataVerbs(ABC):
 
         With `replaces`, a branch of that name is moved; with `exist_ok`, it stays as it is.
         """
-        self._begin(
+        self._run(
             CreateRef(
                 name,
                 "branch",
@@ -149,25 +151,25 @@ class MetadataVerbs(ABC):
         exist_ok: bool = False,
     ) -> None:
         """Create a tag at a snapshot, the current one by default, and say how long it lasts."""
-        self._begin(
+        self._run(
             CreateRef(name, "tag", snapshot_id, max_ref_age_ms=max_ref_age_ms, replaces=replaces, exist_ok=exist_ok)
         )
 
     def drop_branch(self, name: str, *, missing_ok: bool = False) -> None:
         """Drop a branch; its snapshots stay until they expire."""
-        self._begin(DropRef(name, "branch", missing_ok))
+        self._run(DropRef(name, "branch", missing_ok))
 
     def drop_tag(self, name: str, *, missing_ok: bool = False) -> None:
         """Drop a tag; its snapshot stays until it expires."""
-        self._begin(DropRef(name, "tag", missing_ok))
+        self._run(DropRef(name, "tag", missing_ok))
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Give a branch another name."""
-        self._begin(RenameBranch(name, new_name))
+        self._run(RenameBranch(name, new_name))
 
     def replace_branch(self, name: str, snapshot_id: int) -> None:
         """Put a branch at any snapshot, whatever it was at before."""
-        self._begin(ReplaceBranch(name, snapshot_id))
+        self._run(ReplaceBranch(name, snapshot_id))
 
     def set_retention(
         self,
@@ -178,31 +180,31 @@ class MetadataVerbs(ABC):
         max_ref_age_ms: int | None = None,
     ) -> None:
         """Set how long a branch or tag keeps snapshots; what is left out stays, 0 takes a limit away."""
-        self._begin(SetRetention(name, min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms))
+        self._run(SetRetention(name, min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms))
 
     def fast_forward(self, branch: str, *, to: str) -> None:
         """Move a branch to the head of another reference that came from it."""
-        self._begin(FastForward(branch, to))
+        self._run(FastForward(branch, to))
 
     def rollback_to(
         self, snapshot_id: int | None = None, *, before: PointInTime | None = None, branch: str = MAIN_BRANCH
     ) -> None:
         """Put a branch back at a snapshot of its own history: one by id, or the last one before a point in time."""
-        self._begin(Rollback(snapshot_id, None if before is None else milliseconds_of(before), branch))
+        self._run(Rollback(snapshot_id, None if before is None else milliseconds_of(before), branch))
 
     def set_current_snapshot(self, snapshot_id: int | None = None, *, ref: str | None = None) -> None:
         """Make any snapshot, or that of a branch or tag, the current one, whatever its history."""
-        self._begin(SetCurrentSnapshot(snapshot_id, ref))
+        self._run(SetCurrentSnapshot(snapshot_id, ref))
 
     def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN_BRANCH) -> Snapshot | None:
         """Repeat the change of a snapshot on a branch; return the branch's head after it."""
-        self._begin(CherryPick(snapshot_id, Target(branch)))
-        return self._shown.metadata.ref_snapshot(branch)
+        after, _ = self._commit(self._begin(), CherryPick(snapshot_id, Target(branch)))
+        return after.metadata.ref_snapshot(branch)
 
     def publish_changes(self, wap_id: str, *, branch: str = MAIN_BRANCH) -> Snapshot | None:
         """Publish the write that was staged under a `wap.id`; return the branch's head after it."""
-        self._begin(PublishChanges(wap_id, Target(branch)))
-        return self._shown.metadata.ref_snapshot(branch)
+        after, _ = self._commit(self._begin(), PublishChanges(wap_id, Target(branch)))
+        return after.metadata.ref_snapshot(branch)
 
     def expire_snapshots(
         self,
@@ -217,25 +219,25 @@ class MetadataVerbs(ABC):
         What is left out follows the table's properties and each branch's retention. With `cleans_metadata`, schemas
         and specs go that no snapshot uses. A tag that somebody puts on a snapshot meanwhile keeps it.
         """
-        return self._begin(expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata))
+        return self._run(expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata))
 
     # Statistics
 
     def set_statistics(self, statistics: StatisticsFile) -> None:
         """Say which statistics file belongs to a snapshot; the last one counts."""
-        self._begin(UpdateStatistics(statistics=(statistics,)))
+        self._run(UpdateStatistics(statistics=(statistics,)))
 
     def remove_statistics(self, snapshot_id: int) -> None:
         """Forget a snapshot's statistics file; the file stays."""
-        self._begin(UpdateStatistics(removed=(snapshot_id,)))
+        self._run(UpdateStatistics(removed=(snapshot_id,)))
 
     def set_partition_statistics(self, statistics: PartitionStatisticsFile) -> None:
         """Say which file of partition statistics belongs to a snapshot; the last one counts."""
-        self._begin(UpdateStatistics(partition_statistics=(statistics,)))
+        self._run(UpdateStatistics(partition_statistics=(statistics,)))
 
     def remove_partition_statistics(self, snapshot_id: int) -> None:
         """Forget a snapshot's partition statistics; the file stays."""
-        self._begin(UpdateStatistics(removed_partition=(snapshot_id,)))
+        self._run(UpdateStatistics(removed_partition=(snapshot_id,)))
 
 
 def expiry_of(

@@ -15,7 +15,7 @@ from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import Place
-from frazil.lake.table import Table
+from frazil.lake.table import Table, hold
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
@@ -71,8 +71,8 @@ class Target:
         return parts
 
     def table(self, values: dict[str, Any]) -> Table:
-        """Return the table that the argument `table` names."""
-        return self.lake.table(self.identifier(values["table"]))
+        """Return the table that the argument `table` names, held for one procedure."""
+        return hold(self.lake.table(self.identifier(values["table"])))
 
 
 def call(context: SqlContext, statement: s.Call) -> Answer:

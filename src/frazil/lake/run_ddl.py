@@ -10,7 +10,6 @@ from frazil.catalog.names import shown
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import Target
 from frazil.commit.replace_table import ReplaceTable
-from frazil.commit.transaction import Transaction
 from frazil.commit.update_sort_order import UpdateSortOrder
 from frazil.errors import (
     AlreadyExistsError,
@@ -22,15 +21,17 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from frazil.expr.predicates import TRUE
 from frazil.lake.answer import NOTHING, Answer
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SPARK_CATALOG, Place
-from frazil.lake.table import Table, TransactionTable
-from frazil.lake.verbs import NO_PROPERTIES
+from frazil.lake.table import OneCommit, Table, hold
+from frazil.lake.verbs import NO_PROPERTIES, read_set_of
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.schema import Schema, walk_fields
+from frazil.spec.snapshot import MAIN_BRANCH
 from frazil.spec.versions import DEFAULT, check_version
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote, quote_path
@@ -111,7 +112,7 @@ def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
     """Create or replace a table, from columns or from a query; rows and table come in one commit."""
     place = context.session.place(statement.name)
     catalog = place.lake.catalog
-    existing = _find_table(place)
+    existing = find_table(place)
     if existing is not None and not statement.replaces:
         if statement.if_not_exists:
             return NOTHING
@@ -143,7 +144,10 @@ def create_with_schema(
     frame: Any = None,
     snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> None:
-    """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit."""
+    """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit.
+
+    Rows may come from the table that is replaced, so that what others do to its rows meanwhile stops it.
+    """
     lake, catalog = place.lake, place.lake.catalog
     properties = {key: value for key, value in statement.properties.items() if key not in _DERIVED}
     if statement.provider is not None and statement.provider.lower() != "iceberg":
@@ -151,38 +155,35 @@ def create_with_schema(
     version = _format_version(properties)
     _check_names(schema, place)
     spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
-    transaction = Transaction(catalog, cache=lake._cache)
-    if existing is None:
-        if not catalog.namespace_exists(place.name[:-1]):
-            lake.create_namespace(place.name[:-1])
-        staged = catalog.stage_table(
-            place.name,
-            schema,
-            spec if statement.partition_by else UNPARTITIONED,
-            location=statement.location,
-            properties=properties,
-            format_version=DEFAULT if version is None else version,
-        )
-        changes = transaction.table(staged)
-    else:
-        changes = transaction.table(existing.refresh()._loaded)
-        changes.add(
-            ReplaceTable(
+    with OneCommit(catalog, lake._cache) as commit:
+        if existing is None:
+            if not catalog.namespace_exists(place.name[:-1]):
+                lake.create_namespace(place.name[:-1])
+            staged = catalog.stage_table(
+                place.name,
                 schema,
-                statement.partition_by,
-                properties=FrozenMap(properties),
+                spec if statement.partition_by else UNPARTITIONED,
                 location=statement.location,
-                format_version=version,
-                case_sensitive=False,
+                properties=properties,
+                format_version=DEFAULT if version is None else version,
             )
-        )
-    if frame is not None:
-        try:
-            TransactionTable(changes).append(frame, snapshot_properties=snapshot_properties)
-        except BaseException:
-            transaction.roll_back()
-            raise
-    transaction.commit()
+            table = commit.table(staged)
+        else:
+            state = existing._begin()
+            table = commit.table(state)
+            table._run(
+                ReplaceTable(
+                    schema,
+                    statement.partition_by,
+                    properties=FrozenMap(properties),
+                    location=statement.location,
+                    format_version=version,
+                    case_sensitive=False,
+                    read=None if frame is None else read_set_of(state, MAIN_BRANCH, TRUE),
+                )
+            )
+        if frame is not None:
+            table.append(frame, snapshot_properties=snapshot_properties)
 
 
 def _check_names(schema: Schema, place: Place) -> None:
@@ -194,9 +195,10 @@ def _check_names(schema: Schema, place: Place) -> None:
             raise InvalidRequestError(f"Cannot create {place}: it would have the columns {other!r} and {name!r}")
 
 
-def _find_table(place: Place) -> Table | None:
+def find_table(place: Place) -> Table | None:
+    """Return a table, held for one statement; None where there is none."""
     try:
-        return place.lake.table(place.name)
+        return hold(place.lake.table(place.name))
     except TableNotFoundError:
         return None
     except NamespaceNotFoundError:
@@ -242,7 +244,7 @@ def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]
 def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answer:
     """Create an empty table with the columns and the partitioning of another."""
     place = context.session.place(statement.name)
-    existing = _find_table(place)
+    existing = find_table(place)
     if existing is not None:
         if statement.if_not_exists:
             return NOTHING
@@ -293,22 +295,21 @@ def rename_table(context: SqlContext, statement: s.RenameTable) -> Answer:
 # Columns
 
 
-def _changing(change: Callable[[SqlContext, Any, Any], None]) -> Callable[[SqlContext, Any], Answer]:
-    """Return a statement's function that makes one schema update."""
+def _changing(change: Callable[[SqlContext, Any, Schema, Any], None]) -> Callable[[SqlContext, Any], Answer]:
+    """Return a statement's function that makes one schema update of the table's columns as they are."""
 
     def run(context: SqlContext, statement: Any) -> Answer:
         table = context.session.table(statement.name)
         with table.update_schema(case_sensitive=False) as update:
-            change(context, statement, update)
+            change(context, statement, table.schema, update)
         return NOTHING
 
     return run
 
 
-def _add_columns(context: SqlContext, statement: s.AddColumns, update: Any) -> None:
-    table = context.session.table(statement.name)
+def _add_columns(context: SqlContext, statement: s.AddColumns, schema: Schema, update: Any) -> None:
     for one in statement.columns:
-        if statement.if_not_exists and table.schema.find_field(".".join(one.path), case_sensitive=False) is not None:
+        if statement.if_not_exists and schema.find_field(".".join(one.path), case_sensitive=False) is not None:
             continue
         _add_column(context, update, one)
 
@@ -324,7 +325,7 @@ def _add_column(context: SqlContext, update: Any, one: s.ColumnDefinition) -> No
     update.add_column(one.path, one.type, doc=one.comment, required=one.is_required, default=default, **places)
 
 
-def _drop_columns(context: SqlContext, statement: s.DropColumns, update: Any) -> None:
+def _drop_columns(context: SqlContext, statement: s.DropColumns, schema: Schema, update: Any) -> None:
     for path in statement.paths:
         try:
             update.drop_column(path)
@@ -333,12 +334,11 @@ def _drop_columns(context: SqlContext, statement: s.DropColumns, update: Any) ->
                 raise
 
 
-def _rename_column(context: SqlContext, statement: s.RenameColumn, update: Any) -> None:
+def _rename_column(context: SqlContext, statement: s.RenameColumn, schema: Schema, update: Any) -> None:
     update.rename_column(statement.path, statement.new_name)
 
 
-def _alter_columns(context: SqlContext, statement: s.AlterColumns, update: Any) -> None:
-    schema = context.session.table(statement.name).schema
+def _alter_columns(context: SqlContext, statement: s.AlterColumns, schema: Schema, update: Any) -> None:
     for one in statement.changes:
         if one.type is not None:
             update.set_type(one.path, one.type)
@@ -360,19 +360,20 @@ def _alter_columns(context: SqlContext, statement: s.AlterColumns, update: Any) 
             update.rename_column(one.path, one.new_name)
 
 
-def _replace_columns(context: SqlContext, statement: s.ReplaceColumns, update: Any) -> None:
-    for part in context.session.table(statement.name).schema.fields:
+def _replace_columns(context: SqlContext, statement: s.ReplaceColumns, schema: Schema, update: Any) -> None:
+    for part in schema.fields:
         update.drop_column((part.name,))
     for one in statement.columns:
         _add_column(context, update, one)
 
 
-def _set_identifier_fields(context: SqlContext, statement: s.SetIdentifierFields, update: Any) -> None:
+def _set_identifier_fields(context: SqlContext, statement: s.SetIdentifierFields, schema: Schema, update: Any) -> None:
     update.set_identifier_fields(statement.paths)
 
 
-def _drop_identifier_fields(context: SqlContext, statement: s.DropIdentifierFields, update: Any) -> None:
-    schema = context.session.table(statement.name).schema
+def _drop_identifier_fields(
+    context: SqlContext, statement: s.DropIdentifierFields, schema: Schema, update: Any
+) -> None:
     present = [schema.name_of(field_id) for field_id in schema.identifier_field_ids]
     dropped = {schema.field(".".join(path), case_sensitive=False).field_id: path for path in statement.paths}
     for field_id, path in dropped.items():
@@ -419,7 +420,7 @@ def set_write_order(context: SqlContext, statement: s.SetWriteOrder) -> Answer:
     """Set the sort order of new files, and how rows are brought together, in one commit."""
     table = context.session.table(statement.name)
     with table.transaction() as changes:
-        changes._begin(UpdateSortOrder(statement.terms, case_sensitive=False))
+        changes._run(UpdateSortOrder(statement.terms, case_sensitive=False))
         if statement.distribution is not None:
             changes.set_properties({DISTRIBUTION_MODE: statement.distribution})
     return NOTHING
@@ -530,7 +531,7 @@ def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
 def _begin_branch(table: Table, statement: s.CreateRef) -> None:
     """Create a branch of a table without snapshots: it begins with an empty one, and the table stays without."""
     with table.transaction() as changes:
-        changes._begin(Append((), Target(statement.ref), is_fast=True, may_be_empty=True))
+        changes._run(Append((), Target(statement.ref), is_fast=True, may_be_empty=True))
         changes.set_retention(
             statement.ref,
             min_snapshots_to_keep=statement.min_snapshots_to_keep,

@@ -144,7 +144,7 @@ def _equals(part: NestedField, value: str) -> str:
 
 def evolve_schema(engine: Engine, table: TableVerbs, frame: Any, only: Collection[str] | None = None) -> None:
     """Take the columns of a DataFrame into the table's schema, or `only` some of them."""
-    table._begin(evolution_of(engine.schema_of(frame), only))
+    table._run(evolution_of(engine.schema_of(frame), only))
 
 
 def _column(schema: Schema, name: str, place: Place) -> NestedField:
@@ -305,7 +305,7 @@ def merge(context: SqlContext, statement: s.Merge) -> Answer:
         return NOTHING
     with table.transaction() as changes:
         evolve_schema(engine, changes, frame, _assigned_columns(statement, place, engine.schema_of(frame)))
-        evolved = changes._shown.metadata.current_schema
+        evolved = changes._begin().metadata.current_schema
         run_merge(place, changes, evolved, frame, statement, spell, {**options, "merge_schema": True})
     return NOTHING
 

@@ -19,7 +19,7 @@ from frazil.catalog.names import shown
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.lake import Lake
-from frazil.lake.table import Table
+from frazil.lake.table import Table, hold
 from frazil.sql.statements import Name
 
 SPARK_CATALOG = "spark_catalog"
@@ -170,12 +170,12 @@ class SqlSession:
     # Tables
 
     def table(self, name: Name) -> Table:
-        """Return the table that a name means, for statements that take no state of it."""
+        """Return the table that a name means, held for one statement that takes no state of it."""
         place = self.place(name)
-        return place.lake.table(place.name)
+        return hold(place.lake.table(place.name))
 
     def write_target(self, name: Name) -> tuple[Place, Table, str | None]:
-        """Return the table to write to, and the branch that the name carries."""
+        """Return the table to write to, held for one statement, and the branch that the name carries."""
         relation = self.relation(self.place(name))
         state = relation.state
         if relation.metadata_table is not None:
@@ -187,7 +187,7 @@ class SqlSession:
             )
         if state.branch is not None:
             relation.table.metadata.ref(state.branch)
-        return relation.place, relation.table, state.branch
+        return relation.place, hold(relation.table), state.branch
 
     def relation(self, place: Place) -> Relation:
         """Return what a name means: a table, a state of one, or one of its metadata tables."""

@@ -1,12 +1,13 @@
 """A table as a user holds it: a live handle on a name in a catalog.
 
-Each write starts from the catalog's current state, and after it the handle shows the result. `refresh()` reads
-the catalog again. A scan is pinned to the snapshot that the handle showed when it was made.
+Each write starts from the catalog's current state, which it loads once, and after it the handle shows the result.
+`refresh()` reads the catalog again. A scan is pinned to the snapshot that the handle showed when it was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from frazil.catalog.base import Catalog
 from frazil.commit.action import Action
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.commit.transaction import TableTransaction, Transaction
+from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
 from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
 from frazil.lake.maintain import Maintain
@@ -171,24 +173,30 @@ class Table(TableVerbs):
     @cached_property
     def maintain(self) -> Maintain:
         """What keeps the table fast and small: `t.maintain.optimize()`, `t.maintain.rewrite_data_files()`, ..."""
-        return Maintain(self._catalog, lambda: self._state, self._show, self._cache)
+        return Maintain(self._catalog, self._begin, self._show, self._cache)
 
     # Writing
 
-    @property
-    def _state(self) -> LoadedTable:
-        self.refresh()
-        return self._loaded
+    def _begin(self) -> LoadedTable:
+        return self.refresh()._loaded
 
-    @property
-    def _shown(self) -> LoadedTable:
-        return self._loaded
+    def _commit(
+        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
+    ) -> tuple[LoadedTable, Snapshot | None]:
+        with OneCommit(self._catalog, self._cache) as commit:
+            _, snapshot = commit.table(state)._commit(state, action, written)
+        self._loaded = commit.states[0]
+        return self._loaded, self._made(snapshot)
 
-    def _run(self, action: Action) -> Snapshot | None:
-        transaction = Transaction(self._catalog, cache=self._cache)
-        snapshot = transaction.table(self._loaded).add(action)
-        self._loaded = transaction.commit()[0]
-        return None if snapshot is None else self.metadata.find_snapshot(snapshot.snapshot_id)
+    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
+        with OneCommit(self._catalog, self._cache) as commit:
+            snapshot = change(commit.table(state))
+        self._loaded = commit.states[0]
+        return self._made(snapshot)
+
+    def _made(self, planned: Snapshot | None) -> Snapshot | None:
+        """Return a snapshot as it was committed, which is not what it was planned as where others came first."""
+        return None if planned is None else self.metadata.find_snapshot(planned.snapshot_id)
 
     def expire_snapshots(
         self,
@@ -204,43 +212,112 @@ class Table(TableVerbs):
         retention. Files are deleted inside the table's own folders only, and none if what is left cannot be read.
         A tag that somebody puts on a snapshot meanwhile keeps it.
         """
-        before = self._state
-        self._run(expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata))
-        return delete_expired_files(before, self._loaded)
+        before = self._begin()
+        expiry = expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata)
+        after, _ = self._commit(before, expiry)
+        return delete_expired_files(before, after)
 
     def transaction(self) -> TransactionContext:
         """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""
         return TransactionContext(self, self._catalog, self._cache)
-
-    def _together(self) -> TransactionContext:
-        return self.transaction()
 
     def _show(self, loaded: LoadedTable) -> None:
         """Show a state that a transaction made."""
         self._loaded = loaded
 
 
+class HeldTable(Table):
+    """A table as one statement holds it: what the statement does begins with the state it was loaded with.
+
+    So what it checks, what its queries read of the table and what it writes are of one state, or of a later one that
+    the commit compares with it.
+    """
+
+    def _begin(self) -> LoadedTable:
+        return self._loaded
+
+
+def hold(table: Table) -> HeldTable:
+    """Return a table for one statement, in the state that is shown."""
+    return HeldTable(table._catalog, table._loaded, table._cache)
+
+
 class TransactionTable(TableVerbs):
     """A table inside a transaction: verbs are prepared at once and happen at the end."""
 
-    def __init__(self, changes: TableTransaction) -> None:
+    def __init__(self, changes: TableTransaction, cache: ManifestCache | None = None) -> None:
         self._changes = changes
+        self._cache = cache
+        self._written: list[str] = []
 
-    @property
-    def _state(self) -> LoadedTable:
+    def _begin(self) -> LoadedTable:
         return self._changes.staged
 
-    @property
-    def _shown(self) -> LoadedTable:
-        return self._changes.staged
+    def _commit(
+        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
+    ) -> tuple[LoadedTable, Snapshot | None]:
+        self._written += written
+        snapshot = self._changes.add(action)
+        return self._changes.staged, snapshot
 
-    def _run(self, action: Action) -> Snapshot | None:
-        return self._changes.add(action)
+    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
+        return change(self)
 
     def scan(self, predicate: Predicate | str | None = None, *, columns: Sequence[str] | None = None) -> Scan:
         """Ask for rows of the table as the transaction has changed it so far."""
         check_columns(columns)
-        return scan_table(self._state, predicate, columns=columns)
+        return scan_table(self._begin(), predicate, columns=columns)
+
+    def delete_written(self) -> None:
+        """Delete the data and delete files that were written for changes which did not happen."""
+        with contextlib.suppress(FrazilError):  # what is left behind is found as an orphan
+            self._begin().storage.delete_many(self._written)
+
+
+class OneCommit:
+    """Changes of tables that happen together at the end of a `with` block, or not at all.
+
+    The files that were written for them are deleted where they are known not to have happened.
+    """
+
+    def __init__(self, catalog: Catalog, cache: ManifestCache | None) -> None:
+        self._transaction = Transaction(catalog, cache=cache)
+        self._cache = cache
+        self._tables: dict[tuple[str, ...], TransactionTable] = {}
+        self.states: tuple[LoadedTable, ...] = ()
+
+    def table(self, loaded: LoadedTable) -> TransactionTable:
+        """Return a table to change; the state given is what its changes begin with, at the first call."""
+        found = self._tables.get(loaded.identifier)
+        if found is None:
+            found = TransactionTable(self._transaction.table(loaded), self._cache)
+            self._tables[loaded.identifier] = found
+        return found
+
+    def find_table(self, identifier: tuple[str, ...]) -> TransactionTable | None:
+        """Return a table that is changed already."""
+        return self._tables.get(identifier)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._transaction.roll_back()
+            self._delete_written()
+            return
+        try:
+            self.states = self._transaction.commit()
+        except FrazilError as problem:
+            if problem.may_clean_up:
+                self._delete_written()
+            raise
+
+    def _delete_written(self) -> None:
+        for table in self._tables.values():
+            table.delete_written()
 
 
 class TransactionContext:
@@ -248,18 +325,17 @@ class TransactionContext:
 
     def __init__(self, table: Table, catalog: Catalog, cache: ManifestCache | None) -> None:
         self._table = table
-        self._transaction = Transaction(catalog, cache=cache)
+        self._commit = OneCommit(catalog, cache)
 
     def __enter__(self) -> TransactionTable:
-        return TransactionTable(self._transaction.table(self._table.refresh()._loaded))
+        return self._commit.table(self._table._begin())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._commit.__exit__(kind, error, trace)
         if kind is None:
-            self._table._show(self._transaction.commit()[0])
-        else:
-            self._transaction.roll_back()
+            self._table._show(self._commit.states[0])
 
 
 class MetadataTables:

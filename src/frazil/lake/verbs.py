@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
-from frazil.commit.action import Action
+from frazil.commit.action import PlannedChange
 from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target, find_parent
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
-from frazil.errors import FrazilError, InvalidRequestError
+from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.lake.merge_builder import MergeBuilder, MergeClause
@@ -24,6 +24,7 @@ from frazil.lake.metadata_verbs import MetadataVerbs
 from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame, spark_room
 from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
 from frazil.lake.write_rows import evolution_of, frame_of_rows, is_here_only, schema_of_rows, write_rows
+from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
@@ -42,6 +43,8 @@ class TableVerbs(MetadataVerbs):
     `publish_changes`.
     """
 
+    _cache: ManifestCache | None = None
+
     def append(
         self,
         data: Any,
@@ -59,25 +62,24 @@ class TableVerbs(MetadataVerbs):
             return self._with_columns_of(
                 data, lambda table: table.append(data, branch=branch, snapshot_properties=snapshot_properties)
             )
-        state = self._state
-        return self._write(
-            data,
-            lambda files: Append(
-                files,
-                target_of(state.metadata, branch, _with_engine(data, snapshot_properties)),
-                written_schema=state.metadata.current_schema,
-            ),
-        )
+        state = self._begin()
+        target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
+        files = write_rows(state, data)
+        action = Append(files, target, written_schema=state.metadata.current_schema)
+        return self._commit(state, action, paths_of(files))[1] if files else None
 
     def _with_columns_of(
-        self, data: Any, write: Callable[[Any], Snapshot | None], only: Collection[str] | None = None
+        self, data: Any, write: Callable[[TableVerbs], Snapshot | None], only: Collection[str] | None = None
     ) -> Snapshot | None:
         """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
-        wanted = schema_of_rows(data, self._state.metadata.format_version)
-        with self._together() as together:
-            together._run(evolution_of(wanted, only))
-            made = write(together)
-        return None if made is None else self._shown.metadata.find_snapshot(made.snapshot_id)
+        state = self._begin()
+        evolution = evolution_of(schema_of_rows(data, state.metadata.format_version), only)
+
+        def change(table: TableVerbs) -> Snapshot | None:
+            table._run(evolution)
+            return write(table)
+
+        return self._together(state, change)
 
     def overwrite(
         self,
@@ -99,31 +101,20 @@ class TableVerbs(MetadataVerbs):
                 data,
                 lambda table: table.overwrite(data, where, branch=branch, snapshot_properties=snapshot_properties),
             )
-        state = self._state
-        predicate = plain_predicate(where, state.metadata.current_schema)
+        state = self._begin()
+        schema = state.metadata.current_schema
+        predicate = plain_predicate(where, schema)
         target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-        if predicate is None or not (
-            is_here_only(state) or takes_files_whole(state, branch, predicate, self._manifests)
-        ):
+        if predicate is None or not (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
             room = spark_room("overwrite")
             session = choose_session(data if is_spark_frame(data) else None)
-            return self._run_planned(
-                lambda: room.plan_overwrite(
-                    session, state, write_rows(state, data), where, target, cache=self._manifests
-                )
-            )
-        bind(state.metadata.current_schema, predicate)
-        return self._write(
-            data,
-            lambda files: Overwrite(
-                files,
-                self._read_set(branch, predicate),
-                where=predicate,
-                target=target,
-                written_schema=state.metadata.current_schema,
-            ),
-            may_be_empty=True,
-        )
+            files = write_rows(state, data)
+            return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
+        bind(schema, predicate)
+        read = read_set_of(state, branch, predicate)
+        files = write_rows(state, data)
+        action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
+        return self._commit(state, action, paths_of(files))[1]
 
     def overwrite_partitions(
         self,
@@ -143,16 +134,12 @@ class TableVerbs(MetadataVerbs):
                 data,
                 lambda table: table.overwrite_partitions(data, branch=branch, snapshot_properties=snapshot_properties),
             )
-        state = self._state
-        return self._write(
-            data,
-            lambda files: ReplacePartitions(
-                files,
-                self._read_set(branch, TRUE),
-                target_of(state.metadata, branch, _with_engine(data, snapshot_properties)),
-                state.metadata.current_schema,
-            ),
-        )
+        state = self._begin()
+        target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
+        read = read_set_of(state, branch, TRUE)
+        files = write_rows(state, data)
+        action = ReplacePartitions(files, read, target, state.metadata.current_schema)
+        return self._commit(state, action, paths_of(files))[1] if files else None
 
     def delete(
         self,
@@ -167,19 +154,15 @@ class TableVerbs(MetadataVerbs):
         the rows are deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable
         isolation, adds under the condition stop it.
         """
-        state = self._state
+        state = self._begin()
         predicate = plain_predicate(where, state.metadata.current_schema)
-        if predicate is not None and (
-            is_here_only(state) or takes_files_whole(state, branch, predicate, self._manifests)
-        ):
-            return self._run(
-                DeleteFiles(where=predicate, target=target_of(state.metadata, branch, snapshot_properties))
-            )
+        if predicate is not None and (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
+            target = target_of(state.metadata, branch, snapshot_properties)
+            return self._commit(state, DeleteFiles(where=predicate, target=target))[1]
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        return self._run_planned(
-            lambda: spark_room("delete").plan_delete(session, state, where, target, cache=self._manifests)
-        )
+        planned = spark_room("delete").plan_delete(session, state, where, target, cache=self._cache)
+        return self._carry_out(state, planned)
 
     def update(
         self,
@@ -193,12 +176,11 @@ class TableVerbs(MetadataVerbs):
 
         `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
         """
-        state = self._state
+        state = self._begin()
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        return self._run_planned(
-            lambda: spark_room("update").plan_update(session, state, values, where, target, cache=self._manifests)
-        )
+        planned = spark_room("update").plan_update(session, state, values, where, target, cache=self._cache)
+        return self._carry_out(state, planned)
 
     def upsert(
         self,
@@ -212,13 +194,12 @@ class TableVerbs(MetadataVerbs):
 
         A source that has a key twice is refused. What a parallel writer does to the same rows stops it.
         """
-        state = self._state
+        state = self._begin()
         session = choose_session(data if is_spark_frame(data) else None)
         source = frame_of_rows(data, state, session)
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        return self._run_planned(
-            lambda: spark_room("upsert").plan_upsert(session, state, source, keys, target, cache=self._manifests)
-        )
+        planned = spark_room("upsert").plan_upsert(session, state, source, keys, target, cache=self._cache)
+        return self._carry_out(state, planned)
 
     def merge(
         self,
@@ -245,58 +226,36 @@ class TableVerbs(MetadataVerbs):
             return self._with_columns_of(source, lambda table: merge(table, clauses), only)
 
         def merge(table: TableVerbs, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            state = table._state
+            state = table._begin()
             session = choose_session(source if is_spark_frame(source) else None)
             frame = frame_of_rows(source, state, session)
             target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
             room = spark_room("merge")
             given = [room.Clause(one.when, one.do, one.condition, one.values) for one in clauses]
-            return table._run_planned(
-                lambda: room.plan_merge(
-                    session, state, frame, on, given, target, cache=self._manifests, may_lack_columns=merge_schema
-                )
+            planned = room.plan_merge(
+                session, state, frame, on, given, target, cache=self._cache, may_lack_columns=merge_schema
             )
+            return table._carry_out(state, planned)
 
         return MergeBuilder(run)
 
-    @property
-    def _manifests(self) -> ManifestCache | None:
-        return getattr(self, "_cache", None)
+    @abstractmethod
+    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
+        """Make several changes, which begin with a state, one commit; inside a transaction they are part of it."""
 
-    def _together(self) -> Any:
-        """Return a context in which several changes are one commit; inside a transaction that is the transaction."""
-        return nullcontext(self)
+    def _carry_out(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
+        return None if planned is None else self._commit(state, planned.action, planned.written)[1]
 
-    def _run_planned(self, plan: Callable[[], Any]) -> Snapshot | None:
-        """Commit what a row-level verb has planned; delete its files where the commit is known to have failed."""
-        planned = plan()
-        if planned is None:
-            return None
-        try:
-            return self._run(planned.action)
-        except FrazilError as error:
-            if error.may_clean_up:
-                self._shown.storage.delete_many(planned.written)
-            raise
 
-    def _read_set(self, branch: str, predicate: Predicate) -> ReadSet:
-        parent = find_parent(self._state.metadata, branch)
-        return ReadSet(None if parent is None else parent.snapshot_id, predicate)
+def read_set_of(state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:
+    """Return what a verb reads of a branch that it replaces rows of: what others add there since is a conflict."""
+    parent = find_parent(state.metadata, branch)
+    return ReadSet(None if parent is None else parent.snapshot_id, predicate)
 
-    def _write(
-        self, data: Any, make_action: Callable[[tuple[DataFile, ...]], Action], *, may_be_empty: bool = False
-    ) -> Snapshot | None:
-        """Write rows to files and commit them; delete the files where the commit is known to have failed."""
-        state = self._state
-        files = write_rows(state, data)
-        if not files and not may_be_empty:
-            return None
-        try:
-            return self._run(make_action(files))
-        except FrazilError as error:
-            if error.may_clean_up:
-                state.storage.delete_many([one.file_path for one in files])
-            raise
+
+def paths_of(files: Sequence[DataFile]) -> tuple[str, ...]:
+    """Return where files are."""
+    return tuple(one.file_path for one in files)
 
 
 def _with_engine(data: Any, snapshot_properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
-from frazil.commit.action import Action
+from frazil.commit.action import PlannedChange
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.new_snapshot import Target, find_parent
 from frazil.commit.overwrite import Overwrite
@@ -72,14 +72,6 @@ _RULES: Mapping[Command, _Rules] = {
     "update": _Rules(known.UPDATE_MODE, known.UPDATE_ISOLATION_LEVEL, known.UPDATE_DISTRIBUTION_MODE),
     "merge": _Rules(known.MERGE_MODE, known.MERGE_ISOLATION_LEVEL, known.MERGE_DISTRIBUTION_MODE),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedChange:
-    """What is left to do for a change: an action to commit, and the files written for it, to delete if it fails."""
-
-    action: Action
-    written: tuple[str, ...] = ()
 
 
 class RowChange:

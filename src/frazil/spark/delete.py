@@ -8,12 +8,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.expr.predicates import Predicate, not_
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.change_rows import PlannedChange, RowChange
+from frazil.spark.change_rows import RowChange
 from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
@@ -26,7 +27,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.column_values import literal, quote
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors

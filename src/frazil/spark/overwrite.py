@@ -7,12 +7,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import FrazilError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.change_rows import PlannedChange, RowChange
+from frazil.spark.change_rows import RowChange
 from frazil.spark.delete import find_rows
 from frazil.spark.kept_rows import start_over_if_lost
 from frazil.spark.progress import showing_progress

@@ -8,13 +8,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.change_rows import ROW_ID_COLUMN, PlannedChange, RowChange
+from frazil.spark.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.conditions import to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost

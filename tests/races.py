@@ -1,0 +1,61 @@
+"""A rival at a chosen point of what a verb does, and what a verb asks of its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from frazil.catalog.base import Catalog
+
+Point = Literal["begun", "written", "commit"]
+"""After the verb has loaded the table; while its rows are written; after that, before the catalog is asked to swap."""
+
+
+class Race:
+    """Lets a rival in, once, at a point of whatever uses a catalog inside the `with` block, and counts its loads."""
+
+    def __init__(self, catalog: Catalog, point: Point | None = None, rival: Callable[[], object] | None = None) -> None:
+        self._catalog: Any = catalog
+        self._point = point
+        self._rival = rival
+        self.loads = 0
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the rival came."""
+        return self._rival is None
+
+    def reach(self, point: Point) -> None:
+        """Say that a point is reached."""
+        if point == self._point and self._rival is not None:
+            rival, self._rival = self._rival, None
+            before = self.loads
+            rival()
+            self.loads = before
+
+    def __enter__(self) -> Self:
+        load, swap, swap_many = self._catalog.load_table, self._catalog.swap, self._catalog.swap_many
+
+        def load_table(identifier: Any) -> Any:
+            self.loads += 1
+            found = load(identifier)
+            self.reach("begun")
+            return found
+
+        def before_swap(original: Any) -> Any:
+            def run(*arguments: Any) -> Any:
+                self.reach("commit")
+                return original(*arguments)
+
+            return run
+
+        self._catalog.load_table = load_table
+        self._catalog.swap, self._catalog.swap_many = before_swap(swap), before_swap(swap_many)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in ("load_table", "swap", "swap_many"):
+            delattr(self._catalog, name)

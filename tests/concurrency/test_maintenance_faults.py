@@ -22,6 +22,7 @@ from frazil.datafile.write_deletes import DeletedRows, write_equality_deletes, w
 from frazil.errors import FrazilError
 from frazil.expr.predicates import TRUE
 from frazil.lake.table import Table
+from frazil.lake.verbs import read_set_of
 from frazil.loaded import LoadedTable
 from frazil.maintenance.convert_equality_deletes import convert_equality_deletes
 from frazil.maintenance.expire_snapshots import expire_snapshots
@@ -70,7 +71,7 @@ class World:
         positions = write_position_deletes(rows, table._loaded, granularity="partition")
         values = write_equality_deletes(pa.table({"id": [0, 9]}), table._loaded, ["id"], partition=("a",))
         files = tuple(one.data_file for one in tasks[:3])
-        table._run(RowDelta((*positions, *values), table._read_set("main", TRUE), "delete", files))
+        table._run(RowDelta((*positions, *values), read_set_of(table._loaded, "main", TRUE), "delete", files))
         table.upgrade(3)
         table.overwrite_partitions(pa.table({"id": [50, 51], "k": ["b", "b"]}))
         self.storage.create(f"{table.location}/data/orphan.parquet", b"orphan")

@@ -65,9 +65,10 @@ _HINT = "Another writer changed what this operation read. Plan it again."
 class ReadSet:
     """What an operation read before it wrote: a snapshot of the branch, and the rows a filter selects.
 
-    `snapshot_id` is None where the branch had no snapshot yet. Under `snapshot` isolation an operation is refused
-    where another writer changed the same files or rows; under `serializable` also where one added rows that
-    it would have read.
+    `snapshot_id` is None where the branch had no snapshot yet. The filter is bound to the schema that was read with:
+    columns that are renamed since do not change what it means. Under `snapshot` isolation an operation is refused where
+    another writer changed the same files or rows; under `serializable` also where one added rows that it would have
+    read.
     """
 
     snapshot_id: int | None

@@ -17,18 +17,20 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.masks import row_mask
 from frazil.columns.stats_masks import Mask, may_match_mask
 from frazil.commit.partition_keys import partition_tuples
+from frazil.errors import ConcurrentChangeError
 from frazil.expr.bind import bind
-from frazil.expr.predicates import FALSE, Always, Predicate
+from frazil.expr.predicates import FALSE, Always, Bound, BoundTransform, Predicate, leaves_of
 from frazil.expr.project_partition import project_strict
 from frazil.scan.prune import Pruner, metrics_mask, strict_mask, struct_of, to_mask
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 
 
 class FileMatcher:
-    """One filter over the files of a table."""
+    """One filter over the files of a table: by names of the current schema, or bound to an earlier one of the table."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class FileMatcher:
         case_sensitive: bool = True,
     ) -> None:
         self._predicate = bind(metadata.current_schema, where, case_sensitive=case_sensitive)
+        _check_unchanged(metadata.current_schema, self._predicate)
         self._pruner = Pruner(self._predicate, specs)
         self._specs = specs
 
@@ -89,3 +92,17 @@ class FileMatcher:
             every[places] = strict_mask(residual, part)
             # A file without rows holds nothing that does not match; with the rest gone it may go too.
             some[places] |= every[places]
+
+
+def _check_unchanged(schema: Schema, predicate: Predicate) -> None:
+    """Refuse a filter bound to columns that have another name or type since, or are gone: it is not what was meant."""
+    for leaf in leaves_of(predicate):
+        assert isinstance(leaf, Bound)
+        before = leaf.term.reference if isinstance(leaf.term, BoundTransform) else leaf.term
+        now = schema.find_field(before.field_id)
+        name = ".".join(before.path)
+        if now is None or schema.name_of(before.field_id) != name or now.field_type != before.field.field_type:
+            raise ConcurrentChangeError(
+                f"Cannot commit: the column {name!r} of the condition was changed",
+                hint="Another writer changed the schema. Plan the operation again.",
+            )

@@ -110,7 +110,7 @@ class TableVerbs(MetadataVerbs):
             session = choose_session(data if is_spark_frame(data) else None)
             files = write_rows(state, data)
             return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
-        bind(schema, predicate)
+        predicate = bind(schema, predicate)
         read = read_set_of(state, branch, predicate)
         files = write_rows(state, data)
         action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
@@ -158,7 +158,8 @@ class TableVerbs(MetadataVerbs):
         predicate = plain_predicate(where, state.metadata.current_schema)
         if predicate is not None and (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
             target = target_of(state.metadata, branch, snapshot_properties)
-            return self._commit(state, DeleteFiles(where=predicate, target=target))[1]
+            meant = bind(state.metadata.current_schema, predicate)
+            return self._commit(state, DeleteFiles(where=meant, target=target))[1]
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
         planned = spark_room("delete").plan_delete(session, state, where, target, cache=self._cache)

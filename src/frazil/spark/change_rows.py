@@ -33,6 +33,7 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.datafile.write_target import write_target
 from frazil.errors import EngineError
+from frazil.expr.bind import bind
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -194,7 +195,7 @@ class RowChange:
         asked = self.choice.asked
         isolation = read_property(self.loaded.metadata.properties, self._rules.isolation)
         snapshot_id = None if self._parent is None else self._parent.snapshot_id
-        return ReadSet(snapshot_id, self._read if asked is None else asked, isolation)
+        return ReadSet(snapshot_id, bind(self.schema, self._read if asked is None else asked), isolation)
 
     def finish(
         self,

@@ -265,7 +265,7 @@ def test_a_compaction_that_began_before_cannot_bring_rows_back(version: int) -> 
 
 
 def dangling(case: Deleted) -> None:
-    case.table._begin(RemoveDanglingDeletes())
+    case.table._run(RemoveDanglingDeletes())
 
 
 def test_deletes_that_apply_to_nothing_go_and_the_others_stay() -> None:

@@ -258,7 +258,7 @@ class TableBuilder:
 
     def write_vectors(self, deletes: Mapping[DataFile, Iterable[int]]) -> list[DataFile]:
         """Write deletion vectors of several data files into one Puffin file."""
-        vectors = {file.file_path: DeletionVector(sorted(positions)) for file, positions in deletes.items()}
+        vectors = {file.file_path: DeletionVector(positions) for file, positions in deletes.items()}
         encoded = encode_deletion_vector_file(vectors, created_by="frazil tests")
         path = self._new_path("puffin")
         self.storage.create(path, encoded.data)

@@ -245,7 +245,8 @@ class _Job:
         except CodecRefusal as problem:
             raise self.origin.fail(f"the block at byte {block.start} cannot be inflated: {problem}") from problem
         self.budget.inflate(len(content))
-        if block.count * self.row_bytes > len(content):
+        # Rows without bytes have nothing to be counted by.
+        if self.row_bytes == 0 or block.count * self.row_bytes > len(content):
             raise self.origin.fail(
                 f"the block at byte {block.start} announces {block.count} rows in {len(content)} bytes"
             )
@@ -253,7 +254,9 @@ class _Job:
 
     def decode_in_python(self, blocks: list[AvroBlock], contents: list[bytes]) -> pa.Table:
         """Return the rows of small blocks without DataFusion."""
-        _decoders.count_python(sum(map(len, contents)))
+        size = sum(map(len, contents))
+        _decoders.count_python(size)
+        self.budget.check_chunk(size * max((_growth(self.leaves[at].avro_type) for at in self.wanted), default=1))
         counts = [block.count for block in blocks]
         try:
             arrays = decode_rows(zip(counts, contents, strict=True), self.leaves, self.wanted)
@@ -448,12 +451,19 @@ def _growth(one: AvroType) -> int:
     """Return how many bytes of columns one byte of rows can become, at most, rounded up."""
     if one.kind in ("array", "map"):
         assert one.items is not None
-        return max(5, _growth(one.items))
+        found = max(5, _growth(one.items))
+    elif one.kind == "record":
+        found = max((_growth(part.avro_type) for part in one.fields), default=1)
+    else:
+        found = 1 if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
+    return max(found, _null_width(one)) if one.is_optional else found
+
+
+def _null_width(one: AvroType) -> int:
+    """Return how many bytes of columns a null takes, which is one byte of rows."""
     if one.kind == "record":
-        return max((_growth(part.avro_type) for part in one.fields), default=1)
-    if one.kind == "fixed":
-        return one.size if one.is_optional else 1
-    return _ARROW_WIDTHS.get(one.kind, 5)
+        return sum(_null_width(part.avro_type) for part in one.fields)
+    return one.size if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
 
 
 def _empty(leaves: list[Leaf], wanted: Sequence[int]) -> pa.Table:

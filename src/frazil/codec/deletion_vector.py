@@ -18,7 +18,8 @@ of keys, the inside of each bitmap and the cardinality must all agree before a v
 against damage and not against malice; the layout is checked by itself.
 
 Memory: a vector stays compressed. Hostile bytes can hold runs of billions of positions in a few bytes: they cost
-nothing until a caller asks for all of them with `to_numpy`. Scans use `mask`, whose cost is the rows it covers.
+nothing until a caller asks for all of them at once. Only `to_numpy` does that, for positions that this process found
+itself; those of files are taken in parts (`parts`), as bits (`mask`) or as sets (`minus`, `below`).
 """
 
 from __future__ import annotations
@@ -132,6 +133,29 @@ class DeletionVector:
     def __or__(self, other: DeletionVector) -> DeletionVector:
         return self.union(other)
 
+    def minus(self, other: DeletionVector) -> DeletionVector:
+        """Return the positions of this vector that the other one does not have."""
+        theirs = dict(other._bitmaps)
+        return DeletionVector.from_bitmaps(
+            (key, bitmap - theirs[key] if key in theirs else bitmap) for key, bitmap in self._bitmaps
+        )
+
+    def below(self, end: int) -> DeletionVector:
+        """Return the positions that are smaller than `end`."""
+        kept = ((key, bitmap, end - (key << 32)) for key, bitmap in self._bitmaps if key << 32 < end)
+        return DeletionVector.from_bitmaps(
+            (key, bitmap if left > _LOW_BITS else bitmap & FrozenBitMap(range(left))) for key, bitmap, left in kept
+        )
+
+    def parts(self, size: int) -> Iterator[npt.NDArray[np.int64]]:
+        """Yield all positions in ascending order, at most `size` of them at a time."""
+        for key, bitmap in self._bitmaps:
+            count = len(bitmap)
+            for start in range(0, count, size):
+                first, last = bitmap[start], bitmap[min(start + size, count) - 1]
+                part = _low_positions(bitmap & FrozenBitMap(range(first, last + 1)))
+                yield part.astype(np.int64) + (key << 32)
+
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_]:
         """Return, for `length` rows from position `start`, whether each is deleted."""
         if start < 0 or length < 0:
@@ -149,7 +173,7 @@ class DeletionVector:
         return deleted
 
     def to_numpy(self) -> npt.NDArray[np.int64]:
-        """Return all positions in ascending order: 8 bytes for each, so mind `cardinality`."""
+        """Return all positions in ascending order: 8 bytes for each. For those of a file, use `parts`."""
         parts = [_low_positions(bitmap).astype(np.int64) + (key << 32) for key, bitmap in self._bitmaps]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 

@@ -58,7 +58,7 @@ from frazil.spec.values import map_key, shortest_float32, show_value
 
 HEADING = "JSON single-value serialization"
 
-_DECIMAL_TEXT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_DECIMAL_TEXT = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
 _MAX_DECIMAL_CHARS = 128
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _HEX_TEXT = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)

@@ -31,7 +31,7 @@ from frazil.errors import TextSyntaxError
 T = TypeVar("T")
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?)\b))"
+    r"\s*(?:(?P<number>[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf(?:inity)?)\b))"
     r"|(?P<word>[A-Za-z]+)|(?P<mark>[(),])|(?P<end>\Z)|(?P<other>.))",
     re.DOTALL,
 )

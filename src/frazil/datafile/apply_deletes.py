@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.equality_deletes import EqualityDeletes, load_equality_deletes
-from frazil.datafile.position_deletes import read_positions
+from frazil.datafile.position_deletes import read_file_positions
 from frazil.datafile.raw_batch import ReadRules
 from frazil.scan.tasks import DeleteTask, FileScanTask
 from frazil.spec.data_file import FileContent
@@ -54,8 +54,7 @@ def position_tasks(task: FileScanTask) -> list[DeleteTask]:
 
 def load_positions(storage: Storage, task: FileScanTask, cache: DeleteCache) -> DeletionVector | None:
     """Return the positions that are deleted in a task's data file, None where there are none."""
-    path = task.data_file.file_path
-    found = [read_positions(storage, one, path, cache) for one in position_tasks(task)]
+    found = [read_file_positions(storage, one, task.data_file, cache) for one in position_tasks(task)]
     vectors = [vector for vector in found if not vector.is_empty]
     if not vectors:
         return None

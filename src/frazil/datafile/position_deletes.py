@@ -21,10 +21,17 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
-from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidManifestError, InvalidRequestError
+from frazil.errors import (
+    CorruptTableError,
+    InvalidDataFileError,
+    InvalidManifestError,
+    InvalidPuffinError,
+    InvalidRequestError,
+)
 from frazil.expr.bind import reference_to
 from frazil.expr.predicates import TRUE, Bound, Op, Predicate
 from frazil.scan.tasks import DeleteTask
+from frazil.spec.data_file import DataFile
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA, POSITION_HEADING
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.reserved_columns import DELETE_FILE_PATH
@@ -33,6 +40,21 @@ from frazil.storage.base import Storage
 _RULES = ReadRules(POSITION_DELETE_SCHEMA, create_name_mapping(POSITION_DELETE_SCHEMA))
 _PATH = reference_to(POSITION_DELETE_SCHEMA, DELETE_FILE_PATH.field_id)
 _BYTES_PER_POSITION = 8
+
+
+def read_file_positions(storage: Storage, task: DeleteTask, data_file: DataFile, cache: DeleteCache) -> DeletionVector:
+    """Return the positions of a data file that one of its deletes deletes; a vector must not go beyond its end."""
+    found = read_positions(storage, task, data_file.file_path, cache)
+    rows, last = data_file.record_count, found.last
+    if task.data_file.is_deletion_vector and last is not None and 0 <= rows <= last:
+        raise InvalidPuffinError(
+            f"Cannot read the deletion vector of {data_file.file_path}: it deletes row {last}, and the file has {rows} "
+            "rows, counted from 0",
+            hint="Restore the vector or read another snapshot; `maintain.check()` lists what is wrong.",
+            path=task.data_file.file_path,
+            heading="Deletion Vectors",
+        )
+    return found
 
 
 def read_positions(storage: Storage, task: DeleteTask, data_path: str, cache: DeleteCache) -> DeletionVector:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.codec.arrow_schema import to_arrow_schema, to_arrow_type
 from frazil.datafile.convert_leaf import Convert, keep, leaf_converter
 from frazil.datafile.file_schema import FileField, is_list, walk
-from frazil.datafile.value_arrays import repeat_value
+from frazil.datafile.value_arrays import repeat_value, repeated_bytes
 from frazil.errors import InvalidDataFileError, UnsupportedError
 from frazil.spec.column_projection import ResolvedColumn
 from frazil.spec.schema import Schema
@@ -99,6 +99,8 @@ class Projection:
     ) -> None:
         self.columns = tuple(column.field for column in columns)
         self.schema = to_arrow_schema(Schema(self.columns))
+        self.constant_bytes = sum(map(_constant_bytes, columns))
+        """About how many bytes each row takes of what the file does not store."""
         self._steps: list[tuple[NestedField, int | None, Any]] = []
         for column, target in zip(columns, self.schema, strict=True):
             if column.is_constant:
@@ -128,6 +130,13 @@ class Projection:
     def batch(self, batch: Any, length: int) -> pa.RecordBatch:
         """Return the wanted columns as a record batch; there must be some."""
         return pa.RecordBatch.from_arrays(self.arrays(batch, length), names=self.schema.names)
+
+
+def _constant_bytes(column: ResolvedColumn) -> int:
+    if not column.is_constant:
+        return sum(map(_constant_bytes, column.parts))
+    kind = column.field.field_type
+    return repeated_bytes(column.value, kind, to_arrow_type(kind))
 
 
 def _refused(field: NestedField, reason: str) -> InvalidDataFileError:

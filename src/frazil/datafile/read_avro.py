@@ -75,6 +75,7 @@ class AvroReader(FileReader):
                 self._columns.append(column)
                 fields.append(file_field(part.name, part.field_id, column.shape, at, at))
             self.schema = with_ids(tuple(fields), rules.schema, rules.name_mapping, by_position=False)
+        self._row_bytes = sum(leaf.avro_type.min_size for leaf in self._leaves)
         # The fast decoder marks the end of its input with a value that not every schema can hold.
         can_mark = any(
             leaf.avro_type.kind in _TOKEN_KINDS or (leaf.avro_type.kind == "fixed" and leaf.avro_type.size >= 4)
@@ -140,14 +141,15 @@ class AvroReader(FileReader):
 
     def _blocks(self) -> Iterator[tuple[int, int, int]]:
         """Yield each block: where it starts, how many rows it has, where the next one starts."""
-        at = self._header.body_at
+        at, left = self._header.body_at, self._limits.inflated_bytes(self._size) // max(1, self._row_bytes)
         while at < self._size:
             with reading("Avro file", self._path, HEADING, self._file):
                 head = self._bytes(at, min(20, self._size - at))
                 count, used = _varint(head, 0)
                 length, used = _varint(head, used)
                 after = at + used + length + SYNC_SIZE
-                if count < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
+                left -= count
+                if count < 0 or left < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
                     raise BadBytes(f"the block at byte {at} announces {count} rows in {length} bytes")
             yield at, count, after
             at = after

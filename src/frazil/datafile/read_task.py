@@ -33,7 +33,7 @@ from frazil.datafile.apply_deletes import TaskDeletes, load_deletes
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
 from frazil.datafile.project import Projection, needed_leaves
-from frazil.datafile.raw_batch import FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.datafile.row_groups import row_group_test
@@ -217,13 +217,18 @@ class _TaskReader:
             for raw in reader.batches(
                 leaves,
                 within=self._range(),
-                batch_rows=self.batch_rows,
+                batch_rows=self._rows_at_once(),
                 may_match=test,
                 use_threads=self.use_threads,
             ):
                 keep, deleted = self._masks(raw, deletes)
                 if keep is None or _count(keep):
                     yield raw, keep, deleted
+
+    def _rows_at_once(self) -> int:
+        """Return how many rows a batch may have: few where a default or a partition value is large."""
+        each = sum(one.constant_bytes for one in (self._shown, self._tested, *self._compared))
+        return max(1, min(self.batch_rows, BATCH_BYTES // max(each, 1)))
 
     def _range(self) -> Range | None:
         task = self.task

@@ -27,6 +27,8 @@ from frazil.spec.types import (
     VariantType,
 )
 
+_MOST_REPEATED_BYTES = 1 << 30
+
 
 def array_of(values: Sequence[Any], kind: Type, arrow: pa.DataType | None = None) -> pa.Array:
     """Return values of a type as an array; `arrow` is the Arrow type where its fields' names or metadata matter."""
@@ -82,12 +84,30 @@ def _validity(values: Sequence[Any]) -> pa.Buffer | None:
     return pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
 
 
+def repeated_bytes(value: Any, kind: Type, arrow: pa.DataType) -> int:
+    """Return about how many bytes each row takes of a column that has one value in all rows."""
+    return _null_bytes(arrow) if value is None else int(array_of([value], kind, arrow).nbytes)
+
+
+def _null_bytes(arrow: pa.DataType) -> int:
+    """Return how many bytes a null takes where that is not a few: of a type of fixed size, as many as a value."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _null_bytes(arrow.storage_type)
+    if pa.types.is_struct(arrow):
+        return sum(_null_bytes(part.type) for part in arrow)
+    return int(arrow.byte_width) if pa.types.is_fixed_size_binary(arrow) else 0
+
+
 def repeat_value(value: Any, kind: Type, arrow: pa.DataType, length: int) -> pa.Array:
     """Return a column that has one value in all rows."""
-    if value is None:
-        return pa.nulls(length, arrow)
     if length == 0:
         return array_of([], kind, arrow)
+    # Metadata may name a default of megabytes, or a fixed type of gigabytes.
+    total = length * repeated_bytes(value, kind, arrow)
+    if total > _MOST_REPEATED_BYTES:
+        raise SchemaMismatchError(f"Cannot make a column of {kind}: one value in {length} rows takes {total} bytes")
+    if value is None:
+        return pa.nulls(length, arrow)
     one = array_of([value], kind, arrow)
     if isinstance(kind, StructType | ListType | MapType | VariantType):
         return one.take(pa.array(np.zeros(length, np.int32)))

@@ -223,9 +223,7 @@ def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
     tables: list[pa.Table] = []
     held = 0
     for one in group:
-        positions = one.positions.to_numpy()
-        for start in range(0, len(positions), _ROWS_AT_ONCE):
-            part = positions[start : start + _ROWS_AT_ONCE]
+        for part in one.positions.parts(_ROWS_AT_ONCE):
             path = pa.repeat(pa.scalar(one.file_path, pa.string()), len(part))
             tables.append(pa.table([path, pa.array(part, pa.int64())], schema=arrow))
             held += len(part)

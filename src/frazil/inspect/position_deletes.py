@@ -26,7 +26,7 @@ from frazil.datafile.open_file import reading
 from frazil.datafile.project import Projection, needed_leaves
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
-from frazil.errors import CorruptTableError, InvalidManifestError
+from frazil.errors import CorruptTableError, InvalidManifestError, UnsupportedError
 from frazil.inspect.reachable import read_chosen_manifests, read_rows, with_content
 from frazil.inspect.select_columns import project_array, select_columns
 from frazil.inspect.unify_partitions import (
@@ -48,6 +48,9 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import ListType, MapType, StructType, Type
 from frazil.storage.base import Storage
 
+_MANY_ROWS = 1 << 20
+MOST_BYTES_AT_ONCE = 4 << 30
+"""What the whole table may take; `iter_position_deletes` has no such limit."""
 _FIELDS = (
     "content",
     "file_path",
@@ -101,7 +104,17 @@ def position_deletes(
 ) -> pa.Table:
     """Return the deleted positions of a snapshot, in the order of its delete files."""
     schema = select_columns(position_deletes_schema(loaded.metadata), columns)
-    parts = list(iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads))
+    parts: list[pa.Table] = []
+    size = 0
+    for part in iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads):
+        size += part.nbytes
+        if size > MOST_BYTES_AT_ONCE:
+            raise UnsupportedError(
+                f"Cannot show the deleted positions of {loaded.name} at once: they take more than "
+                f"{MOST_BYTES_AT_ONCE >> 20} MiB",
+                hint="Read the metadata table on Spark.",
+            )
+        parts.append(part)
     return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)
 
 
@@ -126,8 +139,20 @@ def iter_position_deletes(
         threads=threads,
     )
     maker = _RowMaker(loaded.storage, schema, kind, _wanted(metadata, schema))
-    delete_files = [one for part in found for one in part]
-    for tables in map_in_order(maker.tables_of, delete_files, threads=threads or default_threads()):
+    small: list[_DeleteFile] = []
+    for one in (one for part in found for one in part):
+        if one.file.record_count <= _MANY_ROWS:
+            small.append(one)
+            continue
+        yield from _all_tables(maker, small, threads)
+        small.clear()
+        # A few bytes may be a vector of billions of positions.
+        yield from maker.iter_tables(one)
+    yield from _all_tables(maker, small, threads)
+
+
+def _all_tables(maker: _RowMaker, files: list[_DeleteFile], threads: int | None) -> Iterator[pa.Table]:
+    for tables in map_in_order(maker.tables_of, files, threads=threads or default_threads()):
         yield from tables
 
 
@@ -166,8 +191,12 @@ class _RowMaker:
 
     def tables_of(self, one: _DeleteFile) -> list[pa.Table]:
         """Return the rows of a delete file."""
+        return list(self.iter_tables(one))
+
+    def iter_tables(self, one: _DeleteFile) -> Iterator[pa.Table]:
+        """Yield the rows of a delete file, a batch at a time."""
         stored = self._vector(one.file) if one.file.is_deletion_vector else self._rows(one.file)
-        return [self._table(batch, one) for batch in stored if batch.num_rows]
+        return (self._table(batch, one) for batch in stored if batch.num_rows)
 
     def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         rules = ReadRules(self.wanted, create_name_mapping(self.wanted))
@@ -198,9 +227,7 @@ class _RowMaker:
             )
         except CorruptTableError as error:
             raise error.at_path(file.file_path) from error
-        positions = vector.to_numpy()
-        for start in range(0, len(positions), DEFAULT_BATCH_ROWS):
-            part = positions[start : start + DEFAULT_BATCH_ROWS]
+        for part in vector.parts(DEFAULT_BATCH_ROWS):
             made = {DELETE_FILE_PATH.name: pa.repeat(path, len(part)), DELETE_POS.name: pa.array(part)}
             yield pa.RecordBatch.from_pydict(made)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from frazil.errors import (
@@ -23,10 +24,8 @@ from frazil.errors import (
 from frazil.lake.on_spark import spark_room
 from frazil.sql.quote_names import quote
 from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
+from frazil.sql.tokens import cut_tokens
 
-_SPACE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
-_SCRIPT = re.compile(rf"{_SPACE}begin\b", re.IGNORECASE | re.DOTALL)
-_IMMEDIATE = re.compile(rf"{_SPACE}execute\s+immediate\b", re.IGNORECASE | re.DOTALL)
 _SET = re.compile(r"\s*set\s+(?:(?:var|variable)\b)?", re.IGNORECASE)
 
 
@@ -43,12 +42,16 @@ _NOT_FOUND, _INTERNAL = "02", "XX"
 
 def is_script(text: str) -> bool:
     """Return whether a text may be a script."""
-    return _SCRIPT.match(text) is not None
+    return _first_words(text, 1) == ["BEGIN"]
 
 
 def is_immediate(text: str) -> bool:
     """Return whether a text may be an EXECUTE IMMEDIATE."""
-    return _IMMEDIATE.match(text) is not None
+    return _first_words(text, 2) == ["EXECUTE", "IMMEDIATE"]
+
+
+def _first_words(text: str, count: int) -> list[str]:
+    return [token.upper for token in islice(cut_tokens(text), count)]
 
 
 class _Jumped(Exception):
@@ -111,7 +114,8 @@ class ScriptRunner:
 
     def _step(self, step: Step) -> None:
         if isinstance(step, Run):
-            text = _SET.sub("set var ", step.text, count=1) if step.kind is StepKind.SET else step.text
+            found = _SET.match(step.text) if step.kind is StepKind.SET else None
+            text = step.text if found is None else f"set var {step.text[found.end() :]}"
             frame = self._run(text)
             if step.kind is StepKind.QUERY and frame.columns:
                 # Where somebody waits for its errors, they are looked for now.

@@ -311,9 +311,7 @@ class Scan:
         if positions is None:
             return rows
         # A position beyond the file's end deletes nothing.
-        last = positions.last
-        is_within = last is not None and last < rows
-        return rows - (positions.cardinality if is_within else int(np.count_nonzero(positions.mask(0, rows))))
+        return rows - positions.below(rows).cardinality
 
 
 def _cut(task: FileScanTask) -> Iterator[FileScanTask]:

@@ -122,7 +122,7 @@ def _beyond_positions(
             continue
         before = load_positions(loaded.storage, task, positions)
         if before is not None:
-            found = DeletionVector(np.setdiff1d(found.to_numpy(), before.to_numpy(), assume_unique=True))
+            found = found.minus(before)
         if not found.is_empty:
             rows[task.data_file.file_path] = found
     return rows

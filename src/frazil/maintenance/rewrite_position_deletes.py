@@ -22,7 +22,7 @@ from frazil.commit.new_snapshot import MAIN, Target, find_parent
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.write_manifests import AddedFile
 from frazil.datafile.delete_cache import DeleteCache
-from frazil.datafile.position_deletes import read_positions
+from frazil.datafile.position_deletes import read_file_positions
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.errors import FrazilError
 from frazil.expr.predicates import TRUE, Predicate
@@ -195,5 +195,5 @@ def _deleted(loaded: LoadedTable, group: _Group, cache: DeleteCache) -> Iterator
     paths = {one.data_file.file_path for one in group.deletes}
     for task in group.tasks:
         own = [one for one in task.delete_files if one.data_file.file_path in paths]
-        found = [read_positions(loaded.storage, one, task.data_file.file_path, cache) for one in own]
+        found = [read_file_positions(loaded.storage, one, task.data_file, cache) for one in own]
         yield DeletedRows.of(task.data_file, DeletionVector().union(*found))

@@ -124,11 +124,11 @@ class _ChangedFiles(ScanFiles):
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
         """Return for each file the bits of the rows to leave out, or of those that are singled out."""
-        return pa.array([vector_bytes(one) for one in self._vectors(planned)], pa.binary())
+        vectors = zip(self._vectors(planned), _tasks(planned), strict=True)
+        return pa.array([vector_bytes(one, task.data_file) for one, task in vectors], pa.binary())
 
     def _vectors(self, planned: PlannedBatch) -> list[DeletionVector]:
-        tasks = [task for task in planned.plan.tasks_of(planned.batch) if isinstance(task, ChangelogTask)]
-        return list(map_in_order(self._vector, tasks, threads=default_threads()))
+        return list(map_in_order(self._vector, _tasks(planned), threads=default_threads()))
 
     def _vector(self, task: ChangelogTask) -> DeletionVector:
         hidden = load_positions(self.loaded.storage, task, self._positions) or DeletionVector()
@@ -137,8 +137,8 @@ class _ChangedFiles(ScanFiles):
         other = replace(task, delete_files=task.singled_out_by)
         singled = load_positions(self.loaded.storage, other, self._positions) or DeletionVector()
         # A position beyond the file's end deletes nothing.
-        left = np.setdiff1d(singled.to_numpy(), hidden.to_numpy(), assume_unique=True)
-        return DeletionVector(left[left < task.data_file.record_count])
+        left, rows = singled.minus(hidden), task.data_file.record_count
+        return left if rows < 0 else left.below(rows)
 
 
 class _ChangesReader(Reader):
@@ -184,6 +184,10 @@ def _all_deletes(batch: FileBatch) -> list[tuple[int, ...]]:
     singling = batch.files.column(SINGLED_OUT_BY_FIELD).to_pylist()
     hiding = [()] * len(batch.files) if batch.deletes is None else batch.deletes
     return [(*one, *(other or ())) for one, other in zip(hiding, singling, strict=True)]
+
+
+def _tasks(planned: PlannedBatch) -> list[ChangelogTask]:
+    return [task for task in planned.plan.tasks_of(planned.batch) if isinstance(task, ChangelogTask)]
 
 
 def _read_by_python(group: FileGroup) -> FileGroup:

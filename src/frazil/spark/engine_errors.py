@@ -31,7 +31,7 @@ from frazil.errors import (
 )
 
 _MAX_REASON = 1000
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+)?\s*$", re.DOTALL)
+_RAISED = "[USER_RAISED_EXCEPTION] "
 _OURS = re.compile(r"^frazil\.errors\.(\w+): (.*)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _TOLD = re.compile(r"^  ([a-z][a-z ]*): (.*)$")
@@ -39,10 +39,7 @@ _HINT = (
     "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing;"
     "files-without-field-ids-need-schema.name-mapping.default"
 )
-_FILE = re.compile(
-    r"FAILED_READ_FILE\.(?P<why>\w+)\].*?(?P<path>\S+)#table=(?P<table>\S+?)&snapshot=(?P<snapshot>\w+)&hint=",
-    re.DOTALL,
-)
+_FAILED_FILE = re.compile(r"FAILED_READ_FILE\.(\w+)\]")
 _MAPPING_HINT = (
     "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which goes by the order of "
     "columns."
@@ -96,12 +93,13 @@ def _translate(what: str, error: Exception) -> FrazilError:
         kind = getattr(errors, ours[-1].group(1), EngineError)
         known = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else EngineError
         return _as_it_was(known, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
-    file = _FILE.search(text)
-    if file is not None:
-        return _about_file(file, text)
-    raised = _RAISED.search(head)
-    if raised is not None and raised.group(1).startswith("Cannot "):
-        return SchemaMismatchError(raised.group(1).strip())
+    about_file = _about_file(text)
+    if about_file is not None:
+        return about_file
+    raised = head.partition(_RAISED)[2]
+    if raised.startswith("Cannot "):
+        message, _, state = raised.rpartition(" SQLSTATE: ")
+        return SchemaMismatchError((message if message and state.isalnum() else raised).strip())
     if isinstance(error, AnalysisException | ParseException):
         return InvalidRequestError(f"Cannot {what}: {head[:_MAX_REASON]}")
     causes = _CAUSE.findall(text)
@@ -127,8 +125,17 @@ def _as_it_was(kind: type[FrazilError], message: str, rest: str) -> FrazilError:
     return kind(message, hint=hint, **context)
 
 
-def _about_file(found: re.Match[str], text: str) -> FrazilError:
-    path, is_missing = unquote(found["path"]), found["why"] == "FILE_NOT_EXIST"
+def _about_file(text: str) -> FrazilError | None:
+    """Return the error about a file that Spark could not read, None where the text tells of none."""
+    failed = _FAILED_FILE.search(text)
+    if failed is None:
+        return None
+    told = text[failed.end() :].partition("&hint=")[0]
+    head, mark, rest = told.rpartition("#table=")
+    table, _, snapshot = rest.rpartition("&snapshot=")
+    if not mark or not table or not head.strip():
+        return None
+    path, is_missing = unquote(head.rsplit(maxsplit=1)[-1]), failed[1] == "FILE_NOT_EXIST"
     causes = _CAUSE.findall(text)
     reason = "there is no such file" if is_missing else causes[-1][:_MAX_REASON] if causes else "Spark cannot read it"
     kind = MissingFileError if is_missing else InvalidDataFileError
@@ -136,6 +143,6 @@ def _about_file(found: re.Match[str], text: str) -> FrazilError:
     return kind(
         f"Cannot read data file {path}: {'its columns have no field ids' if has_no_ids else reason}",
         hint=_MAPPING_HINT if has_no_ids else FILE_HINT,
-        table=unquote(found["table"]),
-        snapshot=found["snapshot"],
+        table=unquote(table),
+        snapshot=snapshot,
     )

@@ -53,6 +53,8 @@ from frazil.storage.locations import scheme_of
 
 Mask = npt.NDArray[np.bool_]
 BLOCK_BITS = 4
+_MOST_ROWS = 1 << 31
+_ROWS_AT_ONCE = 1 << 20
 """Bits come in numbers of 2^4, high byte first, as `bit_at` of `jvm.py` reads them."""
 
 
@@ -413,7 +415,7 @@ class ScanFiles:
 
         def bits(task: FileScanTask) -> bytes:
             vector = load_positions(self.loaded.storage, task, self._positions)
-            return b"" if vector is None else vector_bytes(vector)
+            return b"" if vector is None else vector_bytes(vector, task.data_file)
 
         tasks = planned.plan.tasks_of(planned.batch)
         return pa.array(list(map_in_order(bits, tasks, threads=default_threads())), pa.binary())
@@ -473,14 +475,27 @@ def most_vector_bytes(rows: int) -> int:
     return -(-rows >> BLOCK_BITS) * 2
 
 
-def vector_bytes(vector: DeletionVector) -> bytes:
-    """Return deleted positions as bits, in numbers of 16 with the high byte first; none are no bytes."""
-    if vector.is_empty:
+def vector_bytes(vector: DeletionVector, file: DataFile) -> bytes:
+    """Return the deleted positions of a file as bits, in numbers of 16 with the high byte first; none are no bytes.
+
+    Positions beyond the file's end delete nothing, and cost nothing.
+    """
+    within = vector if file.record_count < 0 else vector.below(file.record_count)
+    if within.last is None:
         return b""
-    positions = vector.to_numpy()
-    is_deleted = np.zeros((int(positions.max()) >> BLOCK_BITS) + 1 << BLOCK_BITS, dtype=bool)
-    is_deleted[positions] = True
-    return bytes(np.packbits(is_deleted, bitorder="little").reshape(-1, 2)[:, ::-1].tobytes())
+    rows = (within.last >> BLOCK_BITS) + 1 << BLOCK_BITS
+    if rows > _MOST_ROWS:
+        raise InvalidManifestError(
+            f"Cannot read the deleted rows of {file.file_path}: row {within.last} is deleted, above the limit of "
+            f"{_MOST_ROWS} rows in one file",
+            hint="Write the file's rows again as several files, or read it without Spark.",
+            path=file.file_path,
+            heading="Deletion Vectors",
+        )
+    # A byte for each row is eight times what is kept: not for all rows at once.
+    masks = (within.mask(start, min(_ROWS_AT_ONCE, rows - start)) for start in range(0, rows, _ROWS_AT_ONCE))
+    bits = np.concatenate([np.packbits(mask, bitorder="little") for mask in masks])
+    return bytes(bits.reshape(-1, 2)[:, ::-1].tobytes())
 
 
 def arrow_type_of(kind: Type) -> pa.DataType:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.position_deletes import read_positions
 from frazil.datafile.raw_batch import ReadRules
-from frazil.datafile.read_file import read_columns
+from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, read_columns
 from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.column_values import quote
@@ -186,8 +185,8 @@ class _WorkerPositions:
         file = task.data_file
         if file.is_deletion_vector:
             path = file.referenced_data_file or ""
-            positions = read_positions(self._storage, task, path, DeleteCache()).to_numpy()
-            yield _batch(pa.repeat(pa.scalar(path), len(positions)), positions.astype(np.int64), task, part)
+            for positions in read_positions(self._storage, task, path, DeleteCache()).parts(DEFAULT_BATCH_ROWS):
+                yield _batch(pa.repeat(pa.scalar(path), len(positions)), positions, task, part)
             return
         for rows in read_columns(self._storage, file, POSITION_DELETE_SCHEMA, _RULES):
             yield _batch(rows.column(0).cast(pa.string()), rows.column(1), task, part)

@@ -132,7 +132,7 @@ class _ChosenFiles(ScanFiles):
         for task in planned.plan.tasks_of(planned.batch):
             vector = load_positions(self.loaded.storage, task, self._positions)
             extra = only[task.data_file.file_path]
-            found.append(vector_bytes(extra if vector is None else vector.union(extra)))
+            found.append(vector_bytes(extra if vector is None else vector.union(extra), task.data_file))
         return pa.array(found, pa.binary())
 
 

@@ -87,7 +87,7 @@ _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W\d]\w*")
 _WHOLE_NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?", re.ASCII)
-_FIELD_ID = re.compile(r"(\d{1,10})\s*:\s*([^:]*?)\s*:", re.ASCII)
+_FIELD_ID = re.compile(r"(\d{1,10})\s*:([^:]*):", re.ASCII)
 _QUOTED = {
     '"': re.compile(r'"((?:[^"]|"")*)"'),
     "`": re.compile(r"`((?:[^`]|``)*)`"),
@@ -327,11 +327,12 @@ class _Parser:
         return match[0]
 
     def _numbered_name(self, match: re.Match[str]) -> tuple[int, str]:
-        field_id, name = int(match[1]), match[2]
+        field_id, name = int(match[1]), match[2].strip()
         if field_id > MAX_FIELD_ID:
             self.fail(f"ids above {MAX_FIELD_ID} are for metadata columns")
         if name[:1] in ("`", '"'):
             self._at = match.start(2)
+            self._skip_space()
             name = self.name()
             self.expect(":")
         elif name == "":

@@ -13,6 +13,7 @@ Tokens are cut one at a time as they are asked for: a statement whose tail is a 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ _STRINGS = {
     '"': re.compile(r'"((?:[^"\\]|\\.|"")*)"', re.DOTALL),
 }
 _RAW = re.compile(r"[rR](?:'([^']*)'|\"([^\"]*)\")")
-_DOLLARS = re.compile(r"(\$\w*\$)(.*?)\1", re.DOTALL)
+_DOLLARS = re.compile(r"(?=(\$\w*\$))")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _MARK = re.compile(r"<=>|=>|->|::|<=|<>|!=|>=|==|\|\||\|>|.", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
@@ -67,6 +68,7 @@ def cut_tokens(text: str) -> Iterator[Token]:
     at = 0
     size = len(text)
     after_dot = False
+    dollars = _Dollars(text)
     while True:
         space_end = _skip_space(text, at)
         if space_end is None:
@@ -75,7 +77,7 @@ def cut_tokens(text: str) -> Iterator[Token]:
         at = space_end
         if at >= size:
             return
-        token = _token_at(text, at, after_dot=after_dot)
+        token = _token_at(text, at, dollars, after_dot=after_dot)
         yield token
         if token.kind == BROKEN:
             return
@@ -83,7 +85,31 @@ def cut_tokens(text: str) -> Iterator[Token]:
         at = token.end
 
 
-def _token_at(text: str, at: int, *, after_dot: bool) -> Token:
+class _Dollars:
+    """Where the tags of a text stand that may quote a string, each looked for once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._places: dict[str, list[int]] | None = None
+
+    def string_at(self, at: int) -> tuple[str, int] | None:
+        """Return the string that starts at a place, and where it ends; None where none does."""
+        if self._places is None:
+            self._places = {}
+            for found in _DOLLARS.finditer(self._text, at):
+                self._places.setdefault(found[1], []).append(found.start())
+        opening = _DOLLARS.match(self._text, at)
+        if opening is None:
+            return None
+        tag = opening[1]
+        places = self._places[tag]
+        after = bisect_left(places, at + len(tag))
+        if after == len(places):
+            return None
+        return self._text[at + len(tag) : places[after]], places[after] + len(tag)
+
+
+def _token_at(text: str, at: int, dollars: _Dollars, *, after_dot: bool) -> Token:
     char = text[at]
     if char == "`":
         found = _QUOTED.match(text, at)
@@ -96,9 +122,9 @@ def _token_at(text: str, at: int, *, after_dot: bool) -> Token:
             return Token(BROKEN, "the string does not end", at, len(text))
         return Token(STRING, _unescape(found[1], char), at, found.end())
     if char == "$":
-        found = _DOLLARS.match(text, at)
-        if found is not None:
-            return Token(STRING, found[2], at, found.end())
+        quoted = dollars.string_at(at)
+        if quoted is not None:
+            return Token(STRING, quoted[0], at, quoted[1])
     if char in "rR":
         found = _RAW.match(text, at)
         if found is not None:

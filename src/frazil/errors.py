@@ -39,11 +39,28 @@ is sent again?) and `may_clean_up` (may files written for this request be delete
 
 The text of an error starts with `Cannot <verb> <object>: <reason with values>`; the context pairs and
 the hint follow, a line each. All errors share one constructor and survive pickling.
+
+Names and values in an error may be a stranger's: where it is printed, characters that steer terminals are written out
+(`visible`). `message` and `context` have them as they are.
 """
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERING_OR_LINES = re.compile(f"[\t\n\u2028\u2029]|{_STEERING.pattern}")
+
+
+def visible(text: str, *, keeps_lines: bool = False) -> str:
+    """Write characters out that would steer a terminal or turn the order of what is read: data is text.
+
+    Those are the control characters, the marks that embed or override directions, and halves of characters, which
+    cannot be printed. Ends of lines and tabs stay where `keeps_lines`.
+    """
+    pattern = _STEERING if keeps_lines else _STEERING_OR_LINES
+    return pattern.sub(lambda one: repr(one[0])[1:-1], text)
 
 
 class FrazilError(Exception):
@@ -63,10 +80,11 @@ class FrazilError(Exception):
         self.context = context
 
     def __str__(self) -> str:
-        lines = [self.message]
-        lines += [f"  {key.replace('_', ' ')}: {value}" for key, value in self.context.items() if value is not None]
+        known = {key: str(value) for key, value in self.context.items() if value is not None}
+        lines = [visible(self.message, keeps_lines=True)]
+        lines += [f"  {key.replace('_', ' ')}: {visible(value)}" for key, value in known.items()]
         if self.hint is not None:
-            lines.append(f"Hint: {self.hint}")
+            lines.append(f"Hint: {visible(self.hint, keeps_lines=True)}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:

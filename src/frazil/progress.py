@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
+from frazil.errors import visible
+
 FIRST_SECONDS = 1.0
 _EVERY_SECONDS = 0.5
 
@@ -46,7 +48,7 @@ class TerminalLine:
     def show(self, text: str) -> None:
         """Show a text in place of the one before, cut to the terminal's width."""
         width = max(shutil.get_terminal_size().columns - 1, 20)
-        self._out.write(f"\r\x1b[K{text[:width]}")
+        self._out.write(f"\r\x1b[K{visible(text)[:width]}")
         self._out.flush()
 
     def end(self, text: str) -> None:
@@ -65,7 +67,7 @@ class NotebookLine:
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before."""
-        shown = {"text/plain": text}
+        shown = {"text/plain": visible(text)}
         if self._handle is None:
             self._handle = self._display(shown, raw=True, display_id=True)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, visible
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.lake import Lake
 
@@ -31,7 +31,8 @@ def complete_sql(lake: Lake, word: str, typed: str) -> list[str]:
     except FrazilError:
         # A table that cannot be read is for the statement to say, not for the tab key.
         found = []
-    return sorted(set(found))[:_MAX_OFFERED]
+    # What is offered is typed: an end of a line in a name would run the statement.
+    return sorted({one for one in found if one == visible(one)})[:_MAX_OFFERED]
 
 
 def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:

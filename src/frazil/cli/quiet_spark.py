@@ -19,6 +19,7 @@ from typing import IO, Any
 import typer
 
 from frazil.cli.start import allow_pandas
+from frazil.errors import visible
 from frazil.lake.lake import Lake
 from frazil.lake.on_spark import choose_session
 
@@ -62,4 +63,5 @@ def _silenced() -> Iterator[None]:
 
 def _tail(log: IO[bytes]) -> str:
     log.seek(0)
-    return "\n".join(log.read().decode(errors="replace").splitlines()[-_LINES_SHOWN:])
+    lines = log.read().decode(errors="replace").splitlines()[-_LINES_SHOWN:]
+    return "\n".join(visible(line) for line in lines)

@@ -8,12 +8,13 @@ import datetime
 import decimal
 import io
 import json
-import re
 import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from frazil.errors import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +23,6 @@ MAX_CELL = 80
 """Characters of a value in a table; JSON and CSV show values whole."""
 MIN_CELL = 12
 """How narrow a column may get where a terminal is too narrow for all of them."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class OutputFormat(StrEnum):
@@ -45,14 +45,14 @@ def render_rows(
 
     A table that is wider than a terminal of `width` gets narrower columns, or a line for each value.
     """
-    found: Sequence[Mapping[str, Any]] = rows if isinstance(rows, Sequence) else rows.to_pylist()
+    found: Sequence[Mapping[str, Any]] = rows if isinstance(rows, Sequence) else _values_of(rows)
     if form is OutputFormat.JSON:
         return json.dumps([{name: _plain(row.get(name)) for name in names} for row in found], indent=2)
     if form is OutputFormat.CSV:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([_cell(row.get(name)) for name in names] for row in found)
+        writer.writerow([visible(name, keeps_lines=True) for name in names])
+        writer.writerows([visible(_cell(row.get(name)), keeps_lines=True) for name in names] for row in found)
         return text.getvalue().rstrip("\n")
     cells = [[_short(row.get(name)) for name in names] for row in found]
     numeric = [bool(found) and all(_is_number(row.get(name)) for row in found) for name in names]
@@ -60,6 +60,27 @@ def render_rows(
     if has_count:
         lines.append(f"({len(found):,} row{'' if len(found) == 1 else 's'})")
     return "\n".join(lines)
+
+
+def _values_of(rows: pa.Table) -> list[dict[str, Any]]:
+    columns = {name: _column_values(rows.column(at)) for at, name in enumerate(rows.column_names)}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _column_values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        return [_value(one) for one in column]
+
+
+def _value(one: pa.Scalar) -> Any:
+    """Return a value as Python has it, or as text where Python has no such date or time."""
+    try:
+        return one.as_py()
+    except (ValueError, OverflowError):
+        # What it is stored as, with its type: `253402300800000000 (timestamp[us])`.
+        return f"{getattr(one, 'value', 'a value that cannot be shown')} ({one.type})"
 
 
 def show_size(number: int) -> str:
@@ -75,7 +96,7 @@ def show_size(number: int) -> str:
 
 
 def _table(rows: list[list[str]], names: Sequence[str], numeric: Sequence[bool], width: int | None) -> list[str]:
-    heads = [_visible(name) for name in names]
+    heads = [visible(name) for name in names]
     widths = [max([_columns(head), *(_columns(row[at]) for row in rows)]) for at, head in enumerate(heads)]
     if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
         narrowed = _narrow(widths, heads, width)
@@ -140,13 +161,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = "NULL" if value is None else _visible(_cell(value))
+    text = "NULL" if value is None else visible(_cell(value))
     return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
-
-
-def _visible(text: str) -> str:
-    """Write control characters out: data must not steer a terminal."""
-    return _CONTROL.sub(lambda one: repr(one[0])[1:-1], text)
 
 
 def _cell(value: Any) -> str:

@@ -20,7 +20,7 @@ import typer
 
 import frazil
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,7 +148,7 @@ def error_text(error: Exception) -> str:
     """Return an error as a person reads it: of Spark's without plans and stack traces."""
     if isinstance(error, FrazilError):
         return str(error)
-    text = str(error).partition("\n\nJVM stacktrace")[0]
+    text = visible(str(error), keeps_lines=True).partition("\n\nJVM stacktrace")[0]
     text = re.split(r";\n(?=['+ ]*[A-Z])", text)[0]
     lines = [line for line in text.splitlines() if not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
     return "\n".join(lines).strip()

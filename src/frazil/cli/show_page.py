@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from frazil.cli.render import show_size
+from frazil.errors import visible
 from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
@@ -68,40 +69,42 @@ def show_page(table: LoadedTable, *, now_ms: int, width: int | None = None) -> s
 def _head(table: LoadedTable) -> Iterator[str]:
     about = f"format version {table.metadata.format_version}"
     comment = table.metadata.properties.get("comment")
-    yield f"{typer.style(_name(table), bold=True)}  {about}"
+    yield f"{_styled(_name(table), bold=True)}  {about}"
     if comment is not None:
-        yield comment
-    yield typer.style(table.metadata.location, dim=True)
+        yield visible(comment)
+    yield _styled(table.metadata.location, dim=True)
 
 
 def _columns(table: LoadedTable) -> Iterator[str]:
     fields = table.metadata.current_schema.fields
     yield from _title("Columns")
     shown = fields[:MAX_COLUMNS]
-    name_size = max((len(one.name) for one in shown), default=0)
-    type_size = min(max((len(sql_type_name(one.field_type)) for one in shown), default=0), 40)
+    names = [visible(one.name) for one in shown]
+    name_size = max((len(one) for one in names), default=0)
+    types = [visible(sql_type_name(one.field_type)) for one in shown]
+    type_size = min(max((len(one) for one in types), default=0), 40)
     keys = table.metadata.current_schema.identifier_field_ids
-    for one in shown:
+    for one, name, kind in zip(shown, names, types, strict=True):
         notes = [note for note, holds in (("required", one.required), ("identifier", one.field_id in keys)) if holds]
         if one.write_default is not None:
             notes.append(f"default {one.write_default}")
         if one.doc is not None:
             notes.append(one.doc)
-        yield f"  {one.name:<{name_size}}  {sql_type_name(one.field_type):<{type_size}}  {', '.join(notes)}".rstrip()
+        yield f"  {name:<{name_size}}  {kind:<{type_size}}  {visible(', '.join(notes))}".rstrip()
     if len(fields) > MAX_COLUMNS:
-        yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {_name(table)}"
+        yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {visible(_name(table))}"
 
 
 def _shape(table: LoadedTable) -> Iterator[str]:
     metadata = table.metadata
     schema = metadata.current_schema
     yield ""
-    yield f"{typer.style('Partitioned by', bold=True)}  {_terms(partition_terms(schema, metadata.default_spec))}"
-    yield f"{typer.style('Sorted by', bold=True)}       {_terms(order_terms(schema, metadata.default_sort_order))}"
+    yield f"{_styled('Partitioned by', bold=True)}  {visible(_terms(partition_terms(schema, metadata.default_spec)))}"
+    yield f"{_styled('Sorted by', bold=True)}       {visible(_terms(order_terms(schema, metadata.default_sort_order)))}"
     properties = {name: value for name, value in metadata.properties.items() if name != "comment"}
     if properties:
         yield from _title("Properties")
-        yield from (f"  {name} = {value}" for name, value in sorted(properties.items()))
+        yield from (visible(f"  {name} = {value}") for name, value in sorted(properties.items()))
 
 
 def _files(table: LoadedTable, cache: ManifestCache) -> Iterator[str]:
@@ -131,7 +134,7 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
     used = [at for at, count in enumerate(counts) if count]
     for at in range(used[0], used[-1] + 1):
         bar = "█" * max(round(BAR * counts[at] / max(counts)), 1 if counts[at] else 0)
-        yield f"  {_STEP_NAMES[at]:>15}  {typer.style(bar, fg='cyan')} {counts[at]:,}"
+        yield f"  {_STEP_NAMES[at]:>15}  {_styled(bar, fg='cyan')} {counts[at]:,}"
 
 
 def _snapshots(table: LoadedTable) -> Iterator[str]:
@@ -140,29 +143,29 @@ def _snapshots(table: LoadedTable) -> Iterator[str]:
     if not last:
         yield "  none"
     for one in reversed(last):
-        when = datetime.datetime.fromtimestamp(one.timestamp_ms / 1000, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
         mark = "*" if one.snapshot_id == table.metadata.current_snapshot_id else " "
         summary = _summary(one)
         changes = [
-            f"{sign}{int(summary[name]):,} {what}"
+            f"{sign}{_number(summary[name]):,} {what}"
             for sign, name, what in (
                 ("+", "added-records", "rows"),
                 ("-", "deleted-records", "rows"),
                 ("-", "added-position-deletes", "rows by position"),
                 ("-", "added-equality-deletes", "keys"),
             )
-            if int(summary.get(name, 0))
+            if _number(summary.get(name, "0"))
         ]
-        did = f"{one.operation or '':<9}  {one.snapshot_id:<19}  {', '.join(changes)}"
-        yield f"  {mark} {when} UTC  {did}".rstrip()
+        did = f"{visible(str(one.operation or '')):<9}  {one.snapshot_id:<19}  {', '.join(changes)}"
+        yield f"  {mark} {_time(one.timestamp_ms)}  {did}".rstrip()
 
 
 def _references(table: LoadedTable) -> Iterator[str]:
     if not table.metadata.refs:
         return
     yield from _title("Branches and tags")
-    size = max(len(name) for name in table.metadata.refs)
-    for name, ref in sorted(table.metadata.refs.items()):
+    refs = [(visible(name), ref) for name, ref in sorted(table.metadata.refs.items())]
+    size = max(len(name) for name, _ in refs)
+    for name, ref in refs:
         yield f"  {name:<{size}}  {ref.type!s:<6}  {ref.snapshot_id}"
 
 
@@ -170,18 +173,36 @@ def _advice(table: LoadedTable, now_ms: int, width: int, cache: ManifestCache) -
     problems = table_health(table, now_ms=now_ms, cache=cache).problems
     yield from _title("Advice")
     if not problems:
-        yield "  " + typer.style("nothing to do", fg="green")
+        yield "  " + _styled("nothing to do", fg="green")
     for one in problems:
-        yield "  " + typer.style(one.what, fg="yellow")
+        yield "  " + _styled(one.what, fg="yellow")
         if one.procedure is not None:
             command = one.procedure.replace("_", "-")
-            yield f"    frazil maintain {command} {_name(table)}"
+            yield f"    frazil maintain {command} {visible(_name(table))}"
         else:
-            yield from (f"    {line}" for line in textwrap.wrap(one.to_do, width - 4))
+            yield from (f"    {line}" for line in textwrap.wrap(visible(one.to_do), width - 4))
 
 
 def _title(text: str) -> tuple[str, str]:
-    return "", typer.style(text, bold=True)
+    return "", _styled(text, bold=True)
+
+
+def _styled(text: str, **style: Any) -> str:
+    """Return a text in a style of ours: what of it would be a style of its own is written out."""
+    return typer.style(visible(text), **style)
+
+
+def _number(text: str) -> int:
+    """Return a count of a summary; what is no number counts nothing."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _time(timestamp_ms: int) -> str:
+    try:
+        found = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{timestamp_ms} ms since 1970"
+    return f"{found:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _count(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from frazil.errors import visible
 from frazil.spec.frozen_map import FrozenMap
 
 MAX_PROBLEMS: Final = 1000
@@ -29,8 +30,8 @@ class Problem:
     procedure: str | None = None
 
     def __str__(self) -> str:
-        place = "" if self.path is None else f"\n    {self.path}"
-        return f"{self.kind}: {self.what}{place}\n    {self.to_do}"
+        place = "" if self.path is None else f"\n    {visible(self.path)}"
+        return f"{self.kind}: {visible(self.what)}{place}\n    {visible(self.to_do)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Report:
         return iter(self.problems)
 
     def __str__(self) -> str:
-        lines = [self.title]
+        lines = [visible(self.title)]
         lines += [f"  {name.replace('_', ' ')}: {count:,}" for name, count in self.facts.items()]
         if self.ok:
             return "\n".join([*lines, "No problems."])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from frazil.errors import visible
 from frazil.expr.predicates import Predicate
 
 
@@ -35,7 +36,7 @@ def explain_counts(
     """Return a plan's counts as text, one line for each step."""
     if snapshot_id is None:
         return "Plan: the table has no snapshot, so there is nothing to read"
-    lines = [f"Plan of snapshot {snapshot_id}", f"  filter: {predicate}"]
+    lines = [f"Plan of snapshot {snapshot_id}", f"  filter: {visible(str(predicate))}"]
     for name, counts in (("data", data), ("delete", deletes)):
         if name == "delete" and counts.manifests == 0:
             continue

@@ -286,7 +286,7 @@ def test_a_wrong_value_is_a_wrong_request(lab: Lab) -> None:
     database = PostgresDatabase(lab.server.uri)
     try:
         with pytest.raises(InvalidRequestError, match="too long"), database.transaction() as run:
-            run("CREATE TABLE narrow (a VARCHAR(3))")
+            run("CREATE TEMP TABLE narrow (a VARCHAR(3))")
             run("INSERT INTO narrow VALUES (?)", "abcd")
         assert database.columns("narrow") == frozenset()
     finally:
@@ -323,3 +323,97 @@ def test_the_password_is_never_shown(lab: Lab, caplog: pytest.LogCaptureFixture)
     shown.append(caplog.text)
     for secret in (PASSWORD, QUOTED_PASSWORD, "s3cret"):
         assert [text for text in shown if secret in text] == []
+
+
+# Neighbours in the database
+
+_THEIRS = """
+    CREATE FUNCTION {schema}.seen(what text) RETURNS boolean LANGUAGE plpgsql SECURITY INVOKER AS $$
+        BEGIN INSERT INTO {schema}.notes VALUES (what, current_user); RETURN true; END $$;
+    CREATE FUNCTION {schema}.substr(varchar, integer, smallint) RETURNS text LANGUAGE sql AS $$
+        SELECT CASE WHEN {schema}.seen('substr') THEN pg_catalog.substr($1::text, $2, $3::integer) END $$;
+    CREATE FUNCTION {schema}.same(varchar, varchar) RETURNS boolean LANGUAGE sql AS $$
+        SELECT {schema}.seen('operator') AND $1::text OPERATOR(pg_catalog.=) $2::text $$;
+    CREATE OPERATOR {schema}.= (FUNCTION = {schema}.same, LEFTARG = varchar, RIGHTARG = varchar);
+    CREATE FUNCTION {schema}.same(varchar, unknown) RETURNS boolean LANGUAGE sql AS $$
+        SELECT {schema}.seen('unknown') $$;
+    CREATE FUNCTION {schema}.to_regclass(unknown) RETURNS regclass LANGUAGE sql AS $$
+        SELECT CASE WHEN {schema}.seen('regclass') THEN NULL END $$;
+    CREATE FUNCTION {schema}.current_schemas(boolean) RETURNS name[] LANGUAGE sql AS $$
+        SELECT CASE WHEN {schema}.seen('schemas') THEN ARRAY[]::name[] END $$;
+"""
+
+
+@pytest.fixture
+def neighbours(postgres_server: PostgresServer) -> Iterator[tuple[str, Any]]:
+    """A schema that comes first for everybody and that others create in, and a connection to look into it."""
+    schema = f"shared{next(_counter)}"
+    with psycopg.connect(postgres_server.uri, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        connection.execute(f"CREATE TABLE {schema}.notes (what text, who text)")
+        for statement in (
+            _THEIRS.format(schema=schema).replace("$$;", "$$;\0").replace("varchar);", "varchar);\0").split("\0")
+        ):
+            if statement.strip():
+                # Not every server lets functions of the type `unknown` be made.
+                with contextlib.suppress(psycopg.errors.InvalidFunctionDefinition, psycopg.errors.UndefinedObject):
+                    connection.execute(statement)
+        yield schema, connection
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def _do_everything(catalog: SqlCatalog) -> None:
+    catalog.create_namespace(("a",))
+    catalog.create_namespace(("a", "b"))
+    assert catalog.namespace_exists(("a",))
+    assert catalog.list_namespaces(()) == (("a",),)
+    assert catalog.list_namespaces(("a",)) == (("a", "b"),)
+    made = catalog.create_table(("a", "t"), builders.schema(builders.field(1, "id")))
+    assert catalog.list_tables(("a",)) == (("a", "t"),)
+    assert catalog.load_table(("a", "t")).metadata_location == made.metadata_location
+    catalog.update_namespace_properties(("a",), updates={"k": "v"})
+    catalog.rename_table(("a", "t"), ("a", "u"))
+    catalog.drop_table(("a", "u"))
+    catalog.drop_namespace(("a", "b"))
+    catalog.drop_namespace(("a",))
+
+
+def test_functions_of_others_are_not_called(lab: Lab, neighbours: tuple[str, Any]) -> None:
+    schema, connection = neighbours
+    path = f"{lab.server.uri}?options=-csearch_path%3D{schema}"
+    _do_everything(lab.open(path))
+    tables = connection.execute(
+        "SELECT table_schema FROM information_schema.tables WHERE table_name = 'iceberg_tables' AND table_schema = %s",
+        [schema],
+    ).fetchall()
+    assert tables == [(schema,)], "the tables are made where the session's path leads"
+    assert connection.execute(f"SELECT DISTINCT what FROM {schema}.notes").fetchall() == []
+
+
+def test_a_connection_that_is_opened_later_names_the_same_schema(lab: Lab, neighbours: tuple[str, Any]) -> None:
+    schema, connection = neighbours
+    catalog = lab.open(f"{lab.server.uri}?options=-csearch_path%3D{schema}")
+    catalog.create_namespace(("a",))
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = 'frazil' AND pid <> pg_backend_pid()"
+    )
+    assert catalog.namespace_exists(("a",))
+    catalog.drop_namespace(("a",))
+    assert connection.execute(f"SELECT DISTINCT what FROM {schema}.notes").fetchall() == []
+
+
+def test_a_schema_of_any_name_is_found(lab: Lab) -> None:
+    name = 'Odd "%s" näme?'
+    with psycopg.connect(lab.server.uri, autocommit=True) as connection:
+        connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(name)))
+        quoted = psycopg.sql.Identifier(name)
+        connection.execute(psycopg.sql.SQL("CREATE ROLE odd LOGIN PASSWORD 'odd-password'"))
+        connection.execute(psycopg.sql.SQL("ALTER ROLE odd SET search_path = {}").format(quoted))
+        connection.execute(psycopg.sql.SQL("GRANT ALL ON SCHEMA {} TO odd").format(quoted))
+        try:
+            _do_everything(lab.open(f"postgresql://odd:odd-password@127.0.0.1:{lab.server.port}/postgres"))
+        finally:
+            connection.execute(psycopg.sql.SQL("DROP SCHEMA {} CASCADE").format(quoted))
+            connection.execute("DROP OWNED BY odd")
+            connection.execute("DROP ROLE odd")

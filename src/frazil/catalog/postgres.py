@@ -8,11 +8,19 @@ that, nobody knows: the outcome is unknown. The transaction holds its row's lock
 a reader who asks for the lock (`row_lock`) learns how it ended.
 
 The password is kept out of messages, logs and pickles.
+
+Others may create functions and operators in a schema that this session would look into, and PostgreSQL takes theirs
+where they fit better than its own. So the schema of the tables is looked up once, as the session's `search_path` has
+it; from then on statements name it, and nothing is found by a path but what is PostgreSQL's own.
+
+Where the host is another machine, TLS is asked for (`sslmode=require`), unless the URI or libpq's own settings
+(`PGSSLMODE`, a service file) say otherwise.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +43,13 @@ _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock timeout: the server has rolled back."""
 _TOO_LONG_OR_ODD = ("22",)
 _MIN_PIECE = 3
+_TABLES = re.compile(r"\biceberg_(?:tables|namespace_properties)\b")
+_FUNCTIONS = re.compile(r"\bsubstr\(")
+_FIRST_TABLE = "iceberg_tables"
+_TLS_HINT = (
+    "The server offers no TLS. Set it up there; in a network that you trust, add sslmode=prefer to the URI, and the "
+    "connection is not encrypted."
+)
 _SECRET_WORDS = ("password", "passfile", "sslpassword", "secret", "token")
 
 
@@ -49,6 +64,7 @@ class PostgresDatabase(Database):
         self._uri = uri
         self.label = _without_secrets(uri)
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(_close)
+        self._schema = ""
         self._pool.give(self._open())
 
     def __repr__(self) -> str:
@@ -69,7 +85,7 @@ class PostgresDatabase(Database):
 
             def run(sql: str, *values: object) -> Result:
                 with self._errors():
-                    cursor = connection.execute(_with_marks(sql), values)
+                    cursor = connection.execute(self._named(sql), values)
                     rows = list(cursor.fetchall()) if cursor.description is not None else []
                     return Result(rows, cursor.rowcount)
 
@@ -84,8 +100,9 @@ class PostgresDatabase(Database):
     def columns(self, table: str) -> frozenset[str]:
         """Return the names of a table's columns; none where there is no such table."""
         rows = self.read(
-            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped",
-            table,
+            "SELECT attname FROM pg_catalog.pg_attribute "
+            "WHERE attrelid = pg_catalog.to_regclass(?) AND attnum > 0 AND NOT attisdropped",
+            f"{self._schema}.{table}",
         )
         return frozenset(name for (name,) in rows)
 
@@ -108,7 +125,7 @@ class PostgresDatabase(Database):
         cursor = None
         if connection is not None:
             try:
-                cursor = connection.execute(_with_marks(first), values)
+                cursor = connection.execute(self._named(first), values)
             except self._psycopg.OperationalError:
                 _close(connection)
                 self._pool.drain()
@@ -118,7 +135,7 @@ class PostgresDatabase(Database):
         if connection is None or cursor is None:
             connection = self._open()
             with self._errors():
-                cursor = connection.execute(_with_marks(first), values)
+                cursor = connection.execute(self._named(first), values)
         is_sound = False
         try:
             yield connection, cursor
@@ -136,13 +153,26 @@ class PostgresDatabase(Database):
             connection: Connection[Any] = self._connect(
                 self._uri, autocommit=True, prepare_threshold=None, **self._defaults()
             )
+            if not self._schema:
+                self._schema = _find_schema(connection)
+            connection.execute("SET search_path = pg_catalog, pg_temp")
             connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
             connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS}")
             return connection
 
+    def _named(self, sql: str) -> str:
+        """Return a statement as the driver takes it, with the schemas of its tables and functions."""
+        named = _TABLES.sub(lambda found: f"{self._schema.replace('%', '%%')}.{found[0]}", sql.replace("?", "%s"))
+        return _FUNCTIONS.sub("pg_catalog.substr(", named)
+
     def _defaults(self) -> dict[str, Any]:
         given = self._psycopg.conninfo.conninfo_to_dict(self._uri)
         defaults = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "frazil"}
+        # What libpq would take: the URI's, else that of its environment, else what it was built with.
+        known = {one.keyword.decode(): (one.val or b"").decode() for one in self._psycopg.pq.Conninfo.get_defaults()}
+        hosts = [str(given.get(name) or known.get(name) or "") for name in ("host", "hostaddr")]
+        if known.get("sslmode") == "prefer" and not all(_is_local(host) for host in hosts):
+            defaults["sslmode"] = "require"
         return {name: value for name, value in defaults.items() if name not in given}
 
     @contextlib.contextmanager
@@ -164,7 +194,8 @@ class PostgresDatabase(Database):
             return CommitConflictError(f"Cannot use {self.label}: {reason}")
         if state.startswith(_TOO_LONG_OR_ODD):
             return InvalidRequestError(f"Cannot use {self.label}: {reason}")
-        return StorageError(f"Cannot use {self.label}: {reason}")
+        hint = _TLS_HINT if "does not support SSL" in reason else None
+        return StorageError(f"Cannot use {self.label}: {reason}", hint=hint)
 
     def _reason(self, error: Exception) -> str:
         lines = str(error).strip().splitlines()
@@ -185,8 +216,41 @@ def _load_driver() -> Any:
     return psycopg
 
 
-def _with_marks(sql: str) -> str:
-    return sql.replace("?", "%s")
+def _find_schema(connection: Connection[Any]) -> str:
+    """Return the schema of the catalog's tables, quoted: where they are, else where they would be created.
+
+    Functions are PostgreSQL's own by name; there is no operator that another could have made.
+    """
+    rows = connection.execute("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))").fetchall()
+    schemas = [_quoted(name) for (name,) in rows]
+    for schema in schemas:
+        found = connection.execute("SELECT pg_catalog.to_regclass(%s)", [f"{schema}.{_FIRST_TABLE}"]).fetchone()
+        if found is not None and found[0] is not None:
+            return schema
+    if not schemas:
+        raise InvalidRequestError(
+            "Cannot use the PostgreSQL database: the search_path of the session names no schema that there is",
+            hint="Create a schema, or name one: postgresql://host/database?options=-csearch_path%3Dlake",
+        )
+    return schemas[0]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_local(hosts: str) -> bool:
+    """Return whether hosts, separated by commas, are all this machine: none is, or a socket's folder."""
+    return all(_is_this_machine(host.strip()) for host in hosts.split(","))
+
+
+def _is_this_machine(host: str) -> bool:
+    if host.startswith(("/", "@")) or host.lower().rstrip(".") in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _close(connection: Connection[Any]) -> None:

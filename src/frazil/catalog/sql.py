@@ -324,7 +324,7 @@ class SqlPointers(Pointers):
         if not rows:
             return None
         location, previous, kind = rows[0]
-        if location is None:
+        if not isinstance(location, str):
             raise InvalidMetadataError(
                 f"Cannot load {shown(identifier)}: the catalog has no metadata location for it",
                 heading="Table Metadata",

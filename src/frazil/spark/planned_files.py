@@ -353,7 +353,7 @@ class ScanFiles:
         summary = None if self.snapshot is None else self.snapshot.summary
         total = None if summary is None else summary.get("total-data-files")
         told = {"about": self.about, "mark": self.mark}
-        return told if total is None else {**told, "total-files": total}
+        return {**told, "total-files": total} if total is not None and total.isascii() and total.isdigit() else told
 
     @property
     def about(self) -> str:

@@ -20,6 +20,7 @@ import frazil
 
 _ANY_PYTHON = "python3"
 _lock = threading.Lock()
+_folders: list[tempfile.TemporaryDirectory[str]] = []
 _shipped: WeakSet[SparkContext] = WeakSet()
 
 
@@ -41,8 +42,11 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def _package_file() -> Path:
+    """Return the package as a file in a folder of our own, which goes when this process ends: Spark reads it later."""
     root = Path(frazil.__file__).parent
-    made = Path(tempfile.mkdtemp(prefix="frazil-")) / "frazil-package.zip"
+    folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
+    _folders.append(folder)
+    made = Path(folder.name) / "frazil-package.zip"
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for one in sorted(root.rglob("*.py")):
             archive.write(one, str(Path("frazil") / one.relative_to(root)))

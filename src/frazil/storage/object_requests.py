@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
+from xml.parsers import expat
 
 from frazil.errors import InvalidRequestError, MissingFileError, StorageError, WriteOutcomeUnknownError
 from frazil.storage.http import MAX_ERROR_BYTES, Answer, AnswerLost, HttpClient, RequestNotSent
@@ -178,7 +179,7 @@ class ObjectRequests:
         if not is_deep:
             query["delimiter"] = "/"
         bucket = Place(place.bucket, "", place.location)
-        seen: str | None = None
+        seen: set[bytes] = set()
         while True:
             outcome = self.send("GET", bucket, query=query.items(), max_bytes=_MAX_LIST_BYTES)
             if outcome.answer is None or not outcome.is_success or not outcome.answer.is_read:
@@ -187,9 +188,11 @@ class ObjectRequests:
             yield page
             if following is None:
                 return
-            if following == seen:
+            token = hashlib.blake2b(following.encode(errors="surrogatepass"), digest_size=16).digest()
+            if token in seen:
                 raise _unreadable(place.location, "its pages go in a circle")
-            query["continuation-token"] = seen = following
+            seen.add(token)
+            query["continuation-token"] = following
 
 
 def place_of(location: str, scheme: str) -> Place:
@@ -220,10 +223,22 @@ def error_of(answer: Answer) -> tuple[str, str]:
 
 
 def parse_xml(body: bytes) -> ET.Element:
-    """Return the root of a document; one that defines entities is refused, since they can grow without bound."""
-    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:
-        raise ET.ParseError("a document type is not allowed")
-    return ET.fromstring(body)
+    """Return the root of a document; one with a document type is refused, whose entities can grow without bound."""
+    builder = ET.TreeBuilder()
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(body, True)
+        return builder.close()
+    except (expat.ExpatError, AssertionError) as error:
+        raise ET.ParseError(str(error)) from error
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise ET.ParseError("a document type is not allowed")
 
 
 def child_text(element: ET.Element, name: str) -> str:

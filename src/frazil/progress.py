@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
-from frazil.errors import visible
+from frazil.visible_text import visible
 
 FIRST_SECONDS = 1.0
 _EVERY_SECONDS = 0.5

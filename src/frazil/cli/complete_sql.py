@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from frazil.errors import FrazilError, visible
+from frazil.errors import FrazilError
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.lake import Lake
+from frazil.visible_text import visible
 
 LAKE = "lake"
 KEYWORDS = (

@@ -19,9 +19,9 @@ from typing import IO, Any
 import typer
 
 from frazil.cli.start import allow_pandas
-from frazil.errors import visible
 from frazil.lake.lake import Lake
 from frazil.lake.on_spark import choose_session
+from frazil.visible_text import visible
 
 _LINES_SHOWN = 20
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from frazil.errors import visible
+from frazil.visible_text import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

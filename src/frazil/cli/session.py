@@ -20,7 +20,8 @@ import typer
 
 import frazil
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, visible
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
+from frazil.visible_text import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

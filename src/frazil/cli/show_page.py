@@ -10,13 +10,13 @@ from typing import Any
 import typer
 
 from frazil.cli.render import show_size
-from frazil.errors import visible
 from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.snapshot import Snapshot
 from frazil.sql.type_names import order_terms, partition_terms, sql_type_name
+from frazil.visible_text import visible
 
 MAX_COLUMNS = 40
 MAX_SNAPSHOTS = 5

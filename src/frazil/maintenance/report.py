@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from frazil.errors import visible
 from frazil.spec.frozen_map import FrozenMap
+from frazil.visible_text import visible
 
 MAX_PROBLEMS: Final = 1000
 """How many problems a report tells one by one; more are counted."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from frazil.errors import visible
 from frazil.expr.predicates import Predicate
+from frazil.visible_text import visible
 
 
 @dataclass(slots=True)

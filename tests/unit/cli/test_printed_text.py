@@ -19,11 +19,12 @@ from frazil.cli.main import app
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.show_page import show_page
 from frazil.codec.table_metadata_json import encode_table_metadata
-from frazil.errors import InvalidRequestError, visible
+from frazil.errors import InvalidRequestError
 from frazil.maintenance.report import Problem, Report
 from frazil.progress import NotebookLine, TerminalLine
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.types import STRING, NestedField
+from frazil.visible_text import visible
 
 EVIL = "\x1b]52;c;bmFzdHk=\x07\x1b[2J\x9b31m\u202eevil\u2066\ud800\r\nHint: run this"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -154,7 +155,7 @@ def test_commands_print_text(hostile: tuple[Path, tuple[str, ...]], form: str, c
 
 
 def test_errors_of_commands_are_text(tmp_path: Path) -> None:
-    (tmp_path / "warehouse").mkdir()
+    frazil.connect(tmp_path / "warehouse").close()
     result = CliRunner().invoke(app, ["-w", str(tmp_path / "warehouse"), "table", "show", "db.`\x1b]0;x\x07`"])
     assert result.exit_code == 1
     assert is_text(result.output)

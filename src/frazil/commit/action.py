@@ -102,8 +102,9 @@ class CommitContext:
     """What an action needs beside the table. One for each action of a transaction and each attempt.
 
     `engine` goes into the summary of snapshots as it is: `engine-name`, `engine-version` and the like. `own_ids` are
-    the snapshots of all actions of the transaction, and `first` the table's metadata when it began: an action may
-    have read what an earlier one of the same transaction made, and the two do not conflict.
+    the snapshots of all actions of the transaction, `first` the table's metadata when it began, and `base` that which
+    this attempt starts from: an action may have read what an earlier one of the same transaction made, and the two do
+    not conflict.
     """
 
     snapshot_id: int
@@ -116,6 +117,7 @@ class CommitContext:
     threads: int = field(default_factory=default_threads)
     own_ids: frozenset[int] = frozenset()
     first: TableMetadata | None = None
+    base: TableMetadata | None = None
 
 
 class Action(Protocol):

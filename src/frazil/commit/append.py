@@ -16,6 +16,7 @@ from frazil.commit.conflicts import (
     check_added_data_files,
     check_deleted_data_files,
     check_new_delete_files,
+    check_same_ids,
     open_window,
 )
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
@@ -50,7 +51,7 @@ class Append:
         if not self.files and not self.may_be_empty:
             return NOTHING
         check_data_only(self.files)
-        check_still_readable(loaded.metadata, self.written_schema)
+        check_still_readable(loaded.metadata, self.written_schema, context)
         parent = find_parent(loaded.metadata, self.target.branch)
         if self.read is not None and self.read.is_serializable:
             window = open_window(loaded, context, self.read, parent, self.target.branch)
@@ -82,10 +83,11 @@ def check_data_only(files: tuple[DataFile, ...]) -> None:
             )
 
 
-def check_still_readable(metadata: TableMetadata, written: Schema | None) -> None:
+def check_still_readable(metadata: TableMetadata, written: Schema | None, context: CommitContext) -> None:
     """Refuse files whose schema the table has moved away from: a required column that they lack, say."""
     if written is None:
         return
+    check_same_ids(written, context)
     current = metadata.current_schema
     problems = check_read_compatible(current, written, format_version=metadata.format_version)
     if problems:

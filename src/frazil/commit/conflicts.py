@@ -14,6 +14,7 @@ conflict; an operation that read one of them has read what the transaction start
     files_of_other_specs      data of another partition spec was added             (append, overwrite)
     rows_unchanged            any row was added, changed or deleted                (append, overwrite, delete)
     columns_unchanged         the table's columns were changed
+    same_ids                  they were, and files are of columns that the same transaction made
 
 Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that
 the window's snapshots wrote are read, as columns. A snapshot that does not say what it did may have done anything.
@@ -51,6 +52,7 @@ from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifes
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.properties import IsolationLevel
+from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.snapshot_history import ancestor_ids_between
 
@@ -246,10 +248,22 @@ def check_rows_unchanged(window: Window) -> None:
             )
 
 
-def check_columns_unchanged(loaded: LoadedTable, context: CommitContext) -> None:
+def check_columns_unchanged(context: CommitContext) -> None:
     """Refuse where the table has other columns than when the transaction began."""
-    if context.first is not None and context.first.current_schema != loaded.metadata.current_schema:
+    first, base = context.first, context.base
+    if first is None or base is None:
+        return
+    if (first.current_schema, first.last_column_id) != (base.current_schema, base.last_column_id):
         raise ConcurrentChangeError("Cannot commit: the table's schema was changed", hint=_HINT)
+
+
+def check_same_ids(written: Schema, context: CommitContext) -> None:
+    """Refuse files for columns that the same transaction made, where others changed the schema since.
+
+    Made again on another schema, the columns have other ids than the files say, which may be those of others' columns.
+    """
+    if context.first is not None and written != context.first.current_schema:
+        check_columns_unchanged(context)
 
 
 # Rules over partitions

@@ -59,7 +59,7 @@ class Overwrite:
         """Return the snapshot that replaces the files in the branch as it is now."""
         check_data_only(self.added)
         check_data_only(self.removed)
-        check_still_readable(loaded.metadata, self.written_schema)
+        check_still_readable(loaded.metadata, self.written_schema, context)
         parent = find_parent(loaded.metadata, self.target.branch)
         self._validate(loaded, context, parent)
         writer = ManifestWriter(loaded, context)

@@ -46,7 +46,7 @@ class ReplacePartitions:
         if not self.added:
             return NOTHING
         check_data_only(self.added)
-        check_still_readable(loaded.metadata, self.written_schema)
+        check_still_readable(loaded.metadata, self.written_schema, context)
         parent = find_parent(loaded.metadata, self.target.branch)
         is_whole = any(loaded.metadata.spec(one.spec_id).is_unpartitioned for one in self.added)
         keys = frozenset(partition_key_of(one) for one in self.added)

@@ -97,7 +97,7 @@ class ReplaceTable:
             return
         parent = find_parent(loaded.metadata, MAIN_BRANCH)
         check_rows_unchanged(open_window(loaded, context, self.read, parent, MAIN_BRANCH))
-        check_columns_unchanged(loaded, context)
+        check_columns_unchanged(context)
 
     def _spec(self, metadata: TableMetadata, schema: Schema, version: int) -> PartitionSpec:
         """Return the partition spec; a field that some spec of the table has keeps its id."""

@@ -74,7 +74,7 @@ class RowDelta:
         if not (self.added or self.removed or self.removed_deletes):
             return NOTHING
         check_data_only(self.removed)
-        check_still_readable(loaded.metadata, self.written_schema)
+        check_still_readable(loaded.metadata, self.written_schema, context)
         referenced = self._referenced()
         self._check_request(referenced)
         parent = find_parent(loaded.metadata, self.target.branch)

@@ -169,6 +169,7 @@ class TableTransaction:
             transaction.threads,
             frozenset(one.snapshot_id for one in self._slots),
             self.first_base.metadata,
+            self.base.metadata,
         )
         slot.changes = slot.action.prepare(self.staged, context)
         check_requirements(self._metadata, slot.changes.requirements)

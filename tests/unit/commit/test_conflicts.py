@@ -14,6 +14,7 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
+from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
@@ -23,11 +24,14 @@ from frazil.commit.update_schema import UpdateSchema
 from frazil.commit.update_spec import UpdateSpec
 from frazil.commit.write_manifests import AddedFile
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SchemaMismatchError
+from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel
-from tests.commit_lab import Lab, paths_of
+from frazil.spec.schema import Schema
+from frazil.spec.types import LONG, NestedField
+from tests.commit_lab import SCHEMA, Lab, paths_of
 
 SERIALIZABLE: IsolationLevel = "serializable"
 SNAPSHOT: IsolationLevel = "snapshot"
@@ -732,3 +736,73 @@ def test_an_action_that_read_what_its_transaction_made_passes_what_others_did_el
     case.rival(Append((case.lab.file([8], "b"),)))
     transaction.commit()
     assert len(case.lab.paths()) == 4
+
+
+# A table that is replaced by rows which may have been computed from it
+
+
+def anew(case: Case, *, is_blind: bool = False) -> ReplaceTable:
+    return ReplaceTable(SCHEMA, read=None if is_blind else ReadSet(case.start))
+
+
+def changed_rows(case: Case) -> list[Action]:
+    return [
+        Append((case.lab.file([9], "c"),)),
+        DeleteFiles(frozenset({case.b.file_path})),
+        Overwrite((case.lab.file([9], "a"),), ReadSet(case.start), (case.a,)),
+        RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete", (case.a,)),
+    ]
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_rows_that_were_changed_stop_a_table_from_being_replaced_by_a_query(at: int) -> None:
+    case = Case()
+    case.rival(changed_rows(case)[at])
+    case.refused(anew(case), "rows were changed")
+    assert len(case.lab.load().metadata.snapshots) == 2
+
+
+def test_columns_that_were_changed_stop_a_table_from_being_replaced_by_a_query() -> None:
+    case = Case()
+    case.rival(UpdateSchema(lambda update: update.add_column("x", "long")))
+    case.refused(anew(case), "schema was changed")
+
+
+def test_a_compaction_or_a_property_does_not_stop_a_table_from_being_replaced_by_a_query() -> None:
+    case = Case()
+    rewritten = RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), start_snapshot_id=case.start)
+    case.rival(rewritten, UpdateProperties(FrozenMap({"mark": "x"})))
+    metadata = case.lab.commit(anew(case)).metadata
+    assert metadata.current_snapshot is None
+    assert (metadata.properties["mark"], len(metadata.snapshots)) == ("x", 2)
+
+
+def test_a_table_that_is_replaced_by_an_empty_one_keeps_what_came_meanwhile_in_its_history() -> None:
+    case = Case()
+    case.rival(Append((case.lab.file([9], "c"),)))
+    metadata = case.lab.commit(anew(case, is_blind=True)).metadata
+    assert metadata.current_snapshot is None
+    assert len(metadata.snapshots) == 2
+
+
+# What names mean
+
+
+@pytest.mark.parametrize("change", ["rename", "drop"])
+def test_a_condition_whose_column_was_changed_is_refused(change: str) -> None:
+    case = Case()
+    meant = bind(SCHEMA, parse_predicate("id >= 0"))
+    case.rival(UpdateSchema(lambda u: u.rename_column("id", "x") if change == "rename" else u.drop_column("id")))
+    case.refused(DeleteFiles(where=meant), "'id' of the condition was changed")
+    case.refused(Overwrite((), ReadSet(case.start, meant), where=meant), "'id' of the condition was changed")
+
+
+def test_files_of_a_column_that_the_same_transaction_made_are_refused_where_others_changed_the_schema() -> None:
+    case = Case()
+    wide = Schema((*SCHEMA.fields, NestedField(4, "mine", LONG)), 1)
+    adds = UpdateSchema(lambda update: update.add_column("mine", "long"))
+    file = case.lab.file([9], "a")
+    case.rival(UpdateSchema(lambda update: update.add_column("theirs", "long")))
+    with pytest.raises(ConcurrentChangeError, match="schema was changed"):
+        case.lab.commit(adds, Append((file,), written_schema=wide))
+    case.lab.commit(Append((file,), written_schema=SCHEMA))

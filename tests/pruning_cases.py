@@ -16,7 +16,7 @@ from typing import Any
 
 from frazil.codec.single_value import encode_bound
 from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
-from frazil.expr.bind import bind_leaf
+from frazil.expr.bind_leaf import bind_leaf
 from frazil.expr.predicates import BoundReference, Op, Predicate, all_of, any_of
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.transforms import Transform, parse_transform
@@ -49,14 +49,14 @@ TRANSFORMS: tuple[Transform, ...] = tuple(
     map(
         parse_transform,
         ("identity", "bucket[1]", "bucket[7]", "truncate[1]", "truncate[3]", "truncate[10]", "truncate[16]",
-         "year", "month", "day", "hour", "void"),
+         "truncate[300]", "truncate[2147483647]", "year", "month", "day", "hour", "void"),
     )
 )  # fmt: skip
 
 _DAY_NS = 86_400 * 10**9
 _CHARS = ("a", "b", "\x00", "é", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff", "z")
-_INT_POINTS = (0, 1, -1, 9, 10, 11, -9, -10, -11, 2**31 - 1, -(2**31))
-_LONG_POINTS = (*_INT_POINTS, 2**31, 2**63 - 1, -(2**63), 2**53 + 1)
+_INT_POINTS = (0, 1, -1, 9, 10, 11, -9, -10, -11, 2**31 - 1, -(2**31), 1 - 2**31, 2 - 2**31, 7 - 2**31, 2**31 - 2)
+_LONG_POINTS = (*_INT_POINTS, 2**31, 2**63 - 1, -(2**63), 1 - 2**63, 7 - 2**63, 2**53 + 1)
 _FLOAT_POINTS = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, 5e-324, 1.5, float(2**53))
 
 

@@ -71,7 +71,7 @@ FILTERS = [
     "price > 0.50",
     "day >= '1970-01-01'",
     "flag = true",
-    "ratio is nan",
+    "isnan(ratio)",
     "amount < 0",
 ]
 
@@ -133,7 +133,9 @@ def test_both_read_the_same_rows(tmp_path: Path, file_format: str, version: int)
     assert scan_table(loaded).count() == peer.scan().count() == ours.num_rows
     for text in FILTERS:
         found = scan_table(loaded, text, columns=["id", "info"]).to_arrow()
-        expected = peer.scan(row_filter=text, selected_fields=("id", "info")).to_arrow()
+        expected = peer.scan(
+            row_filter=text.replace("isnan(ratio)", "ratio is nan"), selected_fields=("id", "info")
+        ).to_arrow()
         assert plain(found) == plain(expected), text
 
 

@@ -110,7 +110,10 @@ TARGETS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
     "wkt": (lambda: b"GEOMETRYCOLLECTION (POINT (1 2), LINESTRING (0 0, 1 1))", read_text(parse_wkt)),
     "name mapping": (lambda: b'[{"field-id": 1, "names": ["a", "b"], "fields": []}]', read_text(decode_name_mapping)),
     "filter text": (
-        lambda: b"a >= 1.5 and not (b in ('x', null) or c like 'y%') and day(ts) = date '2024-01-01'",
+        lambda: (
+            b"a >= 1.5 and not (b in ('x', null) or c like 'y%') and system.days(ts) = date '2024-01-01' "
+            b"and s = 'a\\tb\\u0041'"
+        ),
         read_text(parse_predicate),
     ),
     "schema text": (

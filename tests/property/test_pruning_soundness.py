@@ -20,17 +20,19 @@ from frazil.columns.bounds import decode_bounds
 from frazil.columns.masks import row_mask
 from frazil.columns.stats_masks import StatsColumns, may_match_mask, must_match_mask
 from frazil.errors import SchemaMismatchError
+from frazil.expr.bind_leaf import bind_leaf
 from frazil.expr.column_stats import may_match, must_match
 from frazil.expr.evaluate_manifest import may_hold_match
 from frazil.expr.evaluate_metrics import contains_only_matches, may_contain_match, stats_of
 from frazil.expr.evaluate_row import evaluate_partition, evaluate_row
-from frazil.expr.predicates import Bound, leaves_of
+from frazil.expr.predicates import Bound, BoundReference, Op, leaves_of
 from frazil.expr.project_partition import project_inclusive, project_strict
 from frazil.expr.residual import Residuals
 from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.partitioning import PartitionField, PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.types import DoubleType, FloatType, StructType
+from frazil.spec.transforms import Truncate
+from frazil.spec.types import INT, LONG, DoubleType, FloatType, NestedField, StructType
 from tests.pruning_cases import TRANSFORMS, TYPES, Case, min_max, random_case
 
 QUICK_CASES = 4_000
@@ -71,6 +73,30 @@ def check_partitions(case: Case) -> None:
             if evaluate_partition(strict, (partition,), kind):
                 assert matches, (case, transform)
             assert evaluate_row(residuals.of((partition,)), {"c": value}) == matches, (case, transform)
+
+
+@pytest.mark.parametrize("width", [3, 7, 300, 2**31 - 1])
+def test_rows_whose_truncation_wrapped_around_are_found_after_their_int_became_a_long(width: int) -> None:
+    transform, rng = Truncate(width), random.Random(width)
+    part = NestedField(1, "c", LONG)
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),))
+    kind = spec.partition_type(Schema((part,)))
+    edge = [-(2**31) + at for at in (0, 1, 2, 3, 4, 7, 299, 300)]
+    for _ in range(1000):
+        value = rng.choice(edge)
+        case = random_case(rng, LONG)
+        literals = tuple(sorted({rng.choice(edge) + rng.choice([0, 1, -1]) for _ in range(2)}))
+        op = rng.choice([Op.EQ, Op.NOT_EQ, Op.LT, Op.LT_EQ, Op.GT, Op.GT_EQ, Op.IN, Op.NOT_IN])
+        term = BoundReference(part, ("c",), may_be_null=True)
+        predicate = rng.choice([case.predicate, bind_leaf(op, term, literals if op.is_set else literals[:1])])
+        partition = (transform.apply(value, INT),)
+        matches = evaluate_row(predicate, {"c": value})
+        if matches:
+            assert evaluate_partition(project_inclusive(predicate, spec, kind), partition, kind), (predicate, value)
+        if evaluate_partition(project_strict(predicate, spec, kind), partition, kind):
+            assert matches, (predicate, value)
+        residual = Residuals(predicate, spec, kind).of(partition)
+        assert evaluate_row(residual, {"c": value}) == matches, (predicate, value)
 
 
 def summarize(tuples: list[Any], kind: StructType) -> ManifestFile:

@@ -515,17 +515,18 @@ def _random_scan_test(rng: random.Random, rows: list[Row], schema: Schema) -> st
     if rng.random() < 0.2:
         return f"{column} is {rng.choice(['', 'not '])}null"
     if kind in ("float", "double") and rng.random() < 0.3:
-        return f"{column} is {rng.choice(['', 'not '])}nan"
+        return f"{rng.choice(['', 'not '])}isnan({column})"
     values = [one for one in (_follow(row, path) for row in rows) if one is not None]
     literals = [_scan_literal(one, part.field_type) for one in rng.choices(values, k=15)] if values else []
     texts = [one for one in literals if one is not None]
     if not texts or len(texts) < len(literals):
         return None
     if kind == "string" and rng.random() < 0.3:
-        return f"{column} {rng.choice(['', 'not '])}starts with {texts[0]}"
+        return f"{rng.choice(['', 'not '])}startswith({column}, {texts[0]})"
     if rng.random() < 0.25:
         return f"{column} {rng.choice(['', 'not '])}in ({', '.join(texts[: rng.choice([1, 3, 15])])})"
-    return f"{column} {rng.choice(['=', '<', '<=', '>', '>=', '!='])} {texts[0]}"
+    signs = ["=", "!="] if kind == "uuid" else ["=", "<", "<=", ">", ">=", "!="]
+    return f"{column} {rng.choice(signs)} {texts[0]}"
 
 
 def _scan_literal(value: Any, kind: Type) -> str | None:
@@ -533,8 +534,8 @@ def _scan_literal(value: Any, kind: Type) -> str | None:
     name = str(kind)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str) and "'" not in value:
-        return f"'{value}'"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
     if isinstance(value, UUID):
         return f"'{value}'"
     if isinstance(value, Decimal):

@@ -14,6 +14,7 @@ from frazil.errors import CorruptTableError
 from frazil.expr.column_stats import ColumnStats, may_match, must_match
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Op, Or, Predicate
 from frazil.spec.data_file import DataFile
+from frazil.spec.transforms import Truncate
 from frazil.spec.types import DoubleType, FloatType, GeographyType, GeometryType, PrimitiveType, Type
 
 
@@ -52,6 +53,9 @@ def stats_of(term: BoundTerm, file: DataFile) -> ColumnStats:
     values = _count(file.value_counts, field_id)
     nulls = _count(file.null_value_counts, field_id)
     nans = _count(file.nan_value_counts, field_id) if isinstance(kind, FloatType | DoubleType) else 0
+    if nulls is None and values is not None and values == nans:
+        # What is NaN is not null.
+        nulls = 0
     lower = decode_file_bound(file.lower_bounds, field_id, kind)
     upper = decode_file_bound(file.upper_bounds, field_id, kind)
     if isinstance(term, BoundTransform):
@@ -84,6 +88,10 @@ def transform_bounds(term: BoundTransform, lower: Any, upper: Any) -> tuple[Any,
     if not term.transform.preserves_order:
         return None, None
     source = term.reference.result_type
+    if isinstance(term.transform, Truncate):
+        wrapped = term.transform.wrapped_range(source)
+        if wrapped is not None and (lower is None or lower <= wrapped.last):
+            return None, None
     return (
         None if lower is None else term.transform.apply(lower, source),
         None if upper is None else term.transform.apply(upper, source),

@@ -78,11 +78,13 @@ class Place:
 def place_literal(literal: object, kind: Type) -> Place:
     """Return where a literal lies among the values of a type; refuse what cannot be compared with it."""
     if isinstance(literal, str) and type(kind) in _NANOS_PER_UNIT:
-        return _place_instant(literal, kind)
+        return place_instant(literal, kind)
     if isinstance(literal, datetime.datetime) and type(kind) in _NANOS_PER_UNIT:
-        return _place_instant(literal.isoformat(), kind)
+        return place_instant(literal.isoformat(), kind)
     if isinstance(literal, str) and isinstance(kind, IntType | LongType | DecimalType | FloatType | DoubleType):
         literal = _parse_number(literal, kind)
+    if isinstance(kind, BooleanType) and getattr(getattr(literal, "dtype", None), "kind", None) == "b":
+        literal = bool(literal)  # numpy's
     if isinstance(literal, bool) or isinstance(kind, BooleanType):
         if isinstance(literal, bool) and isinstance(kind, BooleanType):
             return Place(literal, literal)
@@ -122,7 +124,12 @@ def _place_number(literal: int | float | Decimal, kind: Type) -> Place:
 
 def _exact(literal: int | float | Decimal) -> Decimal:
     """Return a number as a decimal, with what is beyond every type's values, or below every step, cut short."""
-    exact = Decimal(literal) if not isinstance(literal, int) or literal.bit_length() <= 600 else Decimal("Infinity")
+    if isinstance(literal, float):
+        # The decimal that a person writes for it: 34.56, not the 34.5600000000000022737 that its bits are.
+        exact = Decimal(float.__repr__(literal))
+    else:
+        is_small = not isinstance(literal, int) or literal.bit_length() <= 600
+        exact = Decimal(literal) if is_small else Decimal("Infinity")
     if isinstance(literal, int) and exact.is_infinite():
         return exact if literal > 0 else -exact
     if not exact.is_finite() or exact == 0:
@@ -180,15 +187,18 @@ def _is_infinite(literal: int | Decimal) -> bool:
     return isinstance(literal, Decimal) and literal.is_infinite()
 
 
-def _place_instant(text: str, kind: Type) -> Place:
-    """Return the place of a date or timestamp in text; without a zone it is UTC where the column has one."""
+def place_instant(text: str, kind: Type, *, may_have_zone: bool = False) -> Place:
+    """Return the place of a date or timestamp in text; where one of text and column has a zone, the other is in UTC.
+
+    Text with a zone for a column without one is refused, unless it `may_have_zone`.
+    """
     days = parse_date(text.strip())
     parsed = (days * NANOS_PER_DAY, None) if days is not None else parse_timestamp(text.strip())
     if parsed is None:
         raise _mismatch(text, kind)
     nanos, offset = parsed
     if offset is not None:
-        if not isinstance(kind, TimestamptzType | TimestamptzNsType):
+        if not may_have_zone and not isinstance(kind, TimestamptzType | TimestamptzNsType):
             raise SchemaMismatchError(
                 f"Cannot compare {kind} values with {text!r}: the literal has a zone and the column has none",
                 hint="Leave the zone out.",

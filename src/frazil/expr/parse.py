@@ -1,65 +1,59 @@
-"""Parse the SQL-like text of a filter: `ts >= '2024-01-01' and kind in ('a', 'b')`.
+"""Parse the text of a condition: `ts >= '2024-01-01' and kind in ('a', 'b')`. A subset of Spark SQL.
 
     or        and ("or" and)*
     and       not ("and" not)*
-    not       "not" not | "(" or ")" | "true" | "false" | test
-    test      side compare side | term [not] in (literal, …) | term [not] between literal and literal
-              | term [not] like 'prefix%' | term [not] starts with 'prefix' | term is [not] (null | nan)
-              | term                                     (a boolean column on its own)
-    side      term | literal                             (one of the two is a term)
-    term      name | transform "(" [number ","] name ")"
-    name      part ("." part)*                           part: a word, `quoted` or "quoted"
-    literal   'text' | number | true | false | null | X'hex'
-              | (date | time | timestamp | timestamptz | uuid | decimal) 'text'
+    not       ("not" | "!") not | "(" or ")" | test
+    test      side compare side | side [not] in (literal, …) | side [not] between literal and literal
+              | term [not] like 'prefix%' [escape 'c'] | term is [not] (null | true | false)
+              | term is [not] distinct from literal | startswith(term, 'prefix') | isnan(term) | isnull(term)
+              | isnotnull(term) | true | false | term                                   (a boolean column on its own)
+    side      term | literal                             (at most one of the two is a term)
+    term      name | [catalog "."] system "." transform "(" [number ","] name ")"
+    name      part ("." part)*                           part: a word or `quoted`
+    literal   'text' | number | true | false | null | X'hex' | :parameter
+              | (date | time | timestamp | timestamp_ltz | timestamp_ntz) 'text'
 
-SQL has three truth values and a filter keeps rows where the whole is true. Each part is parsed into two
-predicates of the two-valued kind, one for where SQL says true and one for where it says false; `not`
-swaps them. So `not (x = 5)` keeps no row whose x is null, as in SQL, though `!=` in `predicates.py` is true there.
+`lex.py` reads words and literals. What is accepted means what Spark says it means; what is not is for Spark, and the
+error says so. SQL has three truth values and a condition keeps rows where the whole is true: each part is parsed into
+two predicates, one for where SQL says true and one for where it says false, and `not` swaps them. Leaves are
+`SqlTest`s, which binding writes in two values once the column's type is known (`sql_tests.py`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import datetime
+import operator
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
-from frazil.errors import FrazilError, TextSyntaxError
+from frazil.errors import FrazilError, InvalidRequestError, TextSyntaxError
+from frazil.expr.lex import WHAT, Token, cut, read_hex, read_number, read_text
 from frazil.expr.predicates import (
     FALSE,
     TRUE,
+    And,
     Op,
+    Or,
     Predicate,
     Reference,
+    SqlTest,
     Term,
     TransformTerm,
+    TypedText,
     all_of,
     any_of,
-    is_nan,
-    is_null,
-    leaf,
-    not_nan,
-    not_null,
 )
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.text_place import syntax_error
-from frazil.spec.transforms import Transform, UnknownTransform, parse_transform
+from frazil.spec.transforms import Transform, parse_transform
 
 MAX_TEXT_LENGTH = 8_000_000
 MAX_DEPTH = 200
+NO_PARAMETERS: Mapping[str, object] = FrozenMap()
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+|--[^\n]*)
-  | (?P<hex>[xX]'[^']*')
-  | (?P<text>'(?:[^']|'')*')
-  | (?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")
-  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-  | (?P<word>[^\W\d]\w*)
-  | (?P<symbol><=>|<=|>=|<>|!=|==|[=<>().,+-])
-    """,
-    re.VERBOSE,
-)
 _COMPARISONS = {
     "=": Op.EQ,
     "==": Op.EQ,
@@ -71,23 +65,30 @@ _COMPARISONS = {
     ">=": Op.GT_EQ,
 }
 _MIRRORED = {Op.LT: Op.GT, Op.LT_EQ: Op.GT_EQ, Op.GT: Op.LT, Op.GT_EQ: Op.LT_EQ}
-_FALSE_WHERE = {Op.LT: Op.GT_EQ, Op.LT_EQ: Op.GT, Op.GT: Op.LT_EQ, Op.GT_EQ: Op.LT}
-_TYPED_LITERALS = frozenset(
-    {"date", "time", "timestamp", "timestamptz", "timestamp_ntz", "timestamp_ltz", "uuid", "decimal"}
-)
-_PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
-_RESERVED = frozenset({"and", "or", "not", "in", "is", "like", "between", "null", "true", "false"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def word(self) -> str:
-        return self.text.lower() if self.kind == "word" else ""
+_COMPUTED: dict[Op, Callable[[Any, Any], bool]] = {
+    Op.EQ: operator.eq,
+    Op.NOT_EQ: operator.ne,
+    Op.LT: operator.lt,
+    Op.LT_EQ: operator.le,
+    Op.GT: operator.gt,
+    Op.GT_EQ: operator.ge,
+}
+_TYPED_LITERALS = frozenset({"date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"})
+_TRANSFORMS = {
+    "bucket": "bucket",
+    "truncate": "truncate",
+    "years": "year",
+    "months": "month",
+    "days": "day",
+    "hours": "hour",
+    "year": "year",
+    "month": "month",
+    "day": "day",
+    "hour": "hour",
+}
+_FUNCTIONS = frozenset({"startswith", "isnan", "isnull", "isnotnull"})
+_RESERVED = frozenset({"and", "or", "not", "in", "is", "like", "between", "null", "true", "false", "escape"})
+_ON_SPARK = "Conditions are a subset of Spark SQL. For the rest filter on Spark: `scan().to_spark().where(…)`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,53 +102,46 @@ class _Truth:
         return _Truth(self.false, self.true)
 
 
+_ALWAYS, _NEVER, _UNKNOWN = _Truth(TRUE, FALSE), _Truth(FALSE, TRUE), _Truth(FALSE, FALSE)
+
+
 @dataclass(frozen=True, slots=True)
 class _Literal:
     value: Any
-    token: _Token
+    token: Token
 
 
-def parse_predicate(text: str) -> Predicate:
-    """Return the predicate that a filter's text describes; refuse what does not parse, showing the place."""
+def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS) -> Predicate:
+    """Return the predicate that a condition's text describes; refuse what does not parse, showing the place.
+
+    Parameters stand where the text says `:name`, as values: nothing in them is read as SQL.
+    """
     if len(text) > MAX_TEXT_LENGTH:
-        raise syntax_error("the filter", text[:80], 0, f"the text is longer than {MAX_TEXT_LENGTH:,} characters")
-    return _Parser(text).parse()
+        raise syntax_error(WHAT, text[:80], 0, f"the text is longer than {MAX_TEXT_LENGTH:,} characters")
+    return _Parser(text, parameters).parse()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, parameters: Mapping[str, object]) -> None:
         self._text = text
-        self._tokens = self._tokenize()
+        self._tokens = cut(text)
         self._at = 0
         self._depth = 0
-
-    def _tokenize(self) -> list[_Token]:
-        tokens, start = [], 0
-        while start < len(self._text):
-            match = _TOKEN.match(self._text, start)
-            if match is None:
-                quote = self._text[start] in "'\"`"
-                raise self._error(
-                    "the quoted text does not end" if quote else f"unexpected {self._text[start]!r}", start
-                )
-            if match.lastgroup != "space":
-                tokens.append(_Token(str(match.lastgroup), match.group(), start))
-            start = match.end()
-        tokens.append(_Token("end", "", len(self._text)))
-        return tokens
+        self._parameters = parameters
+        self._used: set[str] = set()
 
     def _error(
         self, reason: str, start: int | None = None, length: int = 1, hint: str | None = None
     ) -> TextSyntaxError:
         if start is None:
             start, length = self._next.start, max(1, len(self._next.text))
-        return syntax_error("the filter", self._text, start, reason, length=length, hint=hint)
+        return syntax_error(WHAT, self._text, start, reason, length=length, hint=hint)
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         return self._tokens[self._at]
 
-    def _advance(self) -> _Token:
+    def _advance(self) -> Token:
         token = self._tokens[self._at]
         self._at += 1
         return token
@@ -169,10 +163,16 @@ class _Parser:
 
     def parse(self) -> Predicate:
         if self._next.kind == "end":
-            raise self._error("the filter is empty", hint="Leave the filter out to read every row.")
+            raise self._error("the condition is empty", hint="Leave it out to mean every row.")
         truth = self._or()
         if self._next.kind != "end":
-            raise self._error(f"expected `and`, `or` or the end{self._found()}")
+            raise self._error(f"expected `and`, `or` or the end{self._found()}", hint=_ON_SPARK)
+        unused = sorted(set(self._parameters) - self._used)
+        if unused:
+            raise InvalidRequestError(
+                f"Cannot use the parameter {unused[0]!r}: the condition does not name it",
+                hint=f"Write :{unused[0]} where its value is meant.",
+            )
         return truth.true
 
     def _or(self) -> _Truth:
@@ -181,7 +181,7 @@ class _Parser:
             parts.append(self._and())
         if len(parts) == 1:
             return parts[0]
-        return _Truth(any_of(*(one.true for one in parts)), all_of(*(one.false for one in parts)))
+        return _Truth(_any(one.true for one in parts), _all(one.false for one in parts))
 
     def _and(self) -> _Truth:
         parts = [self._not()]
@@ -189,14 +189,14 @@ class _Parser:
             parts.append(self._not())
         if len(parts) == 1:
             return parts[0]
-        return _Truth(all_of(*(one.true for one in parts)), any_of(*(one.false for one in parts)))
+        return _Truth(_all(one.true for one in parts), _any(one.false for one in parts))
 
     def _not(self) -> _Truth:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._error(f"the filter is nested deeper than {MAX_DEPTH} levels")
+            raise self._error(f"the condition is nested deeper than {MAX_DEPTH} levels")
         try:
-            if self._take("not"):
+            if self._take("not") or self._take("!"):
                 return self._not().negated()
             if self._take("("):
                 inner = self._or()
@@ -208,48 +208,70 @@ class _Parser:
 
     def _test(self) -> _Truth:
         start = self._next
+        if start.word in _FUNCTIONS and self._tokens[self._at + 1].text == "(":
+            return self._function()
         left = self._side()
-        op = _COMPARISONS.get(self._next.text) if self._next.kind == "symbol" else None
-        if op is not None:
+        symbol = self._next.text if self._next.kind == "symbol" else ""
+        if symbol in _COMPARISONS or symbol == "<=>":
             self._advance()
-            return self._comparison(op, left, self._side(), start)
-        if self._next.text == "<=>":
-            raise self._error("`<=>` is not supported here", hint="Use `=` or `is null`.")
+            return self._comparison(symbol, left, self._side(), start)
         if isinstance(left, _Literal):
             if isinstance(left.value, bool):
-                return _Truth(TRUE, FALSE) if left.value else _Truth(FALSE, TRUE)
-            raise self._error(f"expected a comparison after the literal{self._found()}")
+                return _ALWAYS if left.value else _NEVER
+            raise self._error(f"expected a comparison after the literal{self._found()}", hint=_ON_SPARK)
         return self._term_test(left, start)
 
-    def _comparison(self, op: Op, left: Term | _Literal, right: Term | _Literal, start: _Token) -> _Truth:
-        if isinstance(left, _Literal) is isinstance(right, _Literal):
-            between = "two literals" if isinstance(left, _Literal) else "two columns"
-            length = self._tokens[self._at - 1].start + len(self._tokens[self._at - 1].text) - start.start
-            raise self._error(f"a filter compares a column with a literal, not {between}", start.start, length)
+    def _comparison(self, symbol: str, left: Term | _Literal, right: Term | _Literal, start: Token) -> _Truth:
+        op = _COMPARISONS.get(symbol)
+        if isinstance(left, _Literal) and isinstance(right, _Literal):
+            return self._computed(op, left.value, right.value, start)
+        if not isinstance(left, _Literal) and not isinstance(right, _Literal):
+            raise self._unsupported("a column is compared with a literal here, not with another column", start)
         if isinstance(left, _Literal):
-            return self._compare(_MIRRORED.get(op, op), right, left)
-        return self._compare(op, left, right)
+            left, right, op = right, left, None if op is None else _MIRRORED.get(op, op)
+        assert isinstance(right, _Literal)
+        assert not isinstance(left, _Literal)
+        return self._same(left, right.value) if op is None else self._compare(op, left, right.value)
 
-    def _compare(self, op: Op, term: Any, literal: Any) -> _Truth:
-        if literal.value is None:
-            return _Truth(FALSE, FALSE)
-        test = self._leaf(op, term, literal.value)
-        if op in (Op.EQ, Op.NOT_EQ):
-            holds = _Truth(self._leaf(Op.EQ, term, literal.value), self._known(Op.NOT_EQ, term, literal.value))
-            return holds if op is Op.EQ else holds.negated()
-        return _Truth(test, any_of(self._leaf(_FALSE_WHERE[op], term, literal.value), is_nan(term)))
+    def _computed(self, op: Op | None, left: Any, right: Any, start: Token) -> _Truth:
+        """Return what comparing two literals of one kind gives."""
+        if left is None or right is None:
+            if op is None:
+                return _ALWAYS if left is right else _NEVER
+            return _UNKNOWN
+        kinds = [str if isinstance(one, str) else bool if isinstance(one, bool) else int for one in (left, right)]
+        if kinds[0] is not kinds[1] or not all(isinstance(one, str | int | Decimal) for one in (left, right)):
+            raise self._unsupported("these two literals are not compared here", start)
+        return _ALWAYS if _COMPUTED[op or Op.EQ](left, right) else _NEVER
 
-    def _leaf(self, op: Op, term: Term, *literals: Any) -> Predicate:
-        try:
-            return leaf(op, term, *literals)
-        except FrazilError as error:
-            raise self._error(error.message, self._tokens[self._at - 1].start, hint=error.hint) from error
+    def _compare(self, op: Op, term: Term, value: Any) -> _Truth:
+        if op is Op.NOT_EQ:
+            return self._pair(Op.EQ, term, value).negated()
+        return self._pair(op, term, value)
 
-    def _known(self, op: Op, term: Term, *literals: Any) -> Predicate:
-        """Return a test that is true for null, restricted to where SQL knows the answer."""
-        return all_of(not_null(term), self._leaf(op, term, *literals))
+    def _same(self, term: Term, value: Any) -> _Truth:
+        """Return `<=>`: equal, or both null; never unknown."""
+        if value is None:
+            return self._pair(Op.IS_NULL, term)
+        equal = self._pair(Op.EQ, term, value)
+        return _Truth(equal.true, any_of(equal.false, SqlTest(Op.IS_NULL, term)))
 
-    def _term_test(self, term: Term, start: _Token) -> _Truth:
+    def _pair(self, op: Op, term: Term, *literals: Any) -> _Truth:
+        return _Truth(SqlTest(op, term, literals), SqlTest(op, term, literals, is_true=False))
+
+    def _function(self) -> _Truth:
+        name = self._advance().word
+        self._expect("(")
+        term = self._term()
+        if name == "startswith":
+            self._expect(",")
+            truth = self._pair(Op.STARTS_WITH, term, self._string("a prefix"))
+        else:
+            truth = self._pair(Op.IS_NAN if name == "isnan" else Op.IS_NULL, term)
+        self._expect(")")
+        return truth.negated() if name == "isnotnull" else truth
+
+    def _term_test(self, term: Term, start: Token) -> _Truth:
         if self._take("is"):
             return self._is(term)
         negated = self._take("not")
@@ -258,26 +280,34 @@ class _Parser:
                 truth = method(self, term)
                 return truth.negated() if negated else truth
         if negated:
-            raise self._error(f"expected `in`, `between`, `like` or `starts with` after `not`{self._found()}")
+            raise self._error(f"expected `in`, `between` or `like` after `not`{self._found()}", hint=_ON_SPARK)
         if isinstance(term, Reference) and (
             self._next.kind == "end" or self._next.word in ("and", "or") or self._next.text == ")"
         ):
-            return _Truth(self._leaf(Op.EQ, term, True), self._leaf(Op.EQ, term, False))
+            return self._pair(Op.EQ, term, True)
+        if self._next.word == "starts":
+            raise self._error("`starts with` is not Spark SQL", hint=f"Write startswith({term}, '…').")
+        raise self._error(f"expected a comparison after {self._shown(start)!r}{self._found()}", hint=_ON_SPARK)
+
+    def _shown(self, start: Token) -> str:
         last = self._tokens[self._at - 1]
-        shown = self._text[start.start : last.start + len(last.text)]
-        raise self._error(f"expected a comparison after {shown!r}{self._found()}")
+        return self._text[start.start : last.start + len(last.text)]
+
+    def _unsupported(self, reason: str, start: Token) -> TextSyntaxError:
+        return self._error(reason, start.start, len(self._shown(start)), hint=_ON_SPARK)
 
     def _is(self, term: Term) -> _Truth:
         negated = self._take("not")
         if self._take("null"):
-            truth = _Truth(is_null(term), not_null(term))
-        elif self._take("nan"):
-            truth = _Truth(is_nan(term), not_nan(term))
+            truth = self._pair(Op.IS_NULL, term)
         elif self._take("true") or self._take("false"):
-            value = self._tokens[self._at - 1].word == "true"
-            truth = _Truth(self._leaf(Op.EQ, term, value), self._leaf(Op.NOT_EQ, term, value))
+            truth = self._same(term, self._tokens[self._at - 1].word == "true")
+        elif self._take("distinct", "from"):
+            truth = self._same(term, self._literal().value).negated()
+        elif self._next.word == "nan":
+            raise self._error("`is nan` is not Spark SQL", hint=f"Write isnan({term}).")
         else:
-            raise self._error(f"expected `null`, `nan`, `true` or `false` after `is`{self._found()}")
+            raise self._error(f"expected `null`, `true` or `false` after `is`{self._found()}", hint=_ON_SPARK)
         return truth.negated() if negated else truth
 
     def _in(self, term: Term) -> _Truth:
@@ -286,38 +316,40 @@ class _Parser:
         while self._take(","):
             values.append(self._literal().value)
         self._expect(")", "`,` or `)`")
-        known = [one for one in values if one is not None]
-        if not known:
-            return _Truth(FALSE, FALSE)
-        found = self._leaf(Op.IN, term, *known)
-        return _Truth(found, self._known(Op.NOT_IN, term, *known) if len(known) == len(values) else FALSE)
+        return self._pair(Op.IN, term, *values)
 
     def _between(self, term: Term) -> _Truth:
-        low = self._compare(Op.GT_EQ, term, self._literal())
+        low = self._compare(Op.GT_EQ, term, self._literal().value)
         self._expect("and")
-        high = self._compare(Op.LT_EQ, term, self._literal())
+        high = self._compare(Op.LT_EQ, term, self._literal().value)
         return _Truth(all_of(low.true, high.true), any_of(low.false, high.false))
-
-    def _starts(self, term: Term) -> _Truth:
-        self._expect("with")
-        return self._prefix(term, self._string("a prefix"))
-
-    def _prefix(self, term: Term, prefix: str) -> _Truth:
-        return _Truth(self._leaf(Op.STARTS_WITH, term, prefix), self._known(Op.NOT_STARTS_WITH, term, prefix))
 
     def _like(self, term: Term) -> _Truth:
         token = self._next
-        literal, ends_open = self._read_pattern(self._string("a pattern"), token)
+        pattern, escape = self._string("a pattern"), "\\"
+        if self._take("escape"):
+            escape = self._string("a character")
+            if len(escape) != 1:
+                raise self._error("the escape is one character", self._tokens[self._at - 1].start)
+        literal, ends_open = self._read_pattern(pattern, escape, token)
+        prefix = self._pair(Op.STARTS_WITH, term, literal)
         if ends_open:
-            return _Truth(not_null(term), FALSE) if literal == "" else self._prefix(term, literal)
-        return _Truth(self._leaf(Op.EQ, term, literal), self._known(Op.NOT_EQ, term, literal))
+            return prefix
+        # Text that is the pattern also starts with it, which is only said of text.
+        equal = self._pair(Op.EQ, term, literal)
+        return _Truth(all_of(prefix.true, equal.true), any_of(prefix.false, equal.false))
 
-    def _read_pattern(self, pattern: str, token: _Token) -> tuple[str, bool]:
+    def _read_pattern(self, pattern: str, escape: str, token: Token) -> tuple[str, bool]:
         """Return a LIKE pattern's literal start, and whether it ends in `%`."""
         literal, at = [], 0
         while at < len(pattern):
             char = pattern[at]
-            if char == "\\" and at + 1 < len(pattern):
+            if char == escape:
+                if at + 1 == len(pattern) or pattern[at + 1] not in ("%", "_", escape):
+                    reason = (
+                        f"the pattern {pattern!r} has {escape!r} before a character that is none of %, _ and {escape}"
+                    )
+                    raise self._error(reason, token.start, len(token.text))
                 literal.append(pattern[at + 1])
                 at += 2
                 continue
@@ -328,7 +360,8 @@ class _Parser:
                     f"the pattern {pattern!r} has a wildcard before its end",
                     token.start,
                     len(token.text),
-                    hint="A filter understands `like 'prefix%'`; escape a literal % or _ with a backslash.",
+                    hint="Here a pattern is `like 'prefix%'`; a literal % or _ is escaped with a backslash. "
+                    "Other patterns are for Spark: `scan().to_spark().where(…)`.",
                 )
             literal.append(char)
             at += 1
@@ -338,78 +371,93 @@ class _Parser:
         "in": _in,
         "between": _between,
         "like": _like,
-        "starts": _starts,
     }
 
     def _string(self, what: str) -> str:
+        if self._next.kind == "parameter":
+            value = self._parameter(self._advance())
+            if isinstance(value, str):
+                return value
+            raise self._error(f"expected {what}: the parameter is no text", self._tokens[self._at - 1].start)
         if self._next.kind != "text":
-            raise self._error(f"expected {what} in quotes{self._found()}")
-        return _unquote(self._advance().text)
+            raise self._error(f"expected {what} in single quotes{self._found()}", hint=_ON_SPARK)
+        return self._texts(self._advance())
+
+    def _texts(self, token: Token) -> str:
+        """Return a string's text; strings that follow each other are one."""
+        parts = [self._read(read_text, token)]
+        while self._next.kind == "text":
+            parts.append(self._read(read_text, self._advance()))
+        return "".join(parts)
+
+    def _read(self, reader: Callable[..., Any], token: Token, *more: str) -> Any:
+        try:
+            return reader(token.text, *more)
+        except InvalidRequestError as problem:
+            raise self._error(problem.message, token.start, len(token.text)) from None
 
     def _side(self) -> Term | _Literal:
         token = self._next
         typed = token.word in _TYPED_LITERALS and self._tokens[self._at + 1].kind == "text"
-        if token.kind in ("text", "number", "hex") or token.text in ("-", "+") or typed:
-            return self._literal()
-        if token.word in ("true", "false", "null"):
+        is_literal = token.kind in ("text", "number", "hex", "parameter") or token.text in ("-", "+") or typed
+        if is_literal or token.word in ("true", "false", "null"):
             return self._literal()
         return self._term()
 
     def _literal(self) -> _Literal:
         token = self._advance()
         if token.kind == "text":
-            return _Literal(_unquote(token.text), token)
+            return _Literal(self._texts(token), token)
         if token.kind == "hex":
-            return _Literal(self._hex(token), token)
+            return _Literal(self._read(read_hex, token), token)
+        if token.kind == "parameter":
+            return _Literal(self._parameter(token), token)
         if token.text in ("-", "+") or token.kind == "number":
             return self._number(token)
         if token.word in ("true", "false", "null"):
             return _Literal({"true": True, "false": False, "null": None}[token.word], token)
         if token.word in _TYPED_LITERALS and self._next.kind == "text":
-            text = _unquote(self._advance().text)
-            return _Literal(text, token)
+            return _Literal(TypedText(token.word, self._read(read_text, self._advance())), token)
         self._at -= 1
-        raise self._error(f"expected a literal{self._found()}")
+        raise self._error(f"expected a literal{self._found()}", hint=_ON_SPARK)
 
-    def _number(self, token: _Token) -> _Literal:
-        sign = "-" if token.text == "-" else ""
+    def _number(self, token: Token) -> _Literal:
         digits = token if token.kind == "number" else self._advance()
         if digits.kind != "number":
             self._at -= 1
-            raise self._error(f"expected a number after {token.text!r}{self._found()}")
-        if len(digits.text) > 400:
-            raise self._error("the number has too many digits", digits.start, len(digits.text))
-        text = sign + digits.text
-        try:
-            return _Literal(int(text) if digits.text.isdigit() else Decimal(text), token)
-        except InvalidOperation:
-            raise self._error("the number's exponent is too large", digits.start, len(digits.text)) from None
+            raise self._error(f"expected a number after {token.text!r}{self._found()}", hint=_ON_SPARK)
+        return _Literal(self._read(read_number, digits, "-" if token.text == "-" else ""), token)
 
-    def _hex(self, token: _Token) -> bytes:
-        try:
-            return bytes.fromhex(token.text[2:-1])
-        except ValueError:
-            reason = "X'…' holds pairs of hexadecimal digits"
-            raise self._error(reason, token.start, len(token.text)) from None
+    def _parameter(self, token: Token) -> Any:
+        name = token.text[1:]
+        if name not in self._parameters:
+            raise self._error(
+                f"the parameter {token.text} has no value",
+                token.start,
+                len(token.text),
+                hint=f"Give it by name: {name}=….",
+            )
+        self._used.add(name)
+        return _parameter_value(name, self._parameters[name])
 
     def _term(self) -> Term:
-        token = self._next
-        if token.kind == "word" and self._tokens[self._at + 1].text == "(" and token.word not in _RESERVED:
-            return self._transform()
-        return Reference(self._name())
+        start = self._next
+        parts = self._parts()
+        if self._next.text == "(":
+            return self._transform(parts, start)
+        return Reference(".".join(parts))
 
-    def _name(self) -> str:
+    def _parts(self) -> list[str]:
         parts = [self._part()]
         while self._take("."):
             parts.append(self._part())
-        return ".".join(parts)
+        return parts
 
     def _part(self) -> str:
         token = self._next
         if token.kind == "quoted":
             self._advance()
-            quote = token.text[0]
-            return token.text[1:-1].replace(quote * 2, quote)
+            return token.text[1:-1].replace("``", "`")
         if token.kind == "word" and token.word not in _RESERVED:
             self._advance()
             return token.text
@@ -417,32 +465,62 @@ class _Parser:
             f"expected a column name{self._found()}", hint="Names that are not plain words go in backticks."
         )
 
-    def _transform(self) -> TransformTerm:
-        function = self._advance()
+    def _transform(self, parts: list[str], start: Token) -> TransformTerm:
+        """Return a function of a lake's: `system.bucket(16, id)`, with the catalog's name before it or not."""
+        name = _TRANSFORMS.get(parts[-1].lower())
+        length = len(self._shown(start))
+        if name is None or len(parts) not in (2, 3) or parts[-2].lower() != "system":
+            hint = _ON_SPARK
+            if name is not None and len(parts) == 1:
+                plural = next(one for one, meant in _TRANSFORMS.items() if meant == name)
+                hint = f"The partition transform is a lake's function: `lake.system.{plural}(…)`. {_ON_SPARK}"
+            shown = ".".join(parts)
+            raise self._error(f"{shown!r} is not a function of conditions", start.start, length, hint=hint)
         self._expect("(")
         parameter = None
         if self._next.kind == "number":
             parameter = self._advance().text
             self._expect(",")
-        reference = Reference(self._name())
+        reference = Reference(".".join(self._parts()))
         self._expect(")")
-        return TransformTerm(self._transform_named(function, parameter), reference)
+        return TransformTerm(self._transform_named(name, parameter, start, length), reference)
 
-    def _transform_named(self, function: _Token, parameter: str | None) -> Transform:
-        name = _PLURALS.get(function.word, function.word)
+    def _transform_named(self, name: str, parameter: str | None, start: Token, length: int) -> Transform:
+        if (parameter is not None) is not (name in ("bucket", "truncate")) or not (parameter or "0").isdigit():
+            usage = f"{name}(number, column)" if name in ("bucket", "truncate") else f"{name}s(column)"
+            raise self._error(f"the function is {usage}", start.start, length)
         try:
-            transform = parse_transform(name if parameter is None else f"{name}[{parameter}]")
+            return parse_transform(name if parameter is None else f"{name}[{parameter}]")
         except FrazilError as error:
-            raise self._error(error.message, function.start, len(function.text), hint=error.hint) from error
-        if isinstance(transform, UnknownTransform):
-            raise self._error(
-                f"{function.text!r} is not a function a filter can use",
-                function.start,
-                len(function.text),
-                hint="The functions are bucket(N, x), truncate(W, x), year(x), month(x), day(x) and hour(x).",
-            )
-        return transform
+            raise self._error(error.message, start.start, length, hint=error.hint) from error
 
 
-def _unquote(text: str) -> str:
-    return text[1:-1].replace("''", "'")
+def _all(predicates: Iterable[Predicate]) -> Predicate:
+    """Return a conjunction in which nothing is folded: tests beside `false` are checked against the schema too."""
+    return And(_flat(predicates, And))
+
+
+def _any(predicates: Iterable[Predicate]) -> Predicate:
+    return Or(_flat(predicates, Or))
+
+
+def _flat(predicates: Iterable[Predicate], kind: type[And] | type[Or]) -> tuple[Predicate, ...]:
+    return tuple(child for one in predicates for child in (one.children if isinstance(one, kind) else (one,)))
+
+
+def _parameter_value(name: str, value: Any) -> Any:
+    """Return a Python value as the literal that Spark would make of it."""
+    if hasattr(value, "item") and type(value).__module__ == "numpy":
+        value = value.item()
+    if isinstance(value, float | Decimal) and (value != value or (isinstance(value, Decimal) and value.is_infinite())):
+        raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal", hint="See isnan(…).")
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, datetime.datetime):
+        kind = "timestamp_ntz" if value.tzinfo is None else "timestamp"
+        return TypedText(kind, value.isoformat(sep=" "))
+    if isinstance(value, datetime.date | datetime.time):
+        return TypedText(type(value).__name__, value.isoformat())
+    if value is None or isinstance(value, bool | int | float | Decimal | str | bytes):
+        return value
+    raise InvalidRequestError(f"Cannot use the parameter {name!r}: a {type(value).__name__} is no literal")

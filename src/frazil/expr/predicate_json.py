@@ -26,6 +26,7 @@ from frazil.expr.predicates import (
     Or,
     Predicate,
     Reference,
+    SqlTest,
     Term,
     TransformTerm,
     Unbound,
@@ -50,6 +51,11 @@ def encode_predicate(predicate: Predicate) -> Any:
         return _encode_pairs("and" if isinstance(predicate, And) else "or", predicate.children)
     if not isinstance(predicate, Unbound | Bound):
         raise InvalidRequestError(f"Cannot write {predicate!s} as JSON: it is not a predicate of this library")
+    if isinstance(predicate, SqlTest):
+        raise InvalidRequestError(
+            f"Cannot write {predicate!s} as JSON: what SQL means by it depends on the column's type",
+            hint="Bind it to a schema first.",
+        )
     encoded: dict[str, Any] = {"type": predicate.op.value, "term": _encode_term(predicate)}
     literals = [_encode_literal(predicate, one) for one in predicate.literals]
     if predicate.op.is_set:

@@ -6,8 +6,8 @@ Unbound leaves name columns; `bind` resolves them against a schema and converts 
 
 The logic has two values, as the expressions specification asks: every leaf is true or false for every
 row. With null: `= < <= > >= starts with, in` are false; `!=, not starts with, not in` are true. NaN behaves
-like null here, except that it is not null. SQL's third value exists only in `parse.py`, which writes it
-out in these terms.
+like null here, except that it is not null. SQL's third value, and NaN as the greatest number, exist only in
+`SqlTest`, the leaf of conditions that were text; binding writes it out in these terms (`sql_tests.py`).
 
 `And` and `Or` hold any number of children and flatten as they are built, so that a filter of ten
 thousand alternatives is one node and no recursion goes deeper than the text did.
@@ -240,6 +240,42 @@ class Unbound(Predicate):
     __repr__ = __str__
 
 
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """A literal that names its type: `DATE '2024-01-01'`. Timestamps without a zone are in the session's, here UTC."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {format_literal(self.text)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SqlTest(Unbound):
+    """A leaf of a condition that was text: where Spark SQL says that the test is true, or else that it is false.
+
+    The op is one of `is null`, `is nan`, the five orders, `starts with` and `in`; `not` turns `is_true` around.
+    """
+
+    is_true: bool = True
+
+    def __str__(self) -> str:
+        return self.shown([_sql_literal(one) for one in self.literals])
+
+    def shown(self, literals: list[str]) -> str:
+        """Return the test as text, from the texts of its literals."""
+        term = str(self.term) if isinstance(self.term, Reference) else f"system.{self.term}"
+        if self.op in _FUNCTIONS:
+            called = f"{_FUNCTIONS[self.op]}({', '.join([term, *literals])})"
+            return called if self.is_true else f"not {called}"
+        if self.is_true or self.op in _NEGATIONS:
+            return format_leaf(self.op if self.is_true else self.op.negation, term, literals)
+        return f"not {format_leaf(self.op, term, literals)}"
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Bound(Predicate):
     """A leaf over a schema's column; literals are of the term's type, sorted and distinct for sets."""
@@ -389,7 +425,7 @@ def not_in(term: Term | str, literals: Collection[object]) -> Predicate:
 
 
 def push_not(predicate: Predicate) -> Predicate:
-    """Return an equal predicate without `Not`.
+    """Return an equal predicate without `Not`, but before leaves of SQL, which binding takes first.
 
     The negation of an ordering is the opposite ordering or null or NaN: `not (x < 5)` holds where x >= 5,
     where x is null, and where x is NaN.
@@ -411,6 +447,9 @@ def _push(predicate: Predicate, *, negated: bool) -> Predicate:
 def _negate_leaf(predicate: Predicate) -> Predicate:
     if not isinstance(predicate, Unbound | Bound):
         raise InvalidRequestError(f"Cannot negate {predicate!s}: it is not a predicate of this library")
+    if isinstance(predicate, SqlTest):
+        # What it means depends on the column's type: binding knows, and then the rest is pushed.
+        return Not(predicate)
     kind: Callable[..., Predicate] = type(predicate)
     opposite = _OPPOSITE_ORDER.get(predicate.op)
     if opposite is None:
@@ -462,6 +501,9 @@ _WORDS = {
 }
 
 
+_FUNCTIONS = {Op.IS_NAN: "isnan", Op.STARTS_WITH: "startswith"}
+
+
 def format_leaf(op: Op, term: str, literals: list[str]) -> str:
     """Return a leaf as text, from the texts of its parts."""
     if op.is_unary:
@@ -481,7 +523,15 @@ def format_literal(value: object) -> str:
         return repr(value)
     if isinstance(value, Decimal):
         return str(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _sql_literal(value: object) -> str:
+    if value is None or isinstance(value, TypedText):
+        return "null" if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value!r}D"
+    return f"{value:f}BD" if isinstance(value, Decimal) else format_literal(value)
 
 
 def format_transform(transform: Transform, argument: str) -> str:

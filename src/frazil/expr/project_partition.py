@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.errors import SchemaMismatchError
-from frazil.expr.bind import bind_leaf
+from frazil.expr.bind_leaf import bind_leaf
+from frazil.expr.column_stats import ColumnStats, may_match, must_match
 from frazil.expr.predicates import (
     And,
     Bound,
@@ -31,7 +32,7 @@ from frazil.expr.predicates import (
 from frazil.spec.decimals import decimal_of, unscaled_value
 from frazil.spec.partitioning import PartitionField, PartitionSpec
 from frazil.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
-from frazil.spec.types import DateType, DecimalType, NestedField, StructType, Type
+from frazil.spec.types import DateType, DecimalType, IntType, LongType, NestedField, StructType, Type
 
 _ORDERINGS = frozenset({Op.LT, Op.LT_EQ, Op.GT, Op.GT_EQ})
 _TIMES = (Year, Month, Day, Hour)
@@ -82,6 +83,8 @@ def _project_leaf(leaf: Bound, part: PartitionField, target: NestedField, *, is_
             projected = _project_text(leaf, transform, source_type, here, is_strict=is_strict)
         else:
             projected = _project_value(leaf, transform, source_type, here, is_strict=is_strict)
+            if isinstance(transform, Truncate) and projected is not None:
+                projected = _allow_wrapping(projected, leaf, transform, here, is_strict=is_strict)
     except SchemaMismatchError:
         # The literal's hour does not fit an int; partitions cannot say anything about it.
         return None
@@ -123,6 +126,33 @@ def _apply(transform: Transform, value: Any, steps: int, source_type: Type) -> A
 
 def _floor_to(value: int, width: int) -> int:
     return value - value % width
+
+
+def _allow_wrapping(
+    projected: Predicate, leaf: Bound, transform: Truncate, here: BoundReference, *, is_strict: bool
+) -> Predicate:
+    """Mind the partition of values next to the smallest integer, whose truncation wrapped around to a large one.
+
+    A long may once have been an int, whose smallest values wrapped around in 32 bits.
+    """
+    kind = leaf.term.result_type
+    for one in (IntType(), LongType()) if isinstance(kind, LongType) else (kind,):
+        wrapped = transform.wrapped_range(one)
+        if wrapped is None:
+            continue
+        if not is_strict and _may_pass(leaf, wrapped.first, wrapped.last):
+            projected = any_of(projected, bind_leaf(Op.EQ, here, (wrapped.result,)))
+        if is_strict and not _must_pass(leaf, wrapped.first, wrapped.last):
+            projected = all_of(projected, bind_leaf(Op.NOT_EQ, here, (wrapped.result,)))
+    return projected
+
+
+def _may_pass(leaf: Bound, first: int, last: int) -> bool:
+    return may_match(leaf.op, leaf.literals, ColumnStats(first, last, has_null=False, has_nan=False))
+
+
+def _must_pass(leaf: Bound, first: int, last: int) -> bool:
+    return must_match(leaf.op, leaf.literals, ColumnStats(first, last, has_null=False, has_nan=False))
 
 
 def _project_text(

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import mmh3
 
-from frazil.expr.predicates import Always, And, Bound, Not, Or, Predicate, Unbound, format_leaf
+from frazil.expr.predicates import Always, And, Bound, Not, Or, Predicate, SqlTest, TypedText, Unbound, format_leaf
 from frazil.spec.types import (
     DateType,
     TimestampNsType,
@@ -52,6 +52,8 @@ def sanitize(predicate: Predicate) -> str:
         shown = [sanitize_literal(one, kind) for one in predicate.literals[:_SHOWN]]
         if len(predicate.literals) > _SHOWN:
             shown.append(f"... ({len(predicate.literals)} values)")
+        if isinstance(predicate, SqlTest):
+            return predicate.shown(shown)
         return format_leaf(predicate.op, str(predicate.term), shown)
     return str(predicate) if isinstance(predicate, Always) else "(predicate)"
 
@@ -68,6 +70,8 @@ def sanitize_literal(value: object, kind: Type | None = None) -> str:
         return f"({len(str(int(abs(value)))) if abs(value) < 1e300 else 'many'}-digit-float)"
     if isinstance(value, Decimal):
         return f"({len(value.as_tuple().digits)}-digit-decimal)"
+    if isinstance(value, TypedText):
+        return f"({value.kind})"
     if isinstance(value, uuid.UUID):
         return f"(hash-{_hash(value.bytes)})"
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):

@@ -12,9 +12,8 @@ rewrite and a session is there.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from frazil.catalog.base import Catalog
 from frazil.commit.new_snapshot import Target
@@ -25,8 +24,9 @@ from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.lake.metadata_verbs import expiry_of
-from frazil.lake.on_spark import choose_session, is_spark_frame, spark_room
+from frazil.lake.on_spark import active_session, choose_session, is_spark_frame, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
+from frazil.lake.sql_meaning import plain_predicate
 from frazil.lake.write_rows import is_here_only
 from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import AddFilesResult, add_files
@@ -137,7 +137,7 @@ class Maintain:
             chosen,
             order,
             zorder_ids,
-            _predicate(loaded, where),
+            self._predicate(loaded, where, branch),
             target=Target(branch),
         )
         state, result = rewrite_data_files(
@@ -151,6 +151,21 @@ class Maintain:
         )
         self._show(state)
         return result
+
+    def _predicate(self, loaded: LoadedTable, where: Predicate | str | None, branch: str) -> Predicate:
+        """Return the condition that chooses files; one beyond frazil's language is Spark's to read, if it is there."""
+        if where is None:
+            return TRUE
+        schema = loaded.metadata.current_schema
+        predicate = plain_predicate(where, schema)
+        session = active_session() if predicate is None else None
+        if predicate is None and session is not None and isinstance(where, str):
+            return cast(
+                "Predicate", spark_room("conditions").files_predicate(session, loaded, branch, where, self._cache)
+            )
+        if predicate is None:
+            predicate = parse_predicate(where) if isinstance(where, str) else where
+        return bind(schema, predicate, case_sensitive=False)
 
     def _rewriter(self, loaded: LoadedTable, on_spark: bool | None) -> Rewriter | None:
         """Return what rewrites files on Spark; None where it is done in this process."""
@@ -185,7 +200,7 @@ class Maintain:
             self._catalog,
             loaded,
             {**(options or {}), **more},
-            where=_predicate(loaded, where),
+            where=self._predicate(loaded, where, branch),
             target=Target(branch),
             dry_run=dry_run,
             cache=self._cache,
@@ -392,14 +407,6 @@ class Maintain:
         return result
 
 
-def _predicate(loaded: LoadedTable, where: Predicate | str | None) -> Predicate:
-    if where is None:
-        return TRUE
-    predicate = parse_predicate(where) if isinstance(where, str) else where
-    bind(loaded.metadata.current_schema, predicate)
-    return predicate
-
-
 def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:
     """Yield files and when they were last changed, from pairs or from a DataFrame; those of a frame come in parts."""
     if is_spark_frame(file_list):
@@ -432,8 +439,6 @@ def _names(names: Sequence[str] | None, what: str) -> tuple[str, ...]:
 
 def _is_for_spark(loaded: LoadedTable) -> bool:
     """Return whether a table is large enough for Spark, and a session is there already."""
-    if is_here_only(loaded) or "pyspark" not in sys.modules:
+    if is_here_only(loaded) or active_session() is None:
         return False
-    if summary_count(loaded.metadata.current_snapshot, Summary.TOTAL_FILES_SIZE) < LARGE_BYTES:
-        return False
-    return spark_room("session").active_session() is not None
+    return summary_count(loaded.metadata.current_snapshot, Summary.TOTAL_FILES_SIZE) >= LARGE_BYTES

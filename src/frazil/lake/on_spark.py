@@ -44,11 +44,14 @@ def choose_session(given: Any = None, lake: Any = None) -> Any:
     return session.local_session() if lake is None else lake.spark
 
 
+def active_session() -> Any:
+    """Return the session that is active, None where there is none; pyspark is not loaded to find out."""
+    return spark_room("session").active_session() if "pyspark" in sys.modules else None
+
+
 def session_zone() -> str:
     """Return the time zone of the active session, in which Spark reads times without one; UTC where there is none."""
-    if "pyspark" not in sys.modules:
-        return "UTC"
-    active = spark_room("session").active_session()
+    active = active_session()
     return "UTC" if active is None else str(active.conf.get("spark.sql.session.timeZone"))
 
 

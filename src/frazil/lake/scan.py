@@ -6,7 +6,7 @@ Nothing is read before a method asks for it. `plan()` reads metadata, the `to_` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -25,7 +25,7 @@ from frazil.datafile.read_task import TableView, count_task, read_task, view_tab
 from frazil.datafile.read_tasks import read_in_order
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.parse import NO_PARAMETERS, parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
@@ -77,14 +77,18 @@ def scan_table(
     case_sensitive: bool = True,
     limit: int | None = None,
     options: ScanOptions = DEFAULT_OPTIONS,
+    parameters: Mapping[str, object] = NO_PARAMETERS,
 ) -> Scan:
     """Make a scan; refuse at once what cannot be read: unknown columns and snapshots, filters that do not fit.
 
     `columns` are full names, nested ones with dots, in the order to show them; `*` stands for all columns of the
     table, and metadata columns (`_file`, `_pos`, `_partition`, `_spec_id`, `_deleted`, `_row_id`,
     `_last_updated_sequence_number`) are shown where they are named. `as_of` is a point in time: a datetime with
-    a zone, ISO text with one, or milliseconds from 1970.
+    a zone, ISO text with one, or milliseconds from 1970. `parameters` are values for names in the text of the
+    predicate: `:name`.
     """
+    if isinstance(predicate, str) or parameters:
+        predicate = parse_predicate(predicate if isinstance(predicate, str) else "true", parameters)
     if predicate is None:
         predicate = TRUE
     if isinstance(columns, str):
@@ -93,7 +97,7 @@ def scan_table(
         )
     scan = Scan(
         table,
-        parse_predicate(predicate) if isinstance(predicate, str) else predicate,
+        predicate,
         None if columns is None else tuple(columns),
         SnapshotChoice(snapshot_id, None if as_of is None else milliseconds_of(as_of), ref),
         case_sensitive,

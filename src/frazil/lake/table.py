@@ -136,8 +136,13 @@ class Table(TableVerbs):
         ref: str | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
+        **parameters: object,
     ) -> Scan:
-        """Ask for rows: a filter, columns, and a snapshot by id, by time or by branch or tag."""
+        """Ask for rows: a condition, columns, and a snapshot by id, by time or by branch or tag.
+
+        The condition is in the language of `docs/conditions.md`, a subset of Spark SQL; further arguments are values
+        for the names in it: `t.scan("id = :x", x=7)`.
+        """
         check_columns(columns)
         return scan_table(
             self._loaded,
@@ -149,6 +154,7 @@ class Table(TableVerbs):
             case_sensitive=case_sensitive,
             limit=limit,
             options=ScanOptions(manifest_cache=self._cache),
+            parameters=parameters,
         )
 
     @cached_property
@@ -263,10 +269,16 @@ class TransactionTable(TableVerbs):
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
         return change(self)
 
-    def scan(self, predicate: Predicate | str | None = None, *, columns: Sequence[str] | None = None) -> Scan:
+    def scan(
+        self,
+        predicate: Predicate | str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        **parameters: object,
+    ) -> Scan:
         """Ask for rows of the table as the transaction has changed it so far."""
         check_columns(columns)
-        return scan_table(self._begin(), predicate, columns=columns)
+        return scan_table(self._begin(), predicate, columns=columns, parameters=parameters)
 
     def delete_written(self) -> None:
         """Delete the data and delete files that were written for changes which did not happen."""

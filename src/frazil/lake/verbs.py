@@ -148,7 +148,7 @@ class TableVerbs(MetadataVerbs):
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> Snapshot | None:
-        """Delete the rows of a condition: Spark SQL, or a predicate.
+        """Delete the rows of a condition: Spark SQL (`docs/conditions.md`), or a predicate.
 
         Files that hold nothing else go by their metadata, without Spark, and no parallel writer stops that. Of others
         the rows are deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable

@@ -30,6 +30,7 @@ from frazil.expr.project_partition import project_inclusive
 from frazil.expr.residual import Residuals
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.transforms import Truncate, WrappedRange
 from frazil.spec.types import DoubleType, FloatType, GeographyType, GeometryType, PrimitiveType, StructType
 
 METRIC_FIELDS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
@@ -162,6 +163,8 @@ def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
         nans, has_nans = _counts(files, field_id, "nan_value_counts")
     else:
         nans, has_nans = np.zeros(count, dtype=np.int64), ~nothing
+    # What is NaN is not null: where every value is, no null count is needed.
+    has_nulls = has_nulls | (has_values & has_nans & (values == nans))
     counts_nulls_exactly = len(term.reference.path) == 1
     has_no_null = has_nulls & (nulls == 0) if counts_nulls_exactly else nothing
     lower, upper = _bounds(term, files, "lower_bounds"), _bounds(term, files, "upper_bounds")
@@ -183,13 +186,25 @@ def _counts(files: ManifestColumns, field_id: int, name: CountName) -> tuple[npt
 
 def _bounds(term: BoundTerm, files: ManifestColumns, name: BoundName) -> pa.Array:
     kind = term.reference.result_type
+    wrapped = _wrapped_range(term)
     usable = isinstance(kind, PrimitiveType) and not isinstance(kind, GeometryType | GeographyType)
     data = bounds_of(files, term.field_id, name) if usable else pa.nulls(len(files), pa.binary())
     if not isinstance(term, BoundTransform):
         return decode_bounds(data, kind)
     if not term.transform.preserves_order:
         return decode_bounds(pa.nulls(len(files), pa.binary()), term.result_type)
-    return _transformed(term, decode_bounds(data, kind))
+    found = _transformed(term, decode_bounds(data, kind))
+    if wrapped is None:
+        return found
+    # Where values may have wrapped around, those of the transform are not between its bounds.
+    lower = from_comparable(decode_bounds(bounds_of(files, term.field_id, "lower_bounds"), kind), kind)
+    return pc.if_else(pc.fill_null(pc.greater(lower, wrapped.last), False), found, pa.scalar(None, found.type))
+
+
+def _wrapped_range(term: BoundTerm) -> WrappedRange | None:
+    if not isinstance(term, BoundTransform) or not isinstance(term.transform, Truncate):
+        return None
+    return term.transform.wrapped_range(term.reference.result_type)
 
 
 def _transformed(term: BoundTransform, bounds: pa.Array) -> pa.Array:

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError
-from frazil.expr.predicates import TRUE, Predicate, any_of, is_null
+from frazil.expr.predicates import FALSE, TRUE, Predicate, any_of, is_null
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.call_sites import without_call_sites
+from frazil.spark.change_rows import RowChange
+from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import ask_for_files, referenced_names
 from frazil.spark.target_rows import FileChoice
 from frazil.spec.schema import Schema, walk_fields
@@ -37,6 +43,22 @@ def asked_predicate(found: DataFrame, choice: FileChoice) -> Predicate | None:
     """Return what the planner is asked for when a query runs, None where nothing; the query does not run."""
     ask_for_files(found)
     return choice.asked
+
+
+@without_call_sites()
+def files_predicate(
+    spark: SparkSession, loaded: LoadedTable, branch: str, where: str, cache: ManifestCache | None
+) -> Predicate:
+    """Return what a condition of Spark SQL says of files; refuse one that says nothing of any."""
+    change = RowChange(spark, loaded, "delete", Target(branch), cache)
+    with engine_errors(f"read the condition {where!r}"):
+        asked = asked_predicate(change.rows().filter(to_column(where)), change.choice)
+    if asked == TRUE:
+        raise InvalidRequestError(
+            f"Cannot choose files by {where!r}: it cannot be told from a file's metadata",
+            hint="Compare columns with literals.",
+        )
+    return FALSE if asked is None else asked
 
 
 def opposite_predicate(rows: DataFrame, where: Column, schema: Schema, choice: FileChoice) -> Predicate:

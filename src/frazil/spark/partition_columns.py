@@ -206,10 +206,10 @@ def _truncate(transform: Truncate, column: Column, kind: Type) -> Column:
         return F.substring(column, 1, transform.width)
     width = F.lit(transform.width).cast(stored_type(kind))
     cut = F.try_subtract(column, F.pmod(column, width))
-    message = F.concat(
-        F.lit(f"Cannot write to a partition by {transform}: "), column.cast("string"), F.lit(" is too small")
-    )
-    return F.when(column.isNotNull() & cut.isNull(), F.raise_error(message).cast(stored_type(kind))).otherwise(cut)
+    wrapped = transform.wrapped_range(kind)
+    if wrapped is None:
+        return cut
+    return F.when(column.isNotNull() & cut.isNull(), F.lit(wrapped.result).cast(stored_type(kind))).otherwise(cut)
 
 
 def _bucket(transform: Bucket, column: Column, kind: Type, spark: SparkSession) -> Column:

@@ -9,7 +9,7 @@ table is read by Python on executors, which need frazil and what it depends on:
     read()         on an executor: one group, deletes applied, as Arrow batches in the shown form
 
 All columns that the reader was opened with cross into the JVM, since the API prunes none: the option `columns` names
-those to read, and `filter` is a filter in the grammar of `scan()`. The lazy relation (`relation.py`) needs neither and
+those to read, and `filter` is a condition as `scan()` takes it. The lazy relation (`relation.py`) needs neither and
 is several times as fast; it is what every session with a JVM should use.
 
 How a name or a path becomes a scan is not decided here: a source is made with a function that opens one, which travels

@@ -7,8 +7,8 @@ metadata stores; `parse_transform` reads it back. Text that names no known trans
 Values in and out are frazil's own (see `spec/types.py`): days, micros and nanos as integers. Division is
 floor division everywhere, so moments before 1970 fall into the unit that contains them. The reference
 implementation is off by one unit for one value in the first second of each unit before 1970
-(…:00.999999); the specification's meaning is followed here. A result that does not fit its type
-(`hour` beyond 32 bits, `truncate` below the smallest integer) is an error, never wrapped around.
+(…:00.999999); the specification's meaning is followed here. A result that does not fit its type (`hour` beyond
+32 bits) is an error, but for `truncate` of the smallest integers, which wraps around as every writer has it.
 `columns/transforms.py` does the same over Arrow columns.
 """
 
@@ -166,8 +166,21 @@ class Bucket(Transform):
 
 
 @dataclass(frozen=True, slots=True)
+class WrappedRange:
+    """Values next to the smallest integer, and the one partition value, a large one, that all of them have."""
+
+    first: int
+    last: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate(Transform):
-    """Numbers rounded down to a multiple of the width; text and bytes cut to it."""
+    """Numbers rounded down to a multiple of the width; text and bytes cut to it.
+
+    Next to the smallest int or long the multiple does not fit, and wraps around to a large number, as in every other
+    writer: there the order of values is not kept.
+    """
 
     width: int
     name: ClassVar[str] = "truncate"
@@ -194,16 +207,20 @@ class Truncate(Transform):
             unscaled = unscaled_decimal(value, source_type)
             truncated = unscaled - unscaled % self.width
             if not fits_precision(truncated, source_type.precision):
-                raise self._does_not_fit(value, source_type)
+                raise SchemaMismatchError(f"Cannot apply {self} to {value}: the result does not fit {source_type}")
             return decimal_of(truncated, source_type.scale)
         result = value - value % self.width
-        lowest = IntType.MIN if isinstance(source_type, IntType) else LongType.MIN
-        if result < lowest:
-            raise self._does_not_fit(value, source_type)
+        is_int = isinstance(source_type, IntType)
+        if result < (IntType.MIN if is_int else LongType.MIN):
+            return result + (2**32 if is_int else 2**64)
         return result
 
-    def _does_not_fit(self, value: Any, source_type: Type) -> SchemaMismatchError:
-        return SchemaMismatchError(f"Cannot apply {self} to {value}: the result does not fit {source_type}")
+    def wrapped_range(self, source_type: Type) -> WrappedRange | None:
+        """Return the values whose truncation wraps around in an int or a long, None where there are none."""
+        if not isinstance(source_type, IntType | LongType) or source_type.MIN % self.width == 0:
+            return None
+        first = source_type.MIN
+        return WrappedRange(first, first - first % self.width + self.width - 1, self._apply(first, source_type))
 
     def satisfies_order_of(self, other: Transform, source_type: Type | None = None) -> bool:
         """Return whether the other's groups are unions of this one's, which depends on the source type.

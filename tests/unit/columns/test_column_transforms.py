@@ -180,11 +180,20 @@ def test_chunks_of_different_offset_widths_are_joined() -> None:
 
 
 def test_a_value_no_row_of_a_dictionary_uses_cannot_fail_the_column() -> None:
-    lowest = -(2**63)
-    column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), pa.array([lowest, 25]))
-    assert transform_column(Truncate(10), column, LONG).to_pylist() == [20, 20]
-    with pytest.raises(SchemaMismatchError, match=f"Cannot apply truncate.10. to {lowest}"):
-        transform_column(Truncate(10), pa.array([lowest]), LONG)
+    far = pa.array([2**63 - 1, 3_600_000_000], pa.timestamp("us"))
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), far)
+    assert transform_column(HOUR, column, TIMESTAMP).to_pylist() == [1, 1]
+    with pytest.raises(SchemaMismatchError, match="Cannot apply hour to 9223372036854775807"):
+        transform_column(HOUR, far, TIMESTAMP)
+
+
+@pytest.mark.parametrize("width", [3, 10, 300, 2**31 - 1])
+@pytest.mark.parametrize(("kind", "arrow", "bits"), [(INT, pa.int32(), 31), (LONG, pa.int64(), 63)])
+def test_truncations_next_to_the_smallest_integer_wrap_around(width: int, kind: Type, arrow: Any, bits: int) -> None:
+    values = [-(2**bits), 1 - 2**bits, 299 - 2**bits, 2**bits - 1, 0, -1]
+    assert transform_column(Truncate(width), pa.array(values, arrow), kind).to_pylist() == [
+        Truncate(width).apply(one, kind) for one in values
+    ]
 
 
 def test_garbage_under_a_null_cannot_fail_the_column() -> None:

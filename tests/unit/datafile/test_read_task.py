@@ -236,7 +236,7 @@ def test_filters_on_text_of_few_values_go_by_dictionary() -> None:
         "kind is not null": {"a", "b", "ab"},
         "kind in ('a', 'b')": {"a", "b"},
         "kind not in ('a', 'b')": {None, "ab"},
-        "kind starts with 'a'": {"a", "ab"},
+        "startswith(kind, 'a')": {"a", "ab"},
         "kind > 'a'": {"b", "ab"},
     }
     for text, kinds in expected.items():

@@ -7,9 +7,10 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
-from frazil.errors import FieldNotFoundError, InvalidRequestError, SchemaMismatchError
+from frazil.errors import FieldNotFoundError, FrazilError, InvalidRequestError, SchemaMismatchError
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
 from frazil.expr.parse import parse_predicate
@@ -97,20 +98,49 @@ PLACED = [
     ("dec > 999.99", "dec > 999.99"),
     ("dec = 1", "dec = 1.00"),
     ("day >= '2024-01-01'", f"day >= {DAY_2024}"),
-    ("day = '2024-01-01T12:00:00'", "false"),
-    ("day < '2024-01-01T12:00:00'", f"day <= {DAY_2024}"),
+    ("day = timestamp '2024-01-01 12:00:00'", "false"),
+    ("day < timestamp '2024-01-01 12:00:00'", f"day <= {DAY_2024}"),
+    ("day = timestamp '2024-01-01 01:00:00+01:00'", f"day = {DAY_2024}"),
     ("ts = '2024-01-01'", f"ts = {DAY_2024 * 86_400_000_000}"),
-    ("ts < '2024-01-01T00:00:00.0000001'", f"ts <= {DAY_2024 * 86_400_000_000}"),
+    ("ts = date '2024-01-01'", f"ts = {DAY_2024 * 86_400_000_000}"),
+    ("ts = timestamp '2024-01-01 00:00:00Z'", f"ts = {DAY_2024 * 86_400_000_000}"),
     ("ns = '2024-01-01T00:00:00.000000001'", f"ns = {DAY_2024 * 86_400_000_000_000 + 1}"),
     ("ns > '9999-01-01'", "false"),
     ("ns < '9999-01-01'", "ns is not null"),
     ("tz = '2024-01-01T01:00:00+01:00'", f"tz = {DAY_2024 * 86_400_000_000}"),
     ("tz = '2024-01-01'", f"tz = {DAY_2024 * 86_400_000_000}"),
-    ("f > 1e300", "f >= inf"),
+    ("f > 1e300", "f >= inf or f is nan"),
+    ("not f > 1e300", "f <= 3.4028234663852886e+38"),
+    ("not f < 1e300", "f >= inf or f is nan"),
+    ("f = 0.1", "false"),
+    ("f != 0.1", "f is not null"),
+    ("f < 0.1", "f <= 0.09999999403953552"),
+    ("f >= 0.1D", "f >= 0.10000000149011612 or f is nan"),
+    ("f = 0.1F", "f = 0.10000000149011612"),
+    ("f > 1e-60", "f >= 1.401298464324817e-45 or f is nan"),
+    ("f < -1e-60", "f <= -1.401298464324817e-45"),
+    ("f in (0.5, 0.1F, 0.1)", "f in (0.10000000149011612, 0.5)"),
+    ("dec = 1.25D", "dec = 1.25"),
+    ("dec < 0.1D", "dec < 0.10"),
+    ("dec = '1.25'", "dec = 1.25"),
+    ("l = 5D", "l = 5"),
+    ("s like 'ab'", "s starts with 'ab' and s = 'ab'"),
+    ("s like '%'", "s is not null"),
+    ("s not like '%'", "false"),
+    ("not s = null", "false"),
+    ("s in ('a', null)", "s = 'a'"),
+    ("s not in ('a', null)", "false"),
+    ("s in (null)", "false"),
+    ("s <=> null", "s is null"),
+    ("not s <=> 'a'", "(s is not null and s != 'a') or s is null"),
+    ("s is distinct from null", "s is not null"),
+    ("flag is not true", "(flag is not null and flag != true) or flag is null"),
+    ("flag = 'yes'", "flag = true"),
+    ("u = '0f8fad5b-d9cb-469f-a165-70867728950e'", "u = '0f8fad5b-d9cb-469f-a165-70867728950e'"),
     ("f < 1e300", "f <= 3.4028234663852886e+38"),
     ("f = 0.5", "f = 0.5"),
-    ("i is nan", "false"),
-    ("i is not nan", "true"),
+    ("isnan(i)", "false"),
+    ("not isnan(i)", "true"),
     ("r is null", "false"),
     ("r is not null", "true"),
     ("p.X is null", "p.X is null"),
@@ -125,6 +155,72 @@ PLACED = [
 @pytest.mark.parametrize(("text", "bound"), PLACED, ids=[text for text, _ in PLACED])
 def test_literals_are_placed_exactly(text: str, bound: str) -> None:
     assert str(bind(SCHEMA, parse_predicate(text))) == bound
+
+
+REFUSED_TEXT = [
+    ("s = 5", "string values are not compared with 5"),
+    ("s < date '2024-01-01'", "string values are not compared with"),
+    ("i = 'x'", "int values are not compared with 'x'"),
+    ("i = '5.0'", "int values are not compared with '5.0'"),
+    ("i in (1, '2')", "different types"),
+    ("l in (1, 2D)", "different types"),
+    ("l = 1e17", "as doubles, which are not exact there"),
+    ("dec = 0.00000000000000000000000000000000000001", "more than 38 digits"),
+    ("i like '5'", "int values are no text"),
+    ("isnan(s)", "it holds string values"),
+    ("flag = 1", "boolean values are not compared with 1"),
+    ("flag = 'maybe'", "boolean values are not compared with 'maybe'"),
+    ("i is true", "int values are not compared with True"),
+    ("i", "int values are not compared with True"),
+    ("day = 19723", "date values are not compared with 19723"),
+    ("day = '2024-01-01 05:00:00'", "a date has no time of day"),
+    ("day = '2024-1-1'", "date values are not compared with '2024-1-1'"),
+    ("ts = '2024-01-01 00:00:00.0000001'", "finer than microseconds"),
+    ("ts = '2024-01-01 00:00:00Z'", "has a zone"),
+    ("tz = timestamp_ntz '2024-01-01 00:00:00Z'", "has a zone"),
+    ("tz = 5", "timestamptz values are not compared with 5"),
+    ("u = '0F8FAD5B-D9CB-469F-A165-70867728950E'", "is not the text of a uuid"),
+    ("u < '0f8fad5b-d9cb-469f-a165-70867728950e'", "the order of uuids"),
+    (r"s like '\ud800%'", "surrogate"),
+    (r"s = '\ud800'", "surrogate"),
+    ("v = 1", "no order"),
+    ("true or s = 5", "string values are not compared with 5"),
+    ("not (false and nope = 5)", "nope"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED_TEXT, ids=[text for text, _ in REFUSED_TEXT])
+def test_text_that_only_spark_could_compute_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(FrazilError, match=reason):
+        bind(SCHEMA, parse_predicate(text))
+
+
+@pytest.mark.parametrize("predicate", [equal("flag", np.bool_(1)), is_in("flag", [np.True_])], ids=repr)
+def test_numpys_booleans_are_booleans(predicate: Predicate) -> None:
+    assert str(bind(SCHEMA, predicate)) == "flag = true"
+
+
+@pytest.mark.parametrize(
+    ("predicate", "found"),
+    [
+        (equal("dec", 34.56), "dec = 34.56"),
+        (at_most("dec", 0.3), "dec <= 0.30"),
+        (less_than("dec", 0.1), "dec < 0.10"),
+        (greater_than("dec", 0.005), "dec >= 0.01"),
+        (is_in("dec", [0.1, 0.125]), "dec = 0.10"),
+    ],
+    ids=str,
+)
+def test_a_float_is_compared_with_decimals_as_it_is_written(predicate: Predicate, found: str) -> None:
+    assert str(bind(SCHEMA, predicate)) == found
+
+
+@pytest.mark.parametrize(
+    "predicate", [equal("s", "\ud800"), starts_with("s", "\ud800"), not_(starts_with("s", "a\udfff"))], ids=repr
+)
+def test_text_that_is_no_unicode_is_refused_by_every_test(predicate: Predicate) -> None:
+    with pytest.raises(SchemaMismatchError):
+        bind(SCHEMA, predicate)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which conditions metadata may decide on without Spark: only those that mean the same in SQL."""
+"""Which conditions metadata may decide on without Spark: those of the language, which mean what Spark says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
 from frazil.spec.parse_type import parse_schema
 
 SCHEMA = parse_schema(
-    "id bigint, f double, k string, day date, ts timestamptz, local timestamp, price decimal(9,2), s struct<a: int>"
+    "id bigint, f double, k string, day date, ts timestamptz, local timestamp, price decimal(9,2), s struct<a: int>, "
+    "u uuid, ns timestamp_ns"
 )
 
 
@@ -19,44 +20,83 @@ SCHEMA = parse_schema(
     "where",
     [
         "id = 5",
+        "ID = 5",
         "id >= 1 and (k = 'a' or k is null)",
         "k in ('a', 'b')",
+        "k <> 'a'",
+        "not (k = 'a')",
+        "k not in ('a')",
+        "k not like 'a%'",
+        r"k = 'a\tb'",
+        "f > 1.0",
+        "f = 1.0",
+        "id = '5'",
+        "id < 2.5",
         "day < '2024-01-01'",
         "ts < '2024-01-01T00:00:00Z'",
         "ts < '2024-01-01 00:00:00+05:30'",
+        "ts < '2024-01-01'",
         "local >= '2024-01-01 12:00:00'",
         "price > 5",
         "s.a = 1",
+        "S.A = 1",
+        "u = '0f8fad5b-d9cb-469f-a165-70867728950e'",
+        "ns is null",
+        "lake.system.bucket(2, id) = 0",
+        "1 = 1",
         "true",
         " TRUE ",
     ],
 )
-def test_plain_comparisons_mean_the_same_in_both_languages(where: str) -> None:
+def test_what_the_language_knows_needs_no_spark(where: str) -> None:
     assert plain_predicate(where, SCHEMA) is not None
 
 
 @pytest.mark.parametrize(
     "where",
     [
-        "k <> 'a'",
-        "not (k = 'a')",
-        "k not in ('a')",
-        "f > 1.0",
-        "f = 1.0",
         "k = 5",
-        "id = '5'",
-        "id < 2.5",
-        "day(ts) = 5",
+        "\"k\" = 'a'",
+        'k = "a"',
         "upper(k) = 'A'",
+        "k like '%a'",
+        "id = id",
         "id in (select id from other)",
         "day < '2024-1-1'",
         "local < '2024-01-01T00:00:00Z'",
+        "ns = '2024-01-01 00:00:00'",
         "nope = 1",
         "id = ",
     ],
 )
 def test_everything_else_is_sparks_to_read(where: str) -> None:
     assert plain_predicate(where, SCHEMA) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "depends"),
+    [
+        ("ts < '2024-01-01'", True),
+        ("ts < date '2024-01-01'", True),
+        ("ts < timestamp_ntz '2024-01-01 00:00:00'", True),
+        ("ts < '2024-01-01 00:00:00Z'", False),
+        ("ts is null", False),
+        ("local < '2024-01-01'", False),
+        ("local < timestamp '2024-01-01 00:00:00Z'", True),
+        ("day < timestamp '2024-01-01 00:00:00'", True),
+        ("day < '2024-01-01'", False),
+    ],
+)
+def test_times_that_the_sessions_zone_decides_are_sparks_to_read(
+    where: str, depends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert plain_predicate(where, SCHEMA) is not None
+    monkeypatch.setattr("frazil.lake.sql_meaning.session_zone", lambda: "Europe/Paris")
+    assert (plain_predicate(where, SCHEMA) is None) is depends
+
+
+def test_names_are_found_in_any_case_and_spelled_as_the_schema_does() -> None:
+    assert str(plain_predicate("ID = 1 and not S.a < 2", SCHEMA)) == "id = 1 and s.a >= 2"
 
 
 def test_predicates_mean_what_they_say() -> None:

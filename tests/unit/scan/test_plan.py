@@ -10,6 +10,9 @@ import pytest
 
 from frazil.codec.single_value import encode_value
 from frazil.errors import InvalidManifestError, InvalidRequestError, ReferenceNotFoundError, SnapshotNotFoundError
+from frazil.expr.bind import bind
+from frazil.expr.evaluate_metrics import may_contain_match
+from frazil.expr.parse import parse_predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -19,7 +22,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
-from frazil.spec.types import LONG, STRING, TIMESTAMP, NestedField, StructType
+from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, NestedField, StructType
 from frazil.storage.memory import MemoryStorage
 from tests.tables import START_MS, STEP_MS, TableBuilder
 
@@ -121,6 +124,40 @@ def test_tasks_are_small_and_self_contained(table: TableBuilder) -> None:
     again = pickle.loads(pickle.dumps(task))
     assert again == task
     assert len(pickle.dumps(task)) < 2_500
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("x < 1", []),
+        ("not isnan(x)", []),
+        ("x is null", []),
+        ("x > 1", ["f"]),
+        ("isnan(x)", ["f"]),
+        ("system.truncate(7, n) > 0", ["f"]),
+        ("system.truncate(7, n) = -7", ["f"]),
+        ("system.truncate(7, m) > 0", []),
+    ],
+)
+def test_columns_of_nan_alone_and_wrapped_truncations_are_judged_rightly(text: str, kept: list[str]) -> None:
+    schema = Schema((NestedField(1, "x", DOUBLE), NestedField(2, "n", INT), NestedField(3, "m", INT)))
+    builder = TableBuilder(schema)
+    lowest, minus_one = encode_value(-(2**31), INT), encode_value(-1, INT)
+    file = DataFile(
+        "memory://lake/db/t/data/f",
+        FileFormat.PARQUET,
+        10,
+        1000,
+        value_counts={1: 10, 2: 10, 3: 10},
+        null_value_counts={2: 0, 3: 0},
+        nan_value_counts={1: 10},
+        lower_bounds={2: lowest, 3: encode_value(-9, INT)},
+        upper_bounds={2: minus_one, 3: minus_one},
+    )
+    builder.commit(file)
+    assert names(plan_scan(builder.load(), text)) == kept
+    bound = bind(schema, parse_predicate(text))
+    assert may_contain_match(bound, file) is bool(kept)
 
 
 def test_metrics_stay_where_they_are_asked_for(table: TableBuilder) -> None:

@@ -112,12 +112,30 @@ def test_a_value_of_a_type_the_transform_does_not_accept_is_refused() -> None:
         HOUR.apply(1, DATE)
 
 
-def test_results_that_do_not_fit_are_refused_not_wrapped() -> None:
-    with pytest.raises(SchemaMismatchError, match="does not fit int"):
-        Truncate(10).apply(-(2**31), INT)
-    with pytest.raises(SchemaMismatchError, match="does not fit long"):
-        Truncate(10).apply(-(2**63), LONG)
-    assert Truncate(10).apply(-(2**31), LONG) == -2147483650
+@pytest.mark.parametrize(
+    ("width", "value", "kind", "result"),
+    [
+        (10, -(2**31), INT, 2147483646),
+        (7, -(2**31), INT, 2147483643),
+        (300, -(2**31), INT, 2147483596),
+        (10, -(2**63), LONG, 9223372036854775806),
+        (10, -(2**31), LONG, -2147483650),
+        (16, -(2**31), INT, -(2**31)),
+    ],
+)
+def test_truncations_next_to_the_smallest_integer_wrap_around_as_all_writers_have_it(
+    width: int, value: int, kind: Type, result: int
+) -> None:
+    assert Truncate(width).apply(value, kind) == result
+    wrapped = Truncate(width).wrapped_range(kind)
+    if value == getattr(kind, "MIN", None):
+        assert (wrapped is None) is (result == value)
+    if wrapped is not None:
+        assert Truncate(width).apply(wrapped.last, kind) == wrapped.result
+        assert Truncate(width).apply(wrapped.last + 1, kind) == wrapped.last + 1
+
+
+def test_results_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SchemaMismatchError, match=r"does not fit decimal\(2, 0\)"):
         Truncate(10).apply(Decimal(-99), DecimalType(2, 0))
     with pytest.raises(SchemaMismatchError, match="do not fit int"):

@@ -1,0 +1,327 @@
+"""What a test in the text of a condition means to Spark SQL, written in two truth values over a column of a schema.
+
+The meaning is Spark's with its defaults (ANSI): null makes a test neither true nor false, NaN equals itself and is
+greater than every number, and a literal of another type than the column is compared in their common type. Where that
+common type is not exact for all values of the column (a long and a double beyond 2^53), or would change the column's
+values and not the literal (text compared with a number), the test is refused: only Spark computes that. Times without a
+zone are in UTC here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from frazil.errors import FrazilError, SchemaMismatchError
+from frazil.expr.bind_leaf import bind_place, bind_places, bind_unary, check_order
+from frazil.expr.lex import MAX_DIGITS, digits_of
+from frazil.expr.literals import Place, place_instant, place_literal
+from frazil.expr.predicates import (
+    FALSE,
+    Bound,
+    BoundTerm,
+    Op,
+    Predicate,
+    SqlTest,
+    TypedText,
+    all_of,
+    any_of,
+)
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+from frazil.spec.values import to_internal
+
+SPARKS_WAY = "Write a literal of the column's type, or leave it to Spark: `scan().to_spark().where(…)`."
+_OPPOSITE = {Op.LT: Op.GT_EQ, Op.LT_EQ: Op.GT, Op.GT: Op.LT_EQ, Op.GT_EQ: Op.LT}
+_GREATER = (Op.GT, Op.GT_EQ)
+_NUMBERS = (IntType, LongType, DecimalType, FloatType, DoubleType)
+_EXACT_LONG = 2.0**53
+_EXACT_DIGITS = 15
+_TRUE_WORDS = frozenset({"t", "true", "y", "yes", "1"})
+_FALSE_WORDS = frozenset({"f", "false", "n", "no", "0"})
+_WHOLE = re.compile("[+-]?[0-9]{1,18}")
+_NUMBER = re.compile("[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})?")
+_ZONED = re.compile(r"(Z|[+-]\d\d:\d\d)$")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_FINE = re.compile(r"\.\d{7,}", re.ASCII)
+_TIME_TEXT = re.compile(r"\d\d:\d\d:\d\d\.\d{6}", re.ASCII)
+_TIMESTAMPS = ("timestamp", "timestamp_ltz")
+
+
+def bind_sql_test(test: SqlTest, term: BoundTerm) -> Predicate:
+    """Return where Spark SQL says that a test of a term is true, or false, as a bound predicate of two values."""
+    op, kind = test.op, term.result_type
+    if op is Op.IS_NULL:
+        return bind_unary(Op.IS_NULL if test.is_true else Op.NOT_NULL, term)
+    if op is Op.IS_NAN:
+        if not isinstance(kind, _NUMBERS):
+            raise SchemaMismatchError(f"Cannot test whether {term} is NaN: it holds {kind} values", hint=SPARKS_WAY)
+        return bind_unary(Op.IS_NAN if test.is_true else Op.NOT_NAN, term)
+    if isinstance(kind, UnknownType):
+        # Every value is null, and so is what is said of it.
+        return FALSE
+    check_order(term)
+    try:
+        return _bind(op, term, test.literals, is_true=test.is_true)
+    except SchemaMismatchError as problem:
+        raise SchemaMismatchError(
+            f"Cannot use the condition {test}: {_reason(problem)}", hint=problem.hint
+        ) from problem
+
+
+def _reason(problem: FrazilError) -> str:
+    return problem.message.partition(": ")[2] or problem.message
+
+
+def _bind(op: Op, term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
+    kind = term.result_type
+    if op is Op.STARTS_WITH:
+        if not isinstance(kind, StringType) or not isinstance(literals[0], str):
+            raise _refusal(f"{kind} values are no text")
+        prefix = to_internal(literals[0], kind)
+        if prefix == "":
+            return bind_unary(Op.NOT_NULL, term) if is_true else FALSE
+        return _known(Bound(Op.STARTS_WITH if is_true else Op.NOT_STARTS_WITH, term, (prefix,)), term)
+    if op is Op.IN:
+        return _bind_in(term, literals, is_true=is_true)
+    if literals[0] is None:
+        return FALSE
+    if isinstance(kind, UuidType) and op is not Op.EQ:
+        raise _refusal("the order of uuids is their text's")
+    place = _place(literals[0], kind)
+    if op is Op.EQ:
+        return _known(bind_place(Op.EQ if is_true else Op.NOT_EQ, term, place), term)
+    return _ordered(op if is_true else _OPPOSITE[op], term, place)
+
+
+def _known(found: Predicate, term: BoundTerm) -> Predicate:
+    """Return a test without the nulls for which it holds: to SQL they are neither true nor false."""
+    if isinstance(found, Bound) and not found.op.is_true_for_null:
+        return found
+    return all_of(bind_unary(Op.NOT_NULL, term), found)
+
+
+def _ordered(op: Op, term: BoundTerm, place: Place) -> Predicate:
+    found = bind_place(op, term, place)
+    if op in _GREATER and isinstance(term.result_type, FloatType | DoubleType):
+        return any_of(found, bind_unary(Op.IS_NAN, term))
+    return found
+
+
+def _bind_in(term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
+    known, kind = [one for one in literals if one is not None], term.result_type
+    families = {_family(one) for one in known}
+    if len(families) > 1 and not (families == {"exact", "binary"} and isinstance(kind, FloatType | DoubleType)):
+        raise _refusal("the literals are of different types")
+    if families == {"exact"} and isinstance(kind, IntType | LongType | DecimalType):
+        _check_digits([*known, kind])
+    places = [_place(one, kind) for one in known]
+    if is_true:
+        return bind_places(Op.IN, term, places)
+    return FALSE if len(known) < len(literals) else _known(bind_places(Op.NOT_IN, term, places), term)
+
+
+def _family(literal: Any) -> str:
+    if isinstance(literal, TypedText):
+        return literal.kind
+    if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
+        return "exact"
+    return "binary" if isinstance(literal, float) else type(literal).__name__
+
+
+def _place(literal: Any, kind: Type) -> Place:
+    """Return where a literal lies among a column's values in the order of the type Spark compares them in."""
+    return _PLACES[type(kind)](literal, kind)
+
+
+def _place_boolean(literal: Any, kind: Type) -> Place:
+    word = literal.strip(" ").lower() if isinstance(literal, str) else ""
+    if word in _TRUE_WORDS or word in _FALSE_WORDS:
+        literal = word in _TRUE_WORDS
+    if isinstance(literal, bool):
+        return Place(literal, literal)
+    raise _mismatch(literal, kind)
+
+
+def _place_whole(literal: Any, kind: Type) -> Place:
+    if isinstance(literal, str) and _WHOLE.fullmatch(literal):
+        literal = int(literal)
+    if isinstance(literal, float) and isinstance(kind, LongType) and abs(literal) > _EXACT_LONG:
+        raise _refusal(f"long values are compared with {literal!r} as doubles, which are not exact there")
+    return _place_exact(literal, kind)
+
+
+def _place_exact(literal: Any, kind: Type) -> Place:
+    if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
+        _check_digits([literal, kind])
+        return place_literal(literal, kind)
+    if isinstance(literal, float):
+        return place_literal(literal, kind)
+    raise _mismatch(literal, kind)
+
+
+def _place_decimal(literal: Any, kind: Any) -> Place:
+    if isinstance(literal, str) and _NUMBER.fullmatch(literal):
+        literal = float(literal)
+    if isinstance(literal, float) and (kind.precision > _EXACT_DIGITS or math.isinf(literal)):
+        raise _refusal(f"{kind} values are compared with {literal!r} as doubles, which are not exact for them")
+    return _place_exact(literal, kind)
+
+
+def _check_digits(compared: list[Any]) -> None:
+    """Refuse exact numbers whose common type would need more digits than a decimal has."""
+    sizes = [_digits(one) for one in compared]
+    if max(one[0] for one in sizes) + max(one[1] for one in sizes) > MAX_DIGITS:
+        raise _refusal(f"comparing them exactly needs more than {MAX_DIGITS} digits")
+
+
+def _digits(one: Any) -> tuple[int, int]:
+    if isinstance(one, DecimalType):
+        return one.precision - one.scale, one.scale
+    if isinstance(one, Type):
+        return (10, 0) if isinstance(one, IntType) else (20, 0)
+    return digits_of(Decimal(one))
+
+
+def _place_floating(literal: Any, kind: Type) -> Place:
+    """Return the place of a literal as a double, among doubles or among the doubles that are floats."""
+    if isinstance(literal, str) and _NUMBER.fullmatch(literal):
+        literal = float(literal)
+    if not isinstance(literal, int | float | Decimal) or isinstance(literal, bool):
+        raise _mismatch(literal, kind)
+    value = float(literal)
+    if isinstance(kind, DoubleType):
+        return Place(value, value)
+    try:
+        near: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        near = math.copysign(math.inf, value)
+    if near == value:
+        return Place(value, value)
+    return Place(near, _next_float(near, 1)) if near < value else Place(_next_float(near, -1), near)
+
+
+def _next_float(value: float, step: int) -> float:
+    """Return the next float above or below one."""
+    if value == 0:
+        return float(struct.unpack("<f", b"\1\0\0\0")[0]) * step
+    bits = struct.unpack("<i", struct.pack("<f", value))[0]
+    return float(struct.unpack("<f", struct.pack("<i", bits + (step if value > 0 else -step)))[0])
+
+
+def _place_text(literal: Any, kind: Type) -> Place:
+    if not isinstance(literal, str):
+        raise _mismatch(literal, kind)
+    value = to_internal(literal, kind)
+    return Place(value, value)
+
+
+def _place_bytes(literal: Any, kind: Type) -> Place:
+    if isinstance(literal, str):
+        literal = to_internal(literal, StringType()).encode()
+    if not isinstance(literal, bytes):
+        raise _mismatch(literal, kind)
+    if isinstance(kind, FixedType) and len(literal) != kind.length:
+        raise _refusal(f"it holds {len(literal)} bytes and a {kind} has {kind.length}")
+    return Place(literal, literal)
+
+
+def _place_moment(literal: Any, kind: Type) -> Place:
+    text = literal.text if isinstance(literal, TypedText) else literal
+    type_name = literal.kind if isinstance(literal, TypedText) else ""
+    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType) or type_name in _TIMESTAMPS
+    is_fine = isinstance(kind, TimestampNsType | TimestamptzNsType)
+    if not isinstance(text, str) or type_name == "time" or not _MOMENT.fullmatch(text):
+        raise _mismatch(literal, kind)
+    if _FINE.search(text) and not is_fine:
+        raise _refusal(f"{text!r} is finer than microseconds, which Spark cuts off")
+    if len(text) > len("2024-01-01") and (type_name == "date" or (type_name == "" and isinstance(kind, DateType))):
+        raise _refusal(f"a date has no time of day, and {text!r} has one")
+    if _ZONED.search(text) and (not has_zone or type_name == "timestamp_ntz"):
+        raise _refusal(f"{text!r} has a zone, and local times have none")
+    # Dates and local times are compared with a moment as the moments at which they are in UTC.
+    return place_instant(text, kind, may_have_zone=has_zone)
+
+
+def _place_time(literal: Any, kind: Type) -> Place:
+    text = literal.text if isinstance(literal, TypedText) and literal.kind == "time" else literal
+    if not isinstance(text, str) or (text is literal and not _TIME_TEXT.fullmatch(text)):
+        raise _mismatch(literal, kind)
+    return place_literal(text, kind)
+
+
+def _place_uuid(literal: Any, kind: Type) -> Place:
+    try:
+        value = uuid.UUID(literal) if isinstance(literal, str) else None
+    except ValueError:
+        value = None
+    if value is None or str(value) != literal:
+        raise _refusal(f"{literal!r} is not the text of a uuid: 8-4-4-4-12 small hexadecimal digits")
+    return Place(value, value)
+
+
+_PLACES: dict[type[Type], Callable[[Any, Any], Place]] = {
+    BooleanType: _place_boolean,
+    IntType: _place_whole,
+    LongType: _place_whole,
+    DecimalType: _place_decimal,
+    FloatType: _place_floating,
+    DoubleType: _place_floating,
+    StringType: _place_text,
+    BinaryType: _place_bytes,
+    FixedType: _place_bytes,
+    DateType: _place_moment,
+    TimestampType: _place_moment,
+    TimestamptzType: _place_moment,
+    TimestampNsType: _place_moment,
+    TimestamptzNsType: _place_moment,
+    TimeType: _place_time,
+    UuidType: _place_uuid,
+}
+
+
+def depends_on_zone(test: SqlTest, term: BoundTerm) -> bool:
+    """Return whether the zone of Spark's session has a say in what a test means; here it is UTC."""
+    kind = term.result_type
+    for one in test.literals:
+        text = one.text if isinstance(one, TypedText) else one
+        if not isinstance(text, str):
+            continue
+        is_moment = isinstance(one, TypedText) and one.kind in _TIMESTAMPS
+        if isinstance(kind, TimestamptzType | TimestamptzNsType):
+            if not _ZONED.search(text):
+                return True
+        elif is_moment:
+            return True
+    return False
+
+
+def _refusal(reason: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"Cannot compare: {reason}", hint=SPARKS_WAY)
+
+
+def _mismatch(literal: Any, kind: Type) -> SchemaMismatchError:
+    return _refusal(f"{kind} values are not compared with {literal!r} here")

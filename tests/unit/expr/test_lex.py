@@ -1,0 +1,55 @@
+r"""Words and literals of conditions, as Spark SQL reads them: the expectations are what Spark 4 answers.
+
+`tests/spark/test_condition_language.py` asks Spark for the same texts.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from frazil.expr.lex import cut, read_hex, read_number, read_text
+from tests.condition_texts import NUMBERS, STRINGS
+
+
+@pytest.mark.parametrize(("text", "meaning"), STRINGS, ids=[text for text, _ in STRINGS])
+def test_a_string_is_the_text_that_spark_reads(text: str, meaning: str) -> None:
+    [token, _] = cut(text)
+    assert token.kind == "text"
+    assert read_text(token.text) == meaning
+
+
+@pytest.mark.parametrize(("text", "meaning"), NUMBERS, ids=[text for text, _ in NUMBERS])
+def test_a_number_has_the_value_and_the_type_that_spark_gives_it(text: str, meaning: object) -> None:
+    [token, _] = cut(text)
+    assert token.kind == "number"
+    value = read_number(token.text)
+    assert (value, type(value)) == (meaning, type(meaning))
+
+
+def test_a_sign_belongs_to_the_number_so_that_the_smallest_fit() -> None:
+    assert read_number("9223372036854775808L", "-") == -(2**63)
+    assert read_number("128Y", "-") == -128
+    assert read_number("0.10BD", "-") == Decimal("-0.10")
+
+
+@pytest.mark.parametrize(
+    "number", ["9223372036854775808L", "128Y", "32768S", "1e39F", "1.5S", "1e3L", "9" * 39, "0." + "1" * 39, "1e39BD"]
+)
+def test_numbers_that_spark_refuses_are_refused(number: str) -> None:
+    with pytest.raises(ValueError, match="number"):
+        read_number(number)
+
+
+def test_a_long_text_is_cut_in_time_that_grows_with_it() -> None:
+    assert len(cut("'" + "''" * 500_000 + "'")) == 2
+    assert len(cut("'" + r"\'" * 500_000 + "'")) == 2
+    assert len(cut("/*" + "*" * 500_000 + "*/x")) == 2
+
+
+def test_bytes_are_pairs_of_digits() -> None:
+    assert read_hex("X'00fF'") == b"\x00\xff"
+    for wrong in ("X'0'", "X'0g'", "X'6 1'", "X'61 62'"):
+        with pytest.raises(ValueError, match="pairs of hexadecimal digits"):
+            read_hex(wrong)

@@ -19,7 +19,7 @@ def expire(lab: Lab, **options: object) -> ExpiredFiles:
     """Expire snapshots and delete their files."""
     before = lab.load()
     lab.commit(ExpireSnapshots(**{"older_than_ms": lab.now_ms + 1000, **options}))  # type: ignore[arg-type]
-    return delete_expired_files(before, lab.load(), threads=1)
+    return delete_expired_files(lab.catalog, before, lab.load(), threads=1)
 
 
 def check_whole(lab: Lab) -> None:

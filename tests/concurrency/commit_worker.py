@@ -300,7 +300,7 @@ class Writer:
         if plan.change["op"] == "expire" and self.order.deletes_files:
             # Another writer's expiry may have come after this one, and have deleted what is read here.
             with contextlib.suppress(StorageError):
-                delete_expired_files(loaded, after, threads=1)
+                delete_expired_files(self.catalog, loaded, after, threads=1)
         return True
 
     def _is_in(self, after: LoadedTable) -> bool:

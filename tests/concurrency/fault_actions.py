@@ -345,7 +345,7 @@ def expire_and_delete_files(world: World) -> Run:
         progress.let_rival_come()
         after = transaction.commit()[0]
         progress.is_acknowledged = True
-        delete_expired_files(before, after, threads=1)
+        delete_expired_files(catalog, before, after, threads=1)
 
     return run
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -450,7 +450,7 @@ def test_a_manifest_list_that_two_snapshots_share_stays_while_one_is_left() -> N
     before = lab.load()
     after = lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000, retain_last=1))
     assert len(after.metadata.snapshots) == 1
-    delete_expired_files(before, after, threads=1)
+    delete_expired_files(lab.catalog, before, after, threads=1)
     lab.check_readable()
 
 
@@ -465,7 +465,7 @@ def test_a_statistics_file_that_two_snapshots_share_stays_while_one_is_left() ->
     lab.commit(UpdateStatistics(shared))
     before = lab.load()
     after = lab.commit(ExpireSnapshots(snapshot_ids=(first,)))
-    delete_expired_files(before, after, threads=1)
+    delete_expired_files(lab.catalog, before, after, threads=1)
     assert lab.storage.exists(path)
 
 
@@ -473,17 +473,17 @@ def test_a_statistics_file_that_two_snapshots_share_stays_while_one_is_left() ->
 
 
 class LatePointers(MemoryPointers):
-    """Pointers in memory; a writer commits when they are first asked what is below a location."""
+    """Pointers in memory; a writer commits when they are first asked for all of them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.on_find_below: Callable[[], object] | None = None
+        self.on_locations: Callable[[], object] | None = None
 
-    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
-        act, self.on_find_below = self.on_find_below, None
+    def locations(self) -> Iterable[tuple[Identifier, str]]:
+        act, self.on_locations = self.on_locations, None
         if act is not None:
             act()
-        return super().find_below(location, excluding)
+        return super().locations()
 
 
 def test_a_purge_drops_only_the_state_whose_files_it_deletes() -> None:
@@ -498,7 +498,7 @@ def test_a_purge_drops_only_the_state_whose_files_it_deletes() -> None:
         transaction.table(loaded).add(Append((replace(lab.file([1]), partition=()),)))
         transaction.commit()
 
-    pointers.on_find_below = commit
+    pointers.on_locations = commit
     catalog.drop_table(TABLE, purge=purge_files)
     # Nothing is left: what the late writer wrote was found and deleted too.
     assert [one.path for one in lab.storage.list("memory://purged")] == []

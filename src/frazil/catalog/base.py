@@ -20,8 +20,8 @@ A table that was dropped and created anew is another table: `refresh` refuses it
 A namespace exists when it was created, or when something below it exists. A table needs a namespace that exists.
 
 Files are never deleted by a catalog, but for: metadata written for a swap that was rejected; metadata the log
-forgets, where `write.metadata.delete-after-commit.enabled` asks for it; and a purge. All of them only inside the
-table's own folders (`storage/locations.py`).
+forgets, where `write.metadata.delete-after-commit.enabled` asks for it, in the folder of the current one; and a purge,
+by the rule of `catalog/owned_folders.py`.
 
 Storage, clock and the source of ids are given to a catalog, so that tests can choose them. A catalog may be used
 from several threads. It is not pickled: it may hold a connection and a password; the states it returns are.
@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -81,12 +81,15 @@ class Catalog(ABC):
         *,
         now_ms: Callable[[], int] = system_ms,
         new_id: Callable[[], str] = random_id,
+        delete_roots: Sequence[str] = (),
     ) -> None:
         if name == "" or "\0" in name:
             raise InvalidRequestError(f"Cannot open a catalog named {name!r}: it needs a name without NUL characters")
         self.name = name
         self.warehouse = strip_slashes(warehouse)
         self.storage = storage
+        self.delete_roots = tuple(delete_roots)
+        """Folders beside the warehouse in which tables may have files of their own to delete."""
         self.now_ms = now_ms
         self.new_id = new_id
 
@@ -167,8 +170,13 @@ class Catalog(ABC):
         """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
 
     @abstractmethod
-    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
-        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's."""
+    def drop_table(
+        self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
+    ) -> PurgeReport:
+        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+
+        A table whose folders are not its own is refused, and stays; `delete_roots` are folders that the caller names.
+        """
 
     @abstractmethod
     def rename_table(self, source: Identifier, target: Identifier) -> None:
@@ -205,6 +213,16 @@ class Catalog(ABC):
     @abstractmethod
     def new_location(self, identifier: Identifier, location: str | None) -> str:
         """Return where a new table or view may keep its files: the location asked for, or one of its own."""
+
+    def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
+        """Return the metadata files of all other tables and views, where these could lie in a folder of the table."""
+        return ()
+
+    def all_tables(self, namespace: Namespace = ()) -> Iterator[Identifier]:
+        """Yield the names of all tables below a namespace."""
+        for inner in self.list_namespaces(namespace):
+            yield from self.list_tables(inner)
+            yield from self.all_tables(inner)
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Return whether there is a table of that name that can be loaded."""

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from frazil.catalog.base import Catalog, check_successor
@@ -54,6 +54,7 @@ from frazil.catalog.names import (
     view_not_found,
 )
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
+from frazil.catalog.owned_folders import OwnedFolders, owned_folders
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge, remove_empty_folders
 from frazil.catalog.version_files import VersionFiles, find_version
 from frazil.codec.table_metadata_json import encode_table_metadata
@@ -195,7 +196,9 @@ class FilesystemCatalog(Catalog):
             return unknown
         return verdict if isinstance(verdict, Rejected) else Committed((attempt.loaded,))
 
-    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
+    def drop_table(
+        self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
+    ) -> PurgeReport:
         """Take a table's name away; with `purge`, by it delete the files that are its own.
 
         Of a table in a folder, the states are the name. Without `purge` the last one stays as `dropped-vN-<id>.json`,
@@ -205,15 +208,19 @@ class FilesystemCatalog(Catalog):
         states = self._states(parts)
         if states.newest() == 0:
             raise table_not_found(parts)
-        last: TableMetadata | None = None
+        last: tuple[LoadedTable, OwnedFolders] | None = None
         for _ in range(_TRIES):
             newest = states.newest()
             if newest == 0:
                 break
             current = states.find_current() if purge is not None else None
             if current is not None:
-                last = current[1]
-                check_may_purge(LoadedTable(parts, last, None, self.storage))
+                found = LoadedTable(parts, current[1], current[0], self.storage)
+                check_may_purge(found)
+                owned = owned_folders(self, found, delete_roots)
+                owned.check_folders("purge table")
+                # The versions are this catalog's to delete.
+                last = LoadedTable(parts, current[1], None, self.storage), owned
             data = None if purge is not None else states.find_bytes(newest)
             if data is not None:
                 self.storage.create(f"{self._folder(parts)}/metadata/dropped-v{newest}-{self.new_id()}.json", data)
@@ -223,7 +230,7 @@ class FilesystemCatalog(Catalog):
             raise CommitConflictError(f"Cannot drop table {shown(parts)}: other writers keep committing to it")
         report = NOTHING_PURGED
         if purge is not None and last is not None:
-            report = purge(LoadedTable(parts, last, None, self.storage))
+            report = purge(*last)
         remove_empty_folders(self.storage, self._folder(parts))
         return report
 

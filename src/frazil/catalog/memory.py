@@ -104,15 +104,10 @@ class MemoryPointers(Pointers):
             names = (name for name, one in self._pointers.items() if name[:-1] == namespace and one.kind is kind)
             return tuple(sorted(names))
 
-    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
-        """Return the name of something whose metadata is below a location, or None."""
+    def locations(self) -> Iterable[tuple[Identifier, str]]:
+        """Return every name, of tables and views, with its metadata file."""
         with self._lock:
-            names = (
-                name
-                for name, one in self._pointers.items()
-                if name != excluding and one.metadata_location.startswith(f"{location}/")
-            )
-            return next(names, None)
+            return [(name, one.metadata_location) for name, one in self._pointers.items()]
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Make a namespace that does not exist."""
@@ -179,6 +174,9 @@ class MemoryCatalog(PointerCatalog):
         *,
         now_ms: Callable[[], int] = system_ms,
         new_id: Callable[[], str] = random_id,
+        delete_roots: Sequence[str] = (),
     ) -> None:
         chosen = MemoryStorage(now_ms=now_ms) if storage is None else storage
-        super().__init__(name, warehouse, chosen, MemoryPointers(), now_ms=now_ms, new_id=new_id)
+        super().__init__(
+            name, warehouse, chosen, MemoryPointers(), now_ms=now_ms, new_id=new_id, delete_roots=delete_roots
+        )

@@ -39,6 +39,7 @@ from frazil.catalog.names import (
     view_not_found,
 )
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
+from frazil.catalog.owned_folders import check_new_place, owned_folders
 from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
 from frazil.errors import (
@@ -57,7 +58,14 @@ from frazil.spec import properties as known
 from frazil.spec.properties import read_property
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
-from frazil.storage.locations import check_may_delete, join_location, strip_slashes, table_folders
+from frazil.storage.locations import (
+    find_metadata_version,
+    is_under,
+    is_within,
+    join_location,
+    location_key,
+    strip_slashes,
+)
 
 _TRIES: Final = 5
 """How often a state is read again that moved away while it was being read."""
@@ -139,7 +147,9 @@ class PointerCatalog(Catalog):
             [(one, LoadedTable(one.identifier, metadata, None, self.storage)) for one, metadata in changes],
         )
 
-    def drop_table(self, identifier: Identifier, *, purge: Purge | None = None) -> PurgeReport:
+    def drop_table(
+        self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
+    ) -> PurgeReport:
         """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
 
         Without `purge` the metadata is not read, so that a table whose files are lost can be dropped.
@@ -152,16 +162,11 @@ class PointerCatalog(Catalog):
         for _ in range(_TRIES):
             loaded = self.load_table(identifier)
             check_may_purge(loaded)
-            other = self._pointers.find_below(strip_slashes(loaded.metadata.location), loaded.identifier)
-            if other is not None:
-                raise InvalidRequestError(
-                    f"Cannot purge table {shown(identifier)}: files of {shown(other)} are in its folder",
-                    hint="Drop it without purge.",
-                    location=loaded.metadata.location,
-                )
+            owned = owned_folders(self, loaded, delete_roots)
+            owned.check_folders("purge table")
             # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
             if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
-                return purge(loaded)
+                return purge(loaded, owned)
         raise CommitConflictError(f"Cannot drop table {shown(identifier)}: other writers keep committing to it")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
@@ -222,7 +227,7 @@ class PointerCatalog(Catalog):
         """
         if location is not None:
             wanted = strip_slashes(location)
-            other = self._pointers.find_below(wanted)
+            other = self._find_below(wanted)
             if other is not None:
                 raise InvalidRequestError(
                     f"Cannot create {shown(identifier)} at {wanted}: the files of {shown(other)} are there"
@@ -234,8 +239,17 @@ class PointerCatalog(Catalog):
         if folder is None:
             folder = "/".join([self.warehouse, *steps[:-1]])
         own = join_location(strip_slashes(folder), steps[-1])
-        is_free = self._pointers.find_below(own) is None and next(iter(self.storage.list(own)), None) is None
+        is_free = self._find_below(own) is None and next(iter(self.storage.list(own)), None) is None
         return own if steps == [*namespace, name] and is_free else f"{own}-{self.new_id()}"
+
+    def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
+        """Return the metadata files of all other tables and views."""
+        return ((name, location) for name, location in self._pointers.locations() if name != tuple(identifier))
+
+    def _find_below(self, location: str) -> Identifier | None:
+        """Return the name of something whose metadata is below a location, however it is spelt, or None."""
+        folder = f"{location_key(location).rstrip('/')}/"
+        return next((name for name, one in self._pointers.locations() if location_key(one).startswith(folder)), None)
 
     def _namespace(self, namespace: Namespace) -> Namespace:
         parts = check_namespace(namespace)
@@ -328,6 +342,7 @@ class PointerCatalog(Catalog):
                     new.metadata, base_location=base.metadata_location, unique_id=self.new_id()
                 )
                 self._pointers.check_location(location)
+                check_new_place(self, base, new, location)
                 attempts.append(Attempt(base, _at(new, location)))
                 write_metadata(self.storage, location, new.metadata)
         except FrazilError:
@@ -342,17 +357,28 @@ class PointerCatalog(Catalog):
                 self.storage.delete(attempt.loaded.metadata_location)
 
     def _forget(self, attempt: Attempt[Any]) -> None:
-        """Delete metadata files that the log no longer names, where the table asks for it."""
+        """Delete metadata files that the log no longer names, where the table asks for it.
+
+        The log may name anything: only what has the name of a metadata file and lies beside the one that the pointer
+        was at is deleted, and nothing where another table's pointer leads to that folder.
+        """
         base, metadata = attempt.base.metadata, attempt.loaded.metadata
         if not isinstance(metadata, TableMetadata) or not isinstance(base, TableMetadata):
             return
         if not read_property(metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
             return
-        folders = table_folders(metadata.location, metadata.properties)
-        for entry in forgotten_metadata_files(base, metadata):
+        folder = (attempt.base.metadata_location or "").rpartition("/")[0]
+        named = (one.metadata_file for one in forgotten_metadata_files(base, metadata))
+        forgotten = [one for one in named if find_metadata_version(one) is not None and _is_beside(one, folder)]
+        if not forgotten:
+            return
+        key = location_key(folder)
+        others = self.other_pointers(attempt.base.identifier)
+        if any(location_key(one.rpartition("/")[0]) == key for _, one in others):
+            return
+        for path in forgotten:
             with contextlib.suppress(StorageError, InvalidRequestError):
-                check_may_delete(self.storage, entry.metadata_file, folders)
-                self.storage.delete(entry.metadata_file)
+                self.storage.delete(path)
 
     # Outcomes nobody heard
 
@@ -399,6 +425,11 @@ class PointerCatalog(Catalog):
         if change.location in history:
             return Committed((attempt.loaded,))
         return _rejected(Stale(change, pointer)) if change.expected in history else unsure
+
+
+def _is_beside(location: str, folder: str) -> bool:
+    """Return whether a file is directly in a folder, beyond doubt."""
+    return is_under(location, folder) and is_within(location.rpartition("/")[0], folder)
 
 
 def _is_unchanged(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:

@@ -91,8 +91,8 @@ class Pointers(ABC):
         """Return the names of a kind in a namespace that exists, in order."""
 
     @abstractmethod
-    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
-        """Return the name of something whose metadata is below a location, or None; one name may be left out."""
+    def locations(self) -> Iterable[tuple[Identifier, str]]:
+        """Return every name, of tables and views, with its metadata file."""
 
     @abstractmethod
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:

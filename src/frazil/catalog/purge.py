@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from frazil.catalog.owned_folders import OwnedFolders
 from frazil.errors import InvalidRequestError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
@@ -28,7 +29,7 @@ class PurgeReport:
 
 NOTHING_PURGED = PurgeReport()
 
-Purge: TypeAlias = Callable[[LoadedTable], PurgeReport]
+Purge: TypeAlias = Callable[[LoadedTable, OwnedFolders], PurgeReport]
 """Deletes the files that a dropped table's last state reaches, as far as they are the table's own."""
 
 

@@ -237,17 +237,14 @@ class SqlPointers(Pointers):
         )
         return tuple(sorted((*namespace, name) for (name,) in rows))
 
-    def find_below(self, location: str, excluding: Identifier | None = None) -> Identifier | None:
-        """Return the name of something whose metadata is below a location, or None."""
+    def locations(self) -> Iterable[tuple[Identifier, str]]:
+        """Return every name, of tables and views, with its metadata file."""
         rows = self._database.read(
-            "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
-            "AND substr(metadata_location, 1, ?) = ?",
+            "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables WHERE catalog_name = ? "
+            "AND metadata_location IS NOT NULL",
             self._catalog,
-            len(location) + 1,
-            f"{location}/",
         )
-        names = ((*namespace_parts(namespace), name) for namespace, name in rows)
-        return next((name for name in names if name != excluding), None)
+        return [((*namespace_parts(namespace), name), location) for namespace, name, location in rows]
 
     # Namespaces
 
@@ -350,9 +347,10 @@ class SqlCatalog(PointerCatalog):
         *,
         now_ms: Callable[[], int] = system_ms,
         new_id: Callable[[], str] = random_id,
+        delete_roots: Sequence[str] = (),
     ) -> None:
         pointers = SqlPointers(database, name)
-        super().__init__(name, warehouse, storage, pointers, now_ms=now_ms, new_id=new_id)
+        super().__init__(name, warehouse, storage, pointers, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
         self._sql = pointers
         self._label = database.label
 

@@ -1,6 +1,6 @@
 """`frazil`: the lake in a terminal. Where each command is; what they share is in `session.py`.
 
-frazil [--warehouse W] [--catalog C] [--format table|json|csv] COMMAND …
+frazil [--warehouse W] [--catalog C] [--property NAME=VALUE] [--format table|json|csv] COMMAND …
 
 Commands import what they run when they run it, so that help is there at once.
 """
@@ -15,7 +15,7 @@ import typer
 
 from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported
+from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
@@ -50,6 +50,12 @@ def options(
         typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem"),
     ] = None,
     form: Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")] = OutputFormat.TABLE,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", "-p", help="NAME=VALUE of the connection. May be repeated")
+    ] = None,
+    properties_file: Annotated[
+        str | None, typer.Option("--properties-file", help="A file of lines NAME=VALUE; --property comes on top")
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave")
     ] = False,
@@ -61,11 +67,13 @@ def options(
     frazil -w warehouse table show shop.orders
     frazil -w warehouse -f json table snapshots shop.orders
     frazil -w warehouse sql "select count(*) from lake.shop.orders"
+    frazil -w warehouse --property read.roots=/srv/lake table list
     frazil demo
 
     Set FRAZIL_WAREHOUSE to leave -w out.
     """
-    context.obj = Settings(warehouse, catalog, form)
+    with reported():
+        context.obj = Settings(warehouse, catalog, form, connection_properties(properties, properties_file))
     if os.environ.get("NO_COLOR"):
         context.color = False
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.session import Settings, opened, pairs_of
-from frazil.cli.table_name import TableName
+from frazil.cli.table_name import DeleteRoots, TableName
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
 
@@ -108,6 +108,7 @@ def expire_snapshots(
     clean_expired_metadata: Annotated[
         bool, typer.Option("--clean-expired-metadata", help="Forget schemas and specs that nothing uses then")
     ] = False,
+    delete_roots: DeleteRoots = None,
     max_concurrent_deletes: Concurrent = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -120,6 +121,7 @@ def expire_snapshots(
         retain_last=retain_last,
         snapshot_ids=snapshot_ids or None,
         clean_expired_metadata=clean_expired_metadata,
+        delete_roots=delete_roots or (),
         max_concurrent_deletes=max_concurrent_deletes,
         dry_run=dry_run,
     )
@@ -145,6 +147,7 @@ def remove_orphan_files(
     old_metadata: Annotated[
         bool, typer.Option("--old-metadata", help="Also metadata files that the log has forgotten")
     ] = False,
+    delete_roots: DeleteRoots = None,
     max_concurrent_deletes: Concurrent = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -159,6 +162,7 @@ def remove_orphan_files(
         equal_authorities=equal_authorities,
         prefix_mismatch_mode=prefix_mismatch_mode,
         old_metadata=old_metadata,
+        delete_roots=delete_roots or (),
         max_concurrent_deletes=max_concurrent_deletes,
         dry_run=dry_run,
     )

@@ -12,8 +12,9 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,16 +39,18 @@ class Settings:
     warehouse: str | None
     catalog: str | None
     form: OutputFormat
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def open_lake(self, *, makes: bool) -> frazil.Lake:
         """Open the lake that was named; one that is not there is made where the command makes things."""
         self._look(makes)
-        return frazil.connect(self._named(), catalog=self.catalog)
+        return frazil.connect(self._named(), catalog=self.catalog, properties=self.properties)
 
     def open_catalog(self, *, makes: bool) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
         self._look(makes)
-        return import_module("frazil.lake.open_catalog").open_catalog(self._named(), catalog=self.catalog)
+        opener = import_module("frazil.lake.open_catalog").open_catalog
+        return opener(self._named(), catalog=self.catalog, properties=self.properties)
 
     def _look(self, makes: bool) -> None:
         """Refuse a lake that is not there, or tell that it is made."""
@@ -153,6 +156,19 @@ def error_text(error: Exception) -> str:
     text = re.split(r";\n(?=['+ ]*[A-Z])", text)[0]
     lines = [line for line in text.splitlines() if not re.match(r"\s+at |\s*\.\.\. \d+ more", line)]
     return "\n".join(lines).strip()
+
+
+def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict[str, str]:
+    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given."""
+    lines: list[str] = []
+    if file is not None:
+        try:
+            lines = Path(file).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
+    stored = [one.strip() for one in lines if one.strip() and not one.lstrip().startswith(("#", "!"))]
+    spaced = {name.rstrip(): value.lstrip() for name, value in pairs_of(stored, "property").items()}
+    return {**spaced, **pairs_of(texts, "property")}
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:

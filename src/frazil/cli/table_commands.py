@@ -9,7 +9,7 @@ import typer
 
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import opened_catalog, pairs_of, terminal_width
-from frazil.cli.table_name import TableName
+from frazil.cli.table_name import DeleteRoots, TableName
 from frazil.lake.parse_name import parse_name
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
@@ -130,11 +130,12 @@ def drop_table(
     context: typer.Context,
     name: TableName,
     purge: Annotated[bool, typer.Option("--purge", help="Delete the table's files too")] = False,
+    delete_roots: DeleteRoots = None,
 ) -> None:
     """Drop a table; its files stay unless they are purged."""
     with opened_catalog(context) as (catalog, settings):
         how = import_module("frazil.maintenance.purge_files").purge_files if purge else None
-        catalog.drop_table(parse_name(name), purge=how)
+        catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots or ())
         settings.show([{"dropped": name, "purged": purge}])
 
 

@@ -31,6 +31,10 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     return [one for one in found if one.startswith(incomplete)]
 
 
+DeleteRoots = Annotated[
+    list[str] | None,
+    typer.Option("--delete-root", help="A folder outside the warehouse that is the table's own. May be repeated"),
+]
 TableName = Annotated[
     str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
 ]

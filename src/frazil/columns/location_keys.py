@@ -22,7 +22,7 @@ from frazil.storage.locations import location_key
 Hashes = npt.NDArray[np.int64]
 
 _PLAIN: Final = r"^[a-z][a-z0-9+.\-]*://[^/%]*(/[^/%]+)+$"
-_NOT_PLAIN: Final = r"^s3[an]:|^file://[^/]|/\.\.?(/|$)"
+_NOT_PLAIN: Final = r"^(s3[an]|gcs|abfss|wasbs):|^file://[^/]|/\.\.?(/|$)"
 
 
 def location_keys(locations: pa.Array | pa.ChunkedArray) -> list[str]:

@@ -1,7 +1,7 @@
-"""Delete files that nothing leads to any more, inside a table's own folders only, several at a time.
+"""Delete files that nothing leads to any more, and that are the table's own, several at a time.
 
-The last step of expiry and of the removal of orphans. A file outside the table's folders, links followed, stays, and so
-does one that the storage does not delete; each with the reason. A second run finds and deletes what stayed.
+The last step of expiry and of the removal of orphans. A file that is not the table's own (`catalog/owned_folders.py`)
+stays, and so does one that the storage does not delete; each with the reason. A second run finds what stayed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from frazil.errors import FrazilError
+from frazil.catalog.owned_folders import OwnedFolders
 from frazil.progress import count
 from frazil.scan.read_manifests import map_in_order
 from frazil.storage.base import Storage
-from frazil.storage.locations import check_may_delete
 
 Item = TypeVar("Item")
 
@@ -25,41 +24,35 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,+@-]*", re.ASCII)
 
 
 def delete_paths(
-    storage: Storage, paths: Iterable[str], folders: Sequence[str], *, threads: int = 1
+    storage: Storage, paths: Iterable[str], owned: OwnedFolders, *, threads: int = 1, dry_run: bool = False
 ) -> Iterator[tuple[str, str | None]]:
     """Yield each path with None once it is deleted, or with the reason why it is not; memory stays flat."""
 
     def delete_some(part: list[str]) -> list[tuple[str, str | None]]:
-        outcome = dict(zip(part, _refusals(storage, part, folders), strict=True))
+        outcome = dict(zip(part, _refusals(part, owned), strict=True))
+        if dry_run:
+            return list(outcome.items())
         allowed = [path for path, reason in outcome.items() if reason is None]
         outcome.update({path: error.message for path, error in storage.delete_many(allowed).items()})
         return list(outcome.items())
 
     for done in map_in_order(delete_some, in_parts(paths, _AT_ONCE), threads=threads):
-        count("files deleted", sum(reason is None for _, reason in done))
+        if not dry_run:
+            count("files deleted", sum(reason is None for _, reason in done))
         yield from done
 
 
-def _refusals(storage: Storage, paths: Sequence[str], folders: Sequence[str]) -> Iterator[str | None]:
+def _refusals(paths: Sequence[str], owned: OwnedFolders) -> Iterator[str | None]:
     """Yield for each path why it may not be deleted, None where it may; a folder is asked about once."""
-    above_of: dict[str, bool] = {}
+    known: dict[str, str | None] = {}
     for path in paths:
         above, _, name = path.rpartition("/")
-        is_allowed = False
-        if _PLAIN_NAME.fullmatch(name):
-            known = above_of.get(above)
-            if known is None:
-                known = above_of[above] = _refusal(storage, path, folders) is None
-            is_allowed = known
-        yield None if is_allowed else _refusal(storage, path, folders)
-
-
-def _refusal(storage: Storage, path: str, folders: Sequence[str]) -> str | None:
-    try:
-        check_may_delete(storage, path, folders)
-    except FrazilError as error:
-        return error.message
-    return None
+        if not _PLAIN_NAME.fullmatch(name):
+            yield owned.find_refusal(path)
+            continue
+        if above not in known:
+            known[above] = owned.find_refusal(path)
+        yield known[above]
 
 
 def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -2,33 +2,40 @@
 
 Reachability only, over all snapshots that are left, whatever branch or tag or none they are on:
 
-    in use        manifest lists, manifests, and the live files of the manifests, of every snapshot the table has now
-    candidates    the same of snapshots that are gone; statistics files that are no longer listed
+    in use        whatever the table leads to now (`commit/reachable_files.py`): one set for files of every kind
+    candidates    lists, manifests and live files of snapshots that are gone; statistics files that are no longer listed
 
-A candidate that is in use under any spelling stays. What is left over is deleted, inside the table's own folders
-only. If anything of the snapshots that are left cannot be read, nothing is known, and nothing is deleted; what
-cannot be read of those that are gone is left behind.
+A candidate that is in use under any spelling, links followed, as whatever kind of file, stays. What is left over is
+deleted where it is the table's own (`catalog/owned_folders.py`); the rest stays and is told. If anything of the
+snapshots that are left cannot be read, nothing is known, and nothing is deleted; what cannot be read of those that are
+gone is left behind.
 
-Of a data or delete file in use eight bytes are kept, a hash; candidates come as a stream, manifest by manifest, and are
-deleted as they come. So memory hardly grows with the table. A candidate whose hash is that of a file in use stays.
+Manifests of snapshots that are left are not read where the only candidates are manifest lists that were read as such:
+what is one is no data file.
 
-Order: data files, then manifests, then lists, so that an interrupted run leaves files that can be found again.
+Of a file in use sixteen bytes are kept, hashes; candidates come as a stream, manifest by manifest, and are deleted as
+they come. So memory hardly grows with the table. A candidate whose hash is that of a file in use stays.
+
+Order: data files, statistics, manifests, lists, so that an interrupted run leaves files that can be found again.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from frazil.catalog.base import Catalog
+from frazil.catalog.owned_folders import OwnedFolders, owned_folders
 from frazil.columns.location_keys import hashes_of, location_keys
 from frazil.columns.manifest_columns import live_mask
 from frazil.columns.seen_hashes import SeenHashes
 from frazil.commit.delete_paths import delete_paths
+from frazil.commit.reachable_files import ReachableFiles
 from frazil.errors import CorruptTableError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
@@ -39,7 +46,7 @@ from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
-from frazil.storage.locations import location_key, table_folders
+from frazil.storage.locations import location_key
 
 NAMED_FILES = 10_000
 """Of how many files the paths are told at most; of all others, numbers."""
@@ -50,10 +57,11 @@ Candidate = tuple[str, FileContent, int]
 
 @dataclass(slots=True)
 class ExpiredFiles:
-    """What an expiry deletes, by kind; `kept` says which files could not be deleted, and why.
+    """What an expiry deletes, by kind, and what stays, because it is not the table's own or cannot be deleted.
 
-    `data_files` are data and delete files alike, the first `NAMED_FILES` of them; `counts` are of all, by content, and
-    so is `data_bytes`.
+    `kept` are the first `NAMED_FILES` of those that stay, with the reason; `kept_count` is how many. `data_files` are
+    data and delete files alike, the first `NAMED_FILES` of them; `counts` are of all, by content, and so is
+    `data_bytes`.
     """
 
     data_files: list[str] = field(default_factory=list)
@@ -63,6 +71,13 @@ class ExpiredFiles:
     kept: dict[str, str] = field(default_factory=dict)
     counts: Counter[FileContent] = field(default_factory=Counter)
     data_bytes: int = 0
+    kept_count: int = 0
+
+    def keep(self, path: str, reason: str) -> None:
+        """Count a file that stays; of the first of them, note why."""
+        self.kept_count += 1
+        if len(self.kept) < NAMED_FILES:
+            self.kept[path] = reason
 
     def note(self, path: str, content: FileContent, size: int) -> None:
         """Count a data or delete file."""
@@ -72,107 +87,120 @@ class ExpiredFiles:
             self.data_files.append(path)
 
 
-def find_expired_files(before: LoadedTable, after: LoadedTable, *, threads: int | None = None) -> ExpiredFiles:
+def find_expired_files(
+    catalog: Catalog,
+    before: LoadedTable,
+    after: LoadedTable,
+    *,
+    delete_roots: Sequence[str] = (),
+    threads: int | None = None,
+) -> ExpiredFiles:
     """Return the files that a state led to and a later one does not; reads metadata only."""
-    workers = default_threads() if threads is None else threads
-    found, candidates = _find(before, after, workers)
-    for one in candidates:
-        found.note(*one)
-    return found
+    return _expire(after, _find(before, after, threads), owned_folders(catalog, after, delete_roots), dry_run=True)
 
 
-def delete_expired_files(before: LoadedTable, after: LoadedTable, *, threads: int | None = None) -> ExpiredFiles:
+def delete_expired_files(
+    catalog: Catalog,
+    before: LoadedTable,
+    after: LoadedTable,
+    *,
+    delete_roots: Sequence[str] = (),
+    threads: int | None = None,
+) -> ExpiredFiles:
     """Delete the files that a state led to and the table's present one does not; return what was deleted."""
-    workers = default_threads() if threads is None else threads
-    found, candidates = _find(before, after, workers)
-    folders = table_folders(after.metadata.location, after.metadata.properties)
+    return _expire(after, _find(before, after, threads), owned_folders(catalog, after, delete_roots), dry_run=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is no longer in use: metadata files, and data and delete files as a stream, each once."""
+
+    files: Iterator[Candidate]
+    statistics: list[str]
+    manifests: list[str]
+    lists: list[str]
+    threads: int
+
+
+def _expire(after: LoadedTable, found: _Found, owned: OwnedFolders, *, dry_run: bool) -> ExpiredFiles:
+    done = ExpiredFiles()
     waiting: deque[Candidate] = deque()
 
     def paths() -> Iterator[str]:
-        for one in candidates:
+        for one in found.files:
             waiting.append(one)
             yield one[0]
 
     # Outcomes come in the order of the paths.
-    for path, reason in delete_paths(after.storage, paths(), folders, threads=workers):
+    for path, reason in delete_paths(after.storage, paths(), owned, threads=found.threads, dry_run=dry_run):
         file = waiting.popleft()
         if reason is None:
-            found.note(*file)
+            done.note(*file)
         else:
-            found.kept[path] = reason
-    for chosen in (found.statistics_files, found.manifests, found.manifest_lists):
-        deleted = []
-        for path, reason in delete_paths(after.storage, list(chosen), folders, threads=workers):
+            done.keep(path, reason)
+    for chosen, deleted in (
+        (found.statistics, done.statistics_files),
+        (found.manifests, done.manifests),
+        (found.lists, done.manifest_lists),
+    ):
+        for path, reason in delete_paths(after.storage, chosen, owned, threads=found.threads, dry_run=dry_run):
             if reason is None:
                 deleted.append(path)
             else:
-                found.kept[path] = reason
-        chosen[:] = deleted
-    return found
+                done.keep(path, reason)
+    return done
 
 
-def _find(before: LoadedTable, after: LoadedTable, threads: int) -> tuple[ExpiredFiles, Iterator[Candidate]]:
-    """Return metadata files that are no longer in use, and data files as a stream, each once.
-
-    All that is in use has been read when this returns.
-    """
+def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Found:
+    """Return what a state led to and a later one does not; all that is in use has been read when this returns."""
+    workers = default_threads() if threads is None else threads
     kept_ids = after.metadata.snapshots.ids
     gone = [before.metadata.snapshot(one) for one in before.metadata.snapshots.ids if one not in kept_ids]
-    found = ExpiredFiles()
-    candidates: Iterator[Candidate] = iter(())
-    if gone:
-        kept = list(after.metadata.snapshots)
-        in_use = _manifests_of(after.storage, kept, threads, must_read=True)
-        dropped = _manifests_of(after.storage, gone, threads, must_read=False)
-        used = {location_key(path) for path in in_use}
-        old = [one for path, one in dropped.items() if location_key(path) not in used]
-        found.manifests = [one.manifest_path for one in old]
-        lists = {location_key(one.manifest_list) for one in kept if one.manifest_list is not None}
-        found.manifest_lists = [
-            one.manifest_list
-            for one in gone
-            if one.manifest_list is not None and location_key(one.manifest_list) not in lists
-        ]
-        candidates = _files_only_in(before, after, old, list(in_use.values()), threads)
-    listed = {location_key(one) for one in _statistics(after.metadata)}
-    found.statistics_files = [one for one in _statistics(before.metadata) if location_key(one) not in listed]
-    return found, candidates
+    still_listed = {location_key(one) for one in _statistics(after.metadata)}
+    statistics = [one for one in _statistics(before.metadata) if location_key(one) not in still_listed]
+    if not gone and not statistics:
+        return _Found(iter(()), [], [], [], workers)
+    reachable = ReachableFiles(after.storage)
+    reachable.add_table(after, threads=workers, old_metadata=False, has_files=False)
+    dropped, unread = _manifests_of(after.storage, gone, workers)
+    unused = set(reachable.find_unreachable(list(dropped))[0])
+    old = [one for path, one in dropped.items() if path in unused]
+    if old or statistics or unread:
+        # Every manifest, whatever the counts of a manifest list say: they are not worth a live file.
+        reachable.add_files(workers)
+    lists = [one.manifest_list for one in gone if one.manifest_list is not None]
+    return _Found(
+        _candidates(before, [one for one in old if one.has_live_files], reachable, workers),
+        reachable.find_unreachable(statistics)[0],
+        reachable.find_unreachable([one.manifest_path for one in old])[0],
+        reachable.find_unreachable(lists)[0],
+        workers,
+    )
 
 
 def _manifests_of(
-    storage: Storage, snapshots: Iterable[Snapshot], threads: int, *, must_read: bool
-) -> dict[str, ManifestFile]:
-    """Return the manifests of snapshots by path."""
+    storage: Storage, snapshots: Iterable[Snapshot], threads: int
+) -> tuple[dict[str, ManifestFile], bool]:
+    """Return the manifests of snapshots by path, and whether a list could not be read."""
 
-    def read_one(snapshot: Snapshot) -> list[ManifestFile]:
-        if must_read:
-            return read_manifest_list(storage, snapshot)
+    def read_one(snapshot: Snapshot) -> list[ManifestFile] | None:
         with contextlib.suppress(StorageError, CorruptTableError):
             return read_manifest_list(storage, snapshot)
-        return []
+        return None
 
     found: dict[str, ManifestFile] = {}
+    unread = False
     for manifests in map_in_order(read_one, snapshots, threads=threads):
-        for one in manifests:
+        unread = unread or manifests is None
+        for one in manifests or ():
             found.setdefault(one.manifest_path, one)
-    return found
+    return found, unread
 
 
-def _files_only_in(
-    before: LoadedTable, after: LoadedTable, old: list[ManifestFile], kept: list[ManifestFile], threads: int
+def _candidates(
+    before: LoadedTable, old: list[ManifestFile], reachable: ReachableFiles, threads: int
 ) -> Iterator[Candidate]:
-    """Return the live files of some manifests that are in no other; the others are read before this returns."""
-    chosen = [one for one in old if one.has_live_files]
-    in_use = SeenHashes()
-    if chosen:
-        # Every one of them, whatever the counts of a manifest list say: they are not worth a live file.
-        read = map_in_order(lambda one: _live(after, one, ("file_path",)), kept, threads=threads)
-        for files in counted("manifests read", read):
-            in_use.add(hashes_of(location_keys(files.column("file_path"))))
-    return _candidates(before, chosen, in_use, threads)
-
-
-def _candidates(before: LoadedTable, old: list[ManifestFile], in_use: SeenHashes, threads: int) -> Iterator[Candidate]:
+    """Yield the live files of some manifests that nothing leads to."""
     seen = SeenHashes()
 
     def read_old(manifest: ManifestFile) -> pa.Table | None:
@@ -183,9 +211,9 @@ def _candidates(before: LoadedTable, old: list[ManifestFile], in_use: SeenHashes
     for files in counted("manifests read", map_in_order(read_old, old, threads=threads)):
         if files is None:
             continue
-        hashes = hashes_of(location_keys(files.column("file_path")))
-        left = np.flatnonzero(~in_use.contains(hashes))
-        left = left[seen.add(hashes[left])]
+        left = np.flatnonzero(~reachable.contains(files.column("file_path").to_pylist()))
+        hashes = hashes_of(location_keys(files.column("file_path").take(pa.array(left))))
+        left = left[seen.add(hashes)]
         rows = files.take(pa.array(left))
         sizes = rows.column("file_size_in_bytes").to_pylist()
         contents = map(FileContent, rows.column("content").to_pylist())

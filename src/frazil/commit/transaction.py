@@ -68,7 +68,7 @@ from frazil.spec import properties
 from frazil.spec.property_kinds import Property, read_property
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
-from frazil.storage.locations import check_may_delete, location_key, table_folders
+from frazil.storage.locations import location_key
 
 _ID_TRIES = 10
 _LEAST_JITTER = 0.5
@@ -388,10 +388,9 @@ class Transaction:
         return found.metadata.table_uuid == loaded.metadata.table_uuid
 
     def _delete(self, state: LoadedTable, paths: Iterable[str]) -> None:
-        folders = table_folders(state.metadata.location, state.metadata.properties)
+        """Delete files of this commit: it chose their names, and `create` gave it none that was taken."""
         for path in paths:
             with contextlib.suppress(FrazilError):
-                check_may_delete(state.storage, path, folders)
                 state.storage.delete(path)
 
 

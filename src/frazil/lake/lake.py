@@ -214,9 +214,14 @@ class Lake:
         """Give a table another name; its files stay where they are."""
         self._catalog.rename_table(parse_name(name), parse_name(new_name))
 
-    def drop_table(self, name: Name, *, purge: bool = False) -> PurgeReport:
-        """Take a table out of the catalog; with `purge`, delete its own files."""
-        return self._catalog.drop_table(parse_name(name), purge=purge_files if purge else None)
+    def drop_table(self, name: Name, *, purge: bool = False, delete_roots: Sequence[str] = ()) -> PurgeReport:
+        """Take a table out of the catalog; with `purge`, delete its own files.
+
+        A table with folders that are not its own, by the rule of docs/maintenance.md, is not purged and stays;
+        `delete_roots` are further folders that you know to be its own.
+        """
+        how = purge_files if purge else None
+        return self._catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots)
 
     # Views
 

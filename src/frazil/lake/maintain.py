@@ -262,10 +262,14 @@ class Maintain:
         snapshot_ids: Iterable[int] | None = None,
         clean_expired_metadata: bool = False,
         dry_run: bool = False,
+        *,
+        delete_roots: Sequence[str] = (),
     ) -> ExpireSnapshotsResult:
         """Remove snapshots that no branch or tag keeps, and delete the files that only they led to.
 
         What is left out follows the table's properties. `stream_results` is for the reference and changes nothing.
+        Files that are not the table's own stay, and `kept` names them; `delete_roots` are further folders that you know
+        to be its own.
         """
         action = expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=clean_expired_metadata)
         state, result = expire_snapshots(
@@ -273,6 +277,7 @@ class Maintain:
             self._load(),
             action,
             dry_run=dry_run,
+            delete_roots=tuple(delete_roots),
             threads=_threads(max_concurrent_deletes),
             cache=self._cache,
         )
@@ -291,12 +296,14 @@ class Maintain:
         prefix_mismatch_mode: str = "ERROR",
         *,
         old_metadata: bool = False,
+        delete_roots: Sequence[str] = (),
     ) -> OrphanFilesResult:
         """Delete files in the table's folders that nothing of the table leads to, and that are three days old.
 
         `older_than` is another point in time, a day ago at the latest. `file_list` are files to look at with when they
         were last changed, in place of a listing: pairs, or a DataFrame with the columns `file_path` and
-        `last_modified`. With `old_metadata`, also metadata files that the log has forgotten.
+        `last_modified`. With `old_metadata`, also metadata files that the log has forgotten. Folders that are not the
+        table's own are refused; `delete_roots` are further folders that you know to be its own.
         """
         try:
             mode = PrefixMismatch(prefix_mismatch_mode.strip().lower())
@@ -313,6 +320,7 @@ class Maintain:
             equal_authorities or {},
             mode,
             old_metadata,
+            tuple(delete_roots),
         )
         return remove_orphan_files(
             self._catalog, self._load(), request, dry_run=dry_run, threads=_threads(max_concurrent_deletes)

@@ -14,7 +14,7 @@ from frazil.catalog.open_database import open_database
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError
 from frazil.storage.base import Storage
-from frazil.storage.choose import GCS_SCHEMES, KNOWN_PROPERTIES, S3_SCHEMES, choose_storage
+from frazil.storage.choose import GCS_SCHEMES, KNOWN_PROPERTIES, S3_SCHEMES, choose_storage, delete_roots
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
 
@@ -52,7 +52,7 @@ def open_catalog(
     if folder is None and memory is None:
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)
-    return _open(name, location, catalog, storage, folder)
+    return _open(name, location, catalog, storage, folder, delete_roots(properties or {}))
 
 
 def _folder(text: str) -> Path:
@@ -88,13 +88,15 @@ def _check_properties(properties: Mapping[str, str]) -> None:
             raise InvalidPropertyError(f"Cannot connect with the property {name!r}: its value is not text")
 
 
-def _open(name: str, warehouse: str, catalog: str | None, storage: Storage, folder: Path | None) -> Catalog:
+def _open(
+    name: str, warehouse: str, catalog: str | None, storage: Storage, folder: Path | None, roots: tuple[str, ...]
+) -> Catalog:
     if catalog is None and scheme_of(warehouse) == "memory":
         catalog = "memory"
     if catalog == "memory":
-        return MemoryCatalog(name, warehouse, storage)
+        return MemoryCatalog(name, warehouse, storage, delete_roots=roots)
     if catalog == "filesystem":
-        return FilesystemCatalog(name, warehouse, storage)
+        return FilesystemCatalog(name, warehouse, storage, delete_roots=roots)
     if catalog is None:
         if folder is None:
             raise InvalidRequestError(
@@ -106,4 +108,4 @@ def _open(name: str, warehouse: str, catalog: str | None, storage: Storage, fold
         except OSError as error:
             raise StorageError(f"Cannot make the lake's folder {str(folder)!r}: {error.strerror or error}") from error
         catalog = f"sqlite:///{folder / CATALOG_FILE}"
-    return SqlCatalog(name, warehouse, open_database(catalog), storage)
+    return SqlCatalog(name, warehouse, open_database(catalog), storage, delete_roots=roots)

@@ -199,6 +199,7 @@ def _remove_orphans(target: Target, values: dict[str, Any]) -> list[tuple[Any, .
         "equal_schemes",
         "equal_authorities",
         "prefix_mismatch_mode",
+        "delete_roots",
     )
     if values["file_list_view"] is not None:
         view = ".".join(f"`{one.replace('`', '``')}`" for one in parse_name(values["file_list_view"]))
@@ -322,6 +323,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("snapshot_ids", "array<bigint>"),
             Parameter("clean_expired_metadata", "boolean"),
             _DRY_RUN,
+            Parameter("delete_roots", "array<string>"),
         ),
         (
             "deleted_data_files_count bigint",
@@ -338,6 +340,7 @@ PROCEDURES: dict[str, Procedure] = {
             "max_concurrent_deletes",
             "snapshot_ids",
             "clean_expired_metadata",
+            "delete_roots",
         ),
         dry_columns=("deleted_bytes bigint",),
     ),
@@ -362,6 +365,7 @@ PROCEDURES: dict[str, Procedure] = {
             Parameter("prefix_mismatch_mode", "string"),
             Parameter("prefix_listing", "boolean"),
             Parameter("stream_results", "boolean"),
+            Parameter("delete_roots", "array<string>"),
         ),
         ("orphan_file_location string",),
         _remove_orphans,

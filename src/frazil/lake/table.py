@@ -215,13 +215,13 @@ class Table(TableVerbs):
         """Remove snapshots that no branch or tag keeps, and delete the files that only they led to.
 
         By age and number, or those of given ids; what is left out follows the table's properties and each branch's
-        retention. Files are deleted inside the table's own folders only, and none if what is left cannot be read.
-        A tag that somebody puts on a snapshot meanwhile keeps it.
+        retention. Only files that are the table's own are deleted (docs/maintenance.md), and none if what is left
+        cannot be read; `kept` names the others. A tag that somebody puts on a snapshot meanwhile keeps it.
         """
         before = self._begin()
         expiry = expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata)
         after, _ = self._commit(before, expiry)
-        return delete_expired_files(before, after)
+        return delete_expired_files(self._catalog, before, after)
 
     def transaction(self) -> TransactionContext:
         """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""

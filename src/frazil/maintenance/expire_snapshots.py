@@ -10,6 +10,7 @@ Where the process dies between commit and deletion, files are left that nothing 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frazil.catalog.base import Catalog
@@ -39,6 +40,8 @@ class ExpireSnapshotsResult:
     kept: tuple[tuple[str, str], ...] = ()
     deleted_bytes: int = 0
     """The bytes of the data and delete files; metadata comes on top."""
+    kept_count: int = 0
+    """How many files stay though nothing leads to them; `kept` names the first of them."""
 
 
 @shown("expire snapshots of")
@@ -48,20 +51,24 @@ def expire_snapshots(
     action: ExpireSnapshots,
     *,
     dry_run: bool = False,
+    delete_roots: Sequence[str] = (),
     threads: int | None = None,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, ExpireSnapshotsResult]:
     """Remove snapshots and the files that only they led to; return the table's new state and what was deleted.
 
-    With `dry_run` nothing changes, and the result says what would happen now.
+    Files that are not the table's own (`catalog/owned_folders.py`) stay, and are told; `delete_roots` are folders that
+    the caller names. With `dry_run` nothing changes, and the result says what would happen now.
     """
     if dry_run:
         after = _without_snapshots(catalog, loaded, action)
-        return loaded, _result(loaded, after, find_expired_files(loaded, after, threads=threads))
+        found = find_expired_files(catalog, loaded, after, delete_roots=delete_roots, threads=threads)
+        return loaded, _result(loaded, after, found)
     committed = commit_actions(catalog, loaded, action, cache=cache)
     # What others committed meanwhile counts as well: they may lead to a file again that the expired ones led to.
     now = catalog.refresh(committed)
-    return now, _result(loaded, committed, delete_expired_files(loaded, now, threads=threads))
+    deleted = delete_expired_files(catalog, loaded, now, delete_roots=delete_roots, threads=threads)
+    return now, _result(loaded, committed, deleted)
 
 
 def _without_snapshots(catalog: Catalog, loaded: LoadedTable, action: ExpireSnapshots) -> LoadedTable:
@@ -87,4 +94,5 @@ def _result(before: LoadedTable, after: LoadedTable, files: ExpiredFiles) -> Exp
         tuple(one for one in before.metadata.snapshots.ids if one not in left),
         tuple(files.kept.items()),
         files.data_bytes,
+        files.kept_count,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from frazil.codec.puffin import PuffinWriter, decode_puffin_footer, range_reader
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.datafile.write import make_format
-from frazil.errors import InvalidRequestError
+from frazil.errors import FileAlreadyExistsError, InvalidRequestError
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.frozen_map import FrozenMap
@@ -33,7 +34,7 @@ from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
-from frazil.storage.locations import strip_slashes
+from frazil.storage.locations import is_within, strip_slashes
 from frazil.storage.new_file import BufferedNewFile
 
 _FOLDERS: Final = (
@@ -42,6 +43,8 @@ _FOLDERS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
+_TO_LOOK_AT: Final = r"/\.\.?(/|$)|[%\\\x00-\x1f\x7f]"
+"""What may lead a path out of the prefix that it starts with; such paths are looked at one by one."""
 _REFERENCED: Final = "referenced-data-file"
 _DELETE_RULES: Final = ReadRules(POSITION_DELETE_SCHEMA, create_name_mapping(POSITION_DELETE_SCHEMA))
 
@@ -54,8 +57,8 @@ class Prefixes:
     target: str
 
     def covers(self, path: str) -> bool:
-        """Return whether a path is the source prefix or below it."""
-        return f"{path.rstrip('/')}/".startswith(f"{self.source.rstrip('/')}/")
+        """Return whether a path is the source prefix or below it; `..` would lead out of the target, too."""
+        return f"{path.rstrip('/')}/".startswith(f"{self.source.rstrip('/')}/") and is_within(path, self.source)
 
     def below(self, path: str, what: str) -> str:
         """Return what a path has after the source prefix; refuse a path that is not below it."""
@@ -199,6 +202,8 @@ def _move_column(column: pa.ChunkedArray, prefixes: Prefixes, what: str) -> pa.C
     if not pc.all(inside, min_count=0).as_py():
         at = pc.index(inside, False).as_py()
         prefixes.below(column[at].as_py(), what)
+    for path in column.filter(pc.match_substring_regex(column, _TO_LOOK_AT)).to_pylist():
+        prefixes.below(path, what)
     rest = pc.utf8_slice_codeunits(column, len(source))
     return pc.binary_join_element_wise(f"{prefixes.target.rstrip('/')}/", rest, "")
 
@@ -253,6 +258,18 @@ def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
 # Files of deletes
 
 
+def write_once(storage: Storage, path: str, data: bytes) -> None:
+    """Write a new file; one that is there may only be the same. Nothing is ever written over another file."""
+    try:
+        storage.create(path, data)
+    except FileAlreadyExistsError:
+        if storage.size(path) != len(data) or storage.read(path) != data:
+            raise InvalidRequestError(
+                f"Cannot rewrite the paths of the table: {path} is there already, and is another file",
+                hint="Give another staging_location.",
+            ) from None
+
+
 def move_deletes(storage: Storage, file: DataFile, path: str, prefixes: Prefixes) -> MovedDeletes:
     """Write a position delete file, or a file of vectors, as it is at the target to a path.
 
@@ -261,7 +278,7 @@ def move_deletes(storage: Storage, file: DataFile, path: str, prefixes: Prefixes
     if file.is_deletion_vector:
         return _move_vectors(storage, file, path, prefixes)
     form = make_format(file.file_format, POSITION_DELETE_SCHEMA, {}, is_delete=True)
-    with BufferedNewFile(path, storage.replace) as target:
+    with BufferedNewFile(path, partial(write_once, storage)) as target:
         writer = form.open(target)
         try:
             for batch in read_columns(storage, file, POSITION_DELETE_SCHEMA, _DELETE_RULES):
@@ -296,5 +313,5 @@ def _move_vectors(storage: Storage, file: DataFile, path: str, prefixes: Prefixe
         )
         offsets[blob.offset] = (made.offset, made.length)
     moved = writer.finish()
-    storage.replace(path, moved)
+    write_once(storage, path, moved)
     return MovedDeletes(len(moved), offsets)

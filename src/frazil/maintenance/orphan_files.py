@@ -1,6 +1,6 @@
 """Remove files in a table's folders that nothing of the table leads to. Left by writers that died, and by expiries.
 
-    1 reach     what the table leads to now, as hashes (`maintenance/reachable_files.py`)
+    1 reach     what the table leads to now, as hashes (`commit/reachable_files.py`)
     2 list      the table's folders, in a stream; files that are young, hidden or reached are passed over
     3 reach     again, with what others have committed since: what is left over is orphaned
     4 delete    in the table's own folders only, links followed, several at a time
@@ -10,9 +10,11 @@ stay unless asked, and none younger than a day is ever deleted. As in the refere
 underscore are other programs' own and stay, folders of partition fields aside. So do versions of a filesystem catalog:
 their names are its lock.
 
-Refused, because files of others would be taken for orphans: folders that other tables of the catalog use or lie in, a
-folder in which metadata of another table is found, and a table whose folder holds the warehouse. Metadata that spells
-a file with another scheme or authority is an error, unless the caller says what is the same, or what to do.
+Refused, because files of others would be taken for orphans: folders that only metadata calls the table's own
+(`catalog/owned_folders.py`), that hold or lie in a folder of another table of the catalog, or of one that cannot be
+loaded; folders in which, or above which, metadata of another table is found; and one that holds the warehouse.
+Metadata that spells a file with another scheme or authority is an error, unless the caller says what is the same, or
+what to do.
 """
 
 from __future__ import annotations
@@ -23,18 +25,19 @@ from enum import StrEnum
 from typing import Final
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.owned_folders import owned_folders
 from frazil.catalog.version_files import find_version
 from frazil.commit.delete_paths import delete_paths, in_parts
 from frazil.commit.expire_snapshots import check_may_collect
+from frazil.commit.reachable_files import ReachableFiles, SameLocations
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.maintenance.reachable_files import ReachableFiles, SameLocations
 from frazil.maintenance.rewrite_table_path import STAGING_PREFIX
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
-from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.scan.read_manifests import default_threads
 from frazil.storage.base import Storage, StoredFile
-from frazil.storage.locations import find_metadata_version, is_under, location_key, strip_slashes, table_folders
+from frazil.storage.locations import find_metadata_version, is_under, location_key, parse_location, strip_slashes
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
@@ -57,7 +60,8 @@ class OrphanRequest:
     `older_than_ms` is a point in time; None is three days ago. `location` narrows the search to a folder of the table.
     `files` are looked at in place of a listing, each with when it was last changed. `equal_schemes` and
     `equal_authorities` map names, several with commas between, to the one they stand for. With `old_metadata`,
-    metadata files count as orphans that the current metadata's log does not name any more.
+    metadata files count as orphans that the current metadata's log does not name any more. `delete_roots` are folders
+    outside the warehouse that the caller knows to be the table's own.
     """
 
     older_than_ms: int | None = None
@@ -67,6 +71,7 @@ class OrphanRequest:
     equal_authorities: Mapping[str, str] = field(default_factory=dict)
     prefix_mismatch_mode: PrefixMismatch = PrefixMismatch.ERROR
     old_metadata: bool = False
+    delete_roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +100,17 @@ def remove_orphan_files(
     workers = default_threads() if threads is None else threads
     check_may_collect(loaded.metadata, "remove orphan files")
     limit_ms = _limit(wanted, catalog.now_ms())
-    folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
-    searched = _searched(wanted, folders)
-    _check_alone(catalog, loaded, searched, workers)
+    owned = owned_folders(catalog, loaded, wanted.delete_roots)
+    searched = _searched(wanted, owned.folders)
+    owned.check_folders("remove orphan files of", searched, is_alone=True)
     same = SameLocations(_flat(wanted.equal_schemes), _flat(wanted.equal_authorities))
     reachable = ReachableFiles(loaded.storage, same)
     reachable.add_table(loaded, threads=workers, old_metadata=not wanted.old_metadata)
+    _check_alone(catalog, loaded, searched, reachable)
 
     sizes: dict[str, int] = {}
     doubtful: list[str] = []
-    listed = _listed(loaded, wanted, searched, folders, reachable)
+    listed = _listed(loaded, wanted, searched, owned.folders, reachable)
     old = (one for one in counted("files listed", listed) if one.modified_ms < limit_ms)
     for part in in_parts(old, _LISTED_AT_ONCE):
         known = {one.path: one.size for one in part}
@@ -126,7 +132,7 @@ def remove_orphan_files(
         return OrphanFilesResult(tuple(orphans), sum(sizes[one] for one in orphans))
     deleted: list[str] = []
     kept: list[tuple[str, str]] = []
-    for path, reason in delete_paths(loaded.storage, orphans, folders, threads=workers):
+    for path, reason in delete_paths(loaded.storage, orphans, owned, threads=workers):
         if reason is None:
             deleted.append(path)
         else:
@@ -176,49 +182,41 @@ def _searched(request: OrphanRequest, folders: tuple[str, ...]) -> tuple[str, ..
     )
 
 
-def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...], threads: int) -> None:
-    """Refuse folders that hold the warehouse, or that other tables of the catalog use."""
+def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...], reachable: ReachableFiles) -> None:
+    """Refuse folders that hold the warehouse, or lie in the folder of a table that another catalog may have."""
     storage = loaded.storage
-    mine = [_real(storage, one) for one in searched]
-    warehouse = _real(storage, catalog.warehouse)
-    if any(_holds(folder, warehouse) for folder in mine):
-        raise InvalidRequestError(
-            f"Cannot remove orphan files of {loaded.name}: its folder holds the whole warehouse {catalog.warehouse}",
-            hint="Give a location that only this table uses.",
-        )
+    warehouse = location_key(storage.resolve_folder(catalog.warehouse))
+    for folder in searched:
+        key = location_key(storage.resolve_folder(folder))
+        if f"{warehouse.rstrip('/')}/".startswith(f"{key.rstrip('/')}/"):
+            raise InvalidRequestError(
+                f"Cannot remove orphan files of {loaded.name}: its folder holds the whole warehouse "
+                f"{catalog.warehouse}",
+                hint="Give a location that only this table uses.",
+            )
+        other = _find_table_above(storage, folder, reachable)
+        if other is not None:
+            raise InvalidRequestError(
+                f"Cannot remove orphan files of {loaded.name}: {folder} lies in the folder of another table, whose "
+                f"metadata is {other}",
+                hint="Give a location that only this table uses.",
+            )
 
-    def folders_of(name: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+
+def _find_table_above(storage: Storage, folder: str, reachable: ReachableFiles) -> str | None:
+    """Return metadata of another table in a folder above one; what may not be looked at tells nothing."""
+    above = strip_slashes(storage.resolve_folder(folder))
+    while parse_location(above).path.strip("/") != "":
+        above = above.rpartition("/")[0]
+        metadata = f"{above}/metadata"
         try:
-            other = catalog.load_table(name)
+            names = storage.list_children(metadata).files
+            found = next((one for one in names if find_metadata_version(one) is not None), None)
+            if found is not None and not reachable.is_metadata_folder(metadata):
+                return f"{metadata}/{found}"
         except FrazilError:
-            # One that is gone, or broken, tells nothing; its metadata files do, where they are found.
-            return "", ()
-        return other.name, table_folders(other.metadata.location, other.metadata.properties)
-
-    names = (one for one in _tables(catalog) if one != loaded.identifier)
-    for name, theirs in map_in_order(folders_of, names, threads=threads):
-        for folder in theirs:
-            if any(_holds(own, _real(storage, folder)) for own in mine):
-                raise InvalidRequestError(
-                    f"Cannot remove orphan files of {loaded.name}: table {name} has its files in {folder}, inside the "
-                    "folders that would be searched",
-                    hint="Give a location that only this table uses.",
-                )
-
-
-def _tables(catalog: Catalog, namespace: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for inner in catalog.list_namespaces(namespace):
-        yield from catalog.list_tables(inner)
-        yield from _tables(catalog, inner)
-
-
-def _real(storage: Storage, folder: str) -> str:
-    """Return a key of a folder, links followed."""
-    return location_key(storage.resolve_folder(folder))
-
-
-def _holds(folder: str, other: str) -> bool:
-    return folder == other or other.startswith(f"{folder.rstrip('/')}/")
+            return None
+    return None
 
 
 # What is there

@@ -3,8 +3,9 @@
 Data files first, then the manifests that name them, then manifest lists, statistics and metadata, so that a
 purge that stops halfway can be done again. A manifest that cannot be read stays, with what it names.
 
-Metadata may name any file on earth, so nothing is deleted outside the table's own folders, links followed
-(`storage/locations.check_may_delete`). What stays, and why, is in the report.
+Metadata may name any file on earth, so only files that are the table's own are deleted (`catalog/owned_folders.py`).
+Of folders, only those go from which a file was deleted, and those that are empty then above them. What stays, and why,
+is in the report.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from frazil.catalog.purge import PurgeReport, check_may_purge, remove_empty_folders
+from frazil.catalog.owned_folders import OwnedFolders
+from frazil.catalog.purge import PurgeReport, check_may_purge
 from frazil.codec.manifest_avro import decode_manifest
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError, StorageError, UnsupportedError
@@ -21,22 +23,22 @@ from frazil.loaded import LoadedTable
 from frazil.progress import count, showing
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
-from frazil.storage.locations import check_may_delete, scheme_of, table_folders
+from frazil.storage.locations import is_within, scheme_of
 
 MAX_REPORTED = 100
 _UNREADABLE = (CorruptTableError, StorageError, UnsupportedError)
 
 
-def purge_files(loaded: LoadedTable) -> PurgeReport:
+def purge_files(loaded: LoadedTable, owned: OwnedFolders) -> PurgeReport:
     """Delete the files that a dropped table's last state reaches, as far as they are the table's own."""
     check_may_purge(loaded)
     with showing(f"delete the files of {loaded.name}"):
-        return _purge(loaded)
+        return _purge(loaded, owned)
 
 
-def _purge(loaded: LoadedTable) -> PurgeReport:
+def _purge(loaded: LoadedTable, owned: OwnedFolders) -> PurgeReport:
     metadata = loaded.metadata
-    work = _Purge(loaded.storage, table_folders(metadata.location, metadata.properties))
+    work = _Purge(loaded.storage, owned)
     manifest_lists: list[str] = []
     manifests: dict[str, None] = {}
     for snapshot in metadata.snapshots:
@@ -56,19 +58,19 @@ def _purge(loaded: LoadedTable) -> PurgeReport:
     work.delete(one.metadata_file for one in metadata.metadata_log)
     if loaded.metadata_location is not None:
         work.delete([loaded.metadata_location])
-    for folder in work.folders:
-        remove_empty_folders(loaded.storage, folder)
+    work.remove_folders()
     return PurgeReport(work.deleted_count, work.kept_count, tuple(work.kept))
 
 
 @dataclass(slots=True)
 class _Purge:
     storage: Storage
-    folders: tuple[str, ...]
+    owned: OwnedFolders
     deleted_count: int = 0
     kept_count: int = 0
     kept: list[tuple[str, str]] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
 
     def manifests_of(self, snapshot: Snapshot) -> list[str] | None:
         """Return the manifests of a snapshot, or None where its list cannot be read."""
@@ -99,18 +101,32 @@ class _Purge:
                 continue
             self.done.add(path)
             try:
-                check_may_delete(self.storage, path, self.folders)
+                self.owned.check(path)
                 self.storage.delete(path)
             except (InvalidRequestError, StorageError) as error:
                 self.keep(path, error)
                 continue
             self.deleted_count += 1
             count("files deleted")
+            folder, _, name = path.rpartition("/")
+            self.emptied.add(folder)
             if scheme_of(path) in (None, "file"):
                 # The checksum that Hadoop's local file system keeps beside a file.
-                folder, _, name = path.rpartition("/")
                 with contextlib.suppress(StorageError):
                     self.storage.delete(f"{folder}/.{name}.crc")
+
+    def remove_folders(self) -> None:
+        """Remove the folders that are empty now because of what was deleted, up to the table's own."""
+        for folder in sorted(self.emptied, key=len, reverse=True):
+            while any(is_within(folder, one) for one in self.owned.folders):
+                try:
+                    children = self.storage.list_children(folder)
+                    if children.files or children.folders:
+                        break
+                    self.storage.delete_folder(folder)
+                except (StorageError, InvalidRequestError):
+                    break
+                folder = folder.rpartition("/")[0]
 
     def keep(self, path: str, error: FrazilError) -> None:
         """Note a file that stays."""

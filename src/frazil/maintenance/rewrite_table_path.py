@@ -40,6 +40,7 @@ from frazil.maintenance.move_paths import (
     move_manifest,
     move_manifest_list,
     move_metadata,
+    write_once,
 )
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
@@ -327,7 +328,7 @@ class _Run:
     def _stage(self, location: str, data: bytes, what: str) -> None:
         path = self._prefixes.stage(location, self._staging, what)
         if self._writes:
-            self._storage.replace(path, data)
+            write_once(self._storage, path, data)
         self._copy(path, location, what)
 
     def _copy(self, source: str, location: str, what: str) -> None:

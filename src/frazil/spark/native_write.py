@@ -50,6 +50,7 @@ from frazil.spec.types import (
     UnknownType,
 )
 from frazil.storage.base import StoredFile
+from frazil.storage.choose import check_readable
 from frazil.storage.locations import data_locations
 
 _NATIVE = (
@@ -92,6 +93,7 @@ def write_natively(
 ) -> list[DataFile]:
     """Write a frame in stored form, with the partitions' key where there are partitions; return its files."""
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
+    check_readable(target.storage, [f"{folder}/part"])
     writer = frame.write.options(**_options(target, file_rows))
     if has_partitions(target):
         writer = writer.partitionBy(key_name)

@@ -49,9 +49,12 @@ from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
+from frazil.storage.base import Storage
+from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
 from frazil.storage.locations import scheme_of
 
 Mask = npt.NDArray[np.bool_]
+_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
 BLOCK_BITS = 4
 _MOST_ROWS = 1 << 31
 _ROWS_AT_ONCE = 1 << 20
@@ -305,8 +308,9 @@ class ScanFiles:
         return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)
 
     def _reached(self, files: ManifestColumns) -> list[bool]:
-        """Return whether Spark can open each file; one answer where all paths are of one place."""
+        """Return whether Spark can open each file; one answer where all are of one place. Refuse what it may not."""
         paths = files.column("file_path")
+        check_paths(self.loaded.storage, paths)
         place = place_of(paths[0].as_py())
         if pc.all(pc.starts_with(paths, pattern=place)).as_py() and place:
             return [self.reaches(paths[0].as_py())]
@@ -434,6 +438,7 @@ def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
 def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
     """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
+    check_paths(scan.loaded.storage, paths)
     sizes = told_sizes(
         np.array([one.file_size_in_bytes for one in files], np.int64),
         np.array([is_likely_size(one) for one in files], np.bool_),
@@ -451,6 +456,15 @@ def told_sizes(sizes: npt.NDArray[np.int64], is_likely: Mask) -> pa.Array:
     """Return sizes as the file index takes them: one to be asked for is given as minus one less itself."""
     known = np.maximum(sizes, 0)
     return pa.array(np.where(is_likely, known, -1 - known), pa.int64())
+
+
+def check_paths(storage: Storage, paths: pa.ChunkedArray) -> None:
+    """Refuse paths that are not to be handed to Spark: it opens them past the storage, whatever their scheme."""
+    if isinstance(storage, SchemeStorage) and not storage.is_fenced:
+        # Nearly always all are local or on one store; a few patterns over the column tell.
+        paths = paths.filter(pc.invert(pc.match_substring_regex(paths.cast(pa.string()), _OWN_PATHS)))
+    if len(paths):
+        check_readable(storage, paths.to_pylist())
 
 
 def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:

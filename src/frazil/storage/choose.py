@@ -9,7 +9,9 @@ A store is loaded and set up when the first location asks for it, so that nobody
 what they do not use.
 
 Metadata may name files anywhere, and whoever writes it chooses what a reader opens. `read.roots` draws a fence: what is
-not inside one of these folders, links followed, is neither read nor written.
+not inside one of these folders, links followed, is neither read nor written. Spark has file systems of its own for many
+schemes, `http:` among them: `check_readable` holds what it is given to the same fence, and to the schemes above with
+those that `read.schemes` names.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any, Final
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
 from frazil.storage.local import LocalStorage
-from frazil.storage.locations import is_under, parse_location, scheme_of, strip_slashes
+from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
 from frazil.storage.object_properties import PROPERTIES
 from frazil.storage.sign_v4 import CredentialSource
@@ -33,15 +35,17 @@ GCS_SCHEMES: Final = ("gs", "gcs")
 _AZURE_SCHEMES: Final = ("az", "abfs", "abfss", "wasb", "wasbs", "adl")
 
 READ_ROOTS: Final = "read.roots"
+READ_SCHEMES: Final = "read.schemes"
+DELETE_ROOTS: Final = "delete.roots"
 
-KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS}
+KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS}
 """Every property that says where files are kept and how they are reached."""
 
 
 class SchemeStorage(Storage):
     """Several storages as one; each location is kept by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_roots", "_storages")
+    __slots__ = ("_makers", "_roots", "_schemes", "_storages")
 
     def __init__(
         self,
@@ -49,14 +53,17 @@ class SchemeStorage(Storage):
         *,
         makers: Mapping[str, Callable[[], Storage]] | None = None,
         roots: tuple[str, ...] | None = None,
+        schemes: tuple[str, ...] = (),
     ) -> None:
         """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
 
-        Where there are `roots`, only what is inside one of them can be used.
+        Where there are `roots`, only what is inside one of them can be used. `schemes` are further ones that others may
+        read, who have storages of their own.
         """
         self._storages = dict(storages)
         self._makers = dict(makers or {})
         self._roots = roots
+        self._schemes = schemes
 
     def __repr__(self) -> str:
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
@@ -70,7 +77,7 @@ class SchemeStorage(Storage):
             except FrazilError as error:
                 refused[scheme] = error
         kept = {scheme: one for scheme, one in self._storages.items() if scheme != MEMORY_SCHEME}
-        return _rebuild, (kept, refused, self._roots)
+        return _rebuild, (kept, refused, self._roots, self._schemes)
 
     def storage_of(self, location: str) -> Storage:
         """Return the storage that keeps a location."""
@@ -84,18 +91,46 @@ class SchemeStorage(Storage):
             self._check_inside(found, location, self._roots)
         return found
 
+    def check_readable(self, locations: Sequence[str]) -> None:
+        """Refuse locations that somebody who reads them past this storage may not be given; a folder is asked once."""
+        folders: dict[str, str] = {}
+        for location in locations:
+            folders.setdefault(location.rpartition("/")[0], location)
+        for location in folders.values():
+            scheme = scheme_of(location) or FILE_SCHEME
+            if scheme not in self._schemes:
+                self.storage_of(location)
+            elif self._roots is not None and not any(is_within(location, one) for one in self._roots):
+                raise _outside(location, self._roots)
+        if self._roots is None:
+            return
+        # A file may itself be a link that leads outside.
+        local = [one for one in locations if (scheme_of(one) or FILE_SCHEME) == FILE_SCHEME]
+        if not local:
+            return
+        storage = self._storages[FILE_SCHEME]
+        roots = [storage.resolve_folder(one) for one in self._roots if (scheme_of(one) or FILE_SCHEME) == FILE_SCHEME]
+        known: dict[str, bool] = {}
+        for location, really in zip(local, storage.resolve_files(local), strict=True):
+            folder = really.rpartition("/")[0]
+            if folder not in known:
+                known[folder] = any(is_within(folder, one) for one in roots)
+            if not known[folder]:
+                raise _outside(location, self._roots)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether only what is inside some folders can be used."""
+        return self._roots is not None
+
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
-        own = [one for one in roots if _is_within(location, one)]
+        own = [one for one in roots if is_within(location, one)]
         if own:
             # Only now is it certain that the storage is the roots' own, and may be asked about links.
             really = storage.resolve_folder(location)
-            if any(_is_within(really, storage.resolve_folder(one)) for one in own):
+            if any(is_within(really, storage.resolve_folder(one)) for one in own):
                 return
-        raise InvalidRequestError(
-            f"Cannot use {location!r}: it is outside the folders that may be read",
-            hint=f"Add its folder to {READ_ROOTS}, if it belongs there.",
-            roots=", ".join(roots),
-        )
+        raise _outside(location, roots)
 
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]
@@ -213,7 +248,7 @@ def choose_storage(
         return made
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
-    return SchemeStorage(storages, makers=makers, roots=roots)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(known))
 
 
 def _object_stores() -> Any:
@@ -225,9 +260,41 @@ def storage_of(storage: Storage, location: str) -> Storage:
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
 
 
+def check_readable(storage: Storage, locations: Sequence[str]) -> None:
+    """Refuse locations that somebody who reads them past a storage, as Spark does, may not be given."""
+    if isinstance(storage, SchemeStorage):
+        storage.check_readable(locations)
+
+
+def _schemes(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the schemes of `read.schemes`, which commas separate."""
+    text = properties.get(READ_SCHEMES)
+    named = () if text is None else tuple(one.strip().rstrip(":").lower() for one in text.split(","))
+    for one in named:
+        if scheme_of(f"{one}:") != one:
+            raise InvalidPropertyError(
+                f"Cannot use {READ_SCHEMES}: {one!r} is no scheme", hint="Give names such as hdfs, with commas between."
+            )
+    return named
+
+
 def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, ...] | None:
-    """Return the folders of `read.roots`, which commas separate; None where it is not set."""
-    text = properties.get(READ_ROOTS)
+    """Return the folders of `read.roots` with the warehouse; None where it is not set."""
+    named = _folders(properties, READ_ROOTS)
+    if named is None:
+        return None
+    return tuple(dict.fromkeys(strip_slashes(one) for one in (*(() if warehouse is None else (warehouse,)), *named)))
+
+
+def delete_roots(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the folders in which files may be deleted, beside the warehouse: `delete.roots`, else `read.roots`."""
+    named = _folders(properties, DELETE_ROOTS)
+    return named if named is not None else _folders(properties, READ_ROOTS) or ()
+
+
+def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    """Return the folders of a property, which commas separate; None where it is not set."""
+    text = properties.get(name)
     if text is None:
         return None
     named = [one.strip() for one in text.split(",")]
@@ -235,25 +302,28 @@ def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, .
         is_whole = scheme_of(one) is not None or one.startswith("/")
         if not is_whole or ((scheme_of(one) or FILE_SCHEME) == FILE_SCHEME and parse_location(one).path == "/"):
             raise InvalidPropertyError(
-                f"Cannot use {READ_ROOTS}: {one!r} is no folder by its whole name",
+                f"Cannot use {name}: {one!r} is no folder by its whole name",
                 hint="Give absolute paths or URIs, with commas between them.",
             )
-    return tuple(dict.fromkeys(strip_slashes(one) for one in ([] if warehouse is None else [warehouse]) + named))
-
-
-def _is_within(location: str, root: str) -> bool:
-    """Return whether a location is a root or inside it, beyond doubt."""
-    if is_under(location, root):
-        return True
-    is_whole = scheme_of(location) is not None or location.startswith("/")
-    return is_whole and parse_location(strip_slashes(location)) == parse_location(root)
+    return tuple(dict.fromkeys(strip_slashes(one) for one in named))
 
 
 def _rebuild(
-    storages: dict[str, Storage], refused: dict[str, FrazilError], roots: tuple[str, ...] | None
+    storages: dict[str, Storage],
+    refused: dict[str, FrazilError],
+    roots: tuple[str, ...] | None,
+    schemes: tuple[str, ...],
 ) -> SchemeStorage:
     makers = {scheme: _Refused(error) for scheme, error in refused.items()}
-    return SchemeStorage(storages, makers=makers, roots=roots)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes)
+
+
+def _outside(location: str, roots: tuple[str, ...]) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot use {location!r}: it is outside the folders that may be read",
+        hint=f"Add its folder to {READ_ROOTS}, if it belongs there.",
+        roots=", ".join(roots),
+    )
 
 
 class _Refused:
@@ -274,7 +344,10 @@ def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
             "Cannot use a memory: location: this process was given no memory storage",
             hint="Files in memory belong to the process and the catalog that made them.",
         )
-    hint = "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs: or gcs:."
+    hint = (
+        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs: or gcs:; on Spark also with those of "
+        f"{READ_SCHEMES}."
+    )
     if scheme in _AZURE_SCHEMES:
         return UnsupportedError(f"Cannot use a {scheme}: location: Azure's stores are not built", hint=hint)
     return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)

@@ -5,13 +5,14 @@ and `write.object-storage.*`; the names of files are those of the reference, so 
 
 Comparing: metadata may spell one file in several ways (`file:/x`, `file:///x`, `/x`, `s3a:`). Two questions are
 asked before files are deleted, and each errs on the side that keeps files: `is_under` is true only if nothing
-about the location is doubtful, and `location_key` is equal for all spellings that may mean one file.
+about the location is doubtful, and `location_key` is equal for all spellings that may mean one file. What may be
+deleted is decided in `catalog/owned_folders.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -20,11 +21,10 @@ from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.spec import properties as known
 from frazil.spec.murmur3 import hash_bytes
 from frazil.spec.properties import check_retired, read_property
-from frazil.storage.base import Storage
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
-_ALIASES: Final = {"s3a": "s3", "s3n": "s3"}
-"""Schemes that Hadoop's clients gave to the same store."""
+_ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
+"""Schemes that clients gave to the same store."""
 _DOUBTFUL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _MAX_DECODINGS: Final = 3
 """How often percent escapes are decoded when in doubt: as often as careless readers in a row might."""
@@ -203,7 +203,7 @@ def is_under(location: str, folder: str) -> bool:
 
     No to relative paths, to `.` and `..`, to escapes that would lead outside once decoded, to control
     characters and backslashes, and to the root of this machine's file system, which is no table's folder.
-    Links are not followed: `check_may_delete` asks the storage about them.
+    Links are not followed: who asks follows them first.
     """
     if _DOUBTFUL.search(location) or _DOUBTFUL.search(folder):
         return False
@@ -228,23 +228,12 @@ def is_under(location: str, folder: str) -> bool:
     return True
 
 
-def check_may_delete(storage: Storage, location: str, folders: Iterable[str]) -> None:
-    """Refuse to delete a file that is not inside one of a table's folders, links followed.
-
-    The name may itself be a link: deleting removes the link, so only the way to it counts.
-    """
-    allowed = tuple(folders)
-    above = strip_slashes(location).rpartition("/")[0]
-    if any(is_under(location, folder) for folder in allowed):
-        name = strip_slashes(location)[len(above) + 1 :]
-        really = f"{strip_slashes(storage.resolve_folder(above))}/{name}"
-        if any(is_under(really, storage.resolve_folder(folder)) for folder in allowed):
-            return
-    raise InvalidRequestError(
-        f"Cannot delete {location!r}: it is outside the table's folders",
-        hint="Files are only deleted inside the table's own locations; delete this one by hand if it is not needed.",
-        folders=", ".join(allowed),
-    )
+def is_within(location: str, folder: str) -> bool:
+    """Return whether a location is a folder or inside it, beyond doubt."""
+    if is_under(location, folder):
+        return True
+    is_whole = scheme_of(location) is not None or location.startswith("/")
+    return is_whole and parse_location(strip_slashes(location)) == parse_location(strip_slashes(folder))
 
 
 def _checked(table_location: str) -> str:

@@ -137,7 +137,7 @@ def test_nothing_is_deleted_when_what_is_left_cannot_be_read(lost: str) -> None:
     lab.storage.delete(lab.manifests()[0].manifest_path if lost == "manifest" else lab.snapshot.manifest_list or "")
     files = lab.stored()
     with pytest.raises(FrazilError):
-        delete_expired_files(before, after, threads=1)
+        delete_expired_files(lab.catalog, before, after, threads=1)
     assert lab.stored() == files
 
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_of_removed_snapshots_is_left_behind() -> None:
     before = lab.load()
     lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000))
     lab.storage.delete(first.manifest_list or "")
-    found = find_expired_files(before, lab.load(), threads=1)
+    found = find_expired_files(lab.catalog, before, lab.load(), threads=1)
     assert found.data_files == []
 
 

@@ -19,7 +19,7 @@ from tests.commit_lab import Lab
 def expire(lab: Lab) -> None:
     before = lab.load()
     lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1000))
-    delete_expired_files(before, lab.load(), threads=1)
+    delete_expired_files(lab.catalog, before, lab.load(), threads=1)
 
 
 def test_an_append_survives_the_expiry_of_the_state_it_began_with() -> None:

@@ -28,7 +28,7 @@ from frazil.maintenance.orphan_files import (
     remove_orphan_files,
 )
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from tests.commit_lab import Lab
+from tests.commit_lab import SCHEMA, Lab
 from tests.damage import rows
 
 
@@ -182,9 +182,8 @@ def test_a_folder_that_another_table_uses_is_refused(place: str) -> None:
     with_files(lab)
     location = lab.load().metadata.location
     other = {"write.data.path": f"{location}/data"} if place == "same data folder" else {}
-    lab.add_table(("db", "other"), properties=other)
-    if place == "inside":
-        lab.commit(UpdateLocation(f"{location}/nested"), loaded=lab.load(("db", "other")))
+    inside = f"{location}/nested" if place == "inside" else None
+    lab.catalog.create_table(("db", "other"), SCHEMA, location=inside, properties=other)
     old(lab)
     with pytest.raises(InvalidRequestError, match=r"db\.other has its files in"):
         remove(lab)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from frazil.catalog.memory import MemoryCatalog
-from frazil.catalog.purge import remove_empty_folders
+from frazil.catalog.owned_folders import owned_folders
+from frazil.catalog.purge import PurgeReport, remove_empty_folders
 from frazil.changes.updates import AddSnapshot, SetPartitionStatistics, SetSnapshotRef, SetStatistics
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -32,6 +33,10 @@ def appended(catalog: MemoryCatalog, loaded: LoadedTable, snapshot_id: int, *pat
     return committed(commit(catalog, loaded, AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(snapshot_id))))
 
 
+def purged(catalog: MemoryCatalog, loaded: LoadedTable) -> PurgeReport:
+    return purge_files(loaded, owned_folders(catalog, loaded))
+
+
 def files(catalog: MemoryCatalog) -> list[str]:
     return [one.path for one in catalog.storage.list(catalog.warehouse)]
 
@@ -54,7 +59,7 @@ def test_everything_that_any_snapshot_reaches_is_deleted_once(catalog: MemoryCat
         )
     )
     present = len(files(catalog))
-    report = purge_files(loaded)
+    report = purged(catalog, loaded)
     assert files(catalog) == []
     assert (report.deleted_count, report.kept_count) == (present, 0)
 
@@ -66,7 +71,7 @@ def test_an_unreadable_list_stays_and_the_rest_goes(catalog: MemoryCatalog) -> N
     loaded = appended(catalog, loaded, 2, data[1])
     broken = f"{loaded.metadata.location}/metadata/snap-1.avro"
     catalog.storage.replace(broken, b"")
-    report = purge_files(loaded)
+    report = purged(catalog, loaded)
     assert [path for path, _ in report.kept] == [broken]
     assert set(files(catalog)) == {broken, data[0], f"{loaded.metadata.location}/metadata/m1.avro"}
 
@@ -84,14 +89,14 @@ def test_manifests_that_a_snapshot_lists_inline_are_found(catalog: MemoryCatalog
     )
     catalog.storage.delete(snapshot.manifest_list or "")
     loaded = committed(commit(catalog, loaded, AddSnapshot(inline), SetSnapshotRef("main", SnapshotRef(1))))
-    purge_files(loaded)
+    purged(catalog, loaded)
     assert files(catalog) == []
 
 
 def test_of_many_files_that_stay_some_are_named(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog)
     outside = [f"memory://elsewhere/{at}.parquet" for at in range(MAX_REPORTED + 50)]
-    report = purge_files(appended(catalog, loaded, 1, *outside))
+    report = purged(catalog, appended(catalog, loaded, 1, *outside))
     assert report.kept_count == MAX_REPORTED + 50
     assert len(report.kept) == MAX_REPORTED
     assert all("outside the table's folders" in reason for _, reason in report.kept)
@@ -102,7 +107,7 @@ def test_a_file_that_cannot_be_deleted_stays_and_is_named(catalog: MemoryCatalog
     data = f"{loaded.metadata.location}/data/f.parquet"
     loaded = appended(catalog, loaded, 1, data)
     fault = Fault(1, FaultKind.IO_ERROR, frozenset({"delete"}))
-    report = purge_files(replace(loaded, storage=FailingStorage(catalog.storage, fault)))
+    report = purged(catalog, replace(loaded, storage=FailingStorage(catalog.storage, fault)))
     assert [path for path, _ in report.kept] == [data]
     assert files(catalog) == [data]
 
@@ -110,7 +115,7 @@ def test_a_file_that_cannot_be_deleted_stays_and_is_named(catalog: MemoryCatalog
 def test_a_table_that_may_share_its_files_is_refused(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog, properties={"gc.enabled": "false"})
     with pytest.raises(InvalidRequestError, match="may be another table's"):
-        purge_files(loaded)
+        purged(catalog, loaded)
     assert files(catalog) == [loaded.metadata_location]
 
 

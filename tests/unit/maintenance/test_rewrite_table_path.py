@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
@@ -23,6 +24,7 @@ from frazil.datafile.write_deletes import (
 )
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_table_path import RewriteTablePathResult
+from frazil.spec.data_file import DataFile, FileFormat
 
 
 def rows(*ids: int, kind: str = "a") -> pa.Table:
@@ -253,3 +255,28 @@ def test_a_file_outside_the_prefix_is_refused(tmp_path: Path) -> None:
     table.maintain.add_files(str(outside))
     with pytest.raises(FrazilError, match=r"the file .*x.parquet is not below"):
         table.maintain.rewrite_table_path(*prefixes(table, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("name", ["../../home/keys", "data/../../x", "%2e%2e/%2e%2e/x", "data\\..\\x"])
+def test_a_path_that_leads_out_of_the_prefix_is_refused(tmp_path: Path, name: str) -> None:
+    table = new_table(tmp_path)
+    file = DataFile(f"{table.location}/{name}", FileFormat.PARQUET, 1, 1)
+    commit_actions(table._catalog, table._loaded, Append((file,)))
+    for options in ({"dry_run": True}, {}):
+        with pytest.raises(FrazilError, match="is not below"):
+            table.refresh().maintain.rewrite_table_path(*prefixes(table, tmp_path / "copy"), **options)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_nothing_in_the_staging_folder_is_written_over(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(1))
+    listed = Path(str(table.current_snapshot.manifest_list)).name  # type: ignore[union-attr]
+    there = tmp_path / "staging" / "metadata" / listed
+    there.parent.mkdir(parents=True)
+    there.write_text("mine")
+    with pytest.raises(InvalidRequestError, match="is there already, and is another file"):
+        table.maintain.rewrite_table_path(
+            *prefixes(table, tmp_path / "copy"), staging_location=f"file://{tmp_path}/staging"
+        )
+    assert there.read_text() == "mine"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
-from frazil.storage.local import LocalStorage
 from frazil.storage.locations import (
-    check_may_delete,
     data_file_name,
     data_folder,
     data_locations,
@@ -28,7 +24,6 @@ from frazil.storage.locations import (
     strip_slashes,
     table_folders,
 )
-from frazil.storage.memory import MemoryStorage
 
 TABLE = "s3://bucket/db/table"
 HASHED = {"write.object-storage.enabled": "true"}
@@ -297,32 +292,3 @@ def test_a_tables_folders_do_not_lie_in_each_other() -> None:
 
 
 # Deleting
-
-
-def test_files_are_deleted_inside_a_tables_folders_only() -> None:
-    storage = MemoryStorage()
-    check_may_delete(storage, "s3://b/t/data/f", ["s3://b/t", "s3://x/d"])
-    check_may_delete(storage, "s3a://x/d/f", ["s3://b/t", "s3://x/d"])
-    for location in ("s3://b/t2/f", "s3://b/t", "s3://b/t/../f", "/etc/passwd", "f"):
-        with pytest.raises(InvalidRequestError, match="outside the table's folders"):
-            check_may_delete(storage, location, ["s3://b/t", "s3://x/d"])
-    with pytest.raises(InvalidRequestError):
-        check_may_delete(storage, "s3://b/t/f", [])
-
-
-def test_links_do_not_lead_a_delete_out_of_the_table(tmp_path: Path) -> None:
-    storage = LocalStorage(durable=False)
-    table, other = tmp_path / "t", tmp_path / "other"
-    (table / "data").mkdir(parents=True)
-    other.mkdir()
-    (other / "f").write_bytes(b"")
-    (table / "away").symlink_to(other)
-    (table / "data" / "link").symlink_to(other / "f")
-    (tmp_path / "alias").symlink_to(table)
-    check_may_delete(storage, f"file:{table}/data/f", [str(table)])
-    check_may_delete(storage, f"{table}/data/link", [str(table)])
-    check_may_delete(storage, f"{tmp_path}/alias/data/f", [f"file://{tmp_path}/alias"])
-    with pytest.raises(InvalidRequestError):
-        check_may_delete(storage, f"{table}/away/f", [str(table)])
-    with pytest.raises(InvalidRequestError):
-        check_may_delete(storage, f"{table}/away/deeper/f", [f"file://{table}"])

@@ -1,4 +1,4 @@
-"""Which files a table leads to, as a set that stays small: for telling orphans from the rest.
+"""Which files a table leads to, as a set that stays small: for telling what may be deleted from the rest.
 
     every snapshot      its manifest list, its manifests, the live files in them: data, deletes, vectors' files
     the table           its metadata files, as far back as each one's log leads; statistics files; the version hint
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.catalog.metadata_files import read_table_metadata
@@ -25,7 +26,7 @@ from frazil.catalog.version_files import VERSION_HINT
 from frazil.columns.location_keys import Hashes, hashes_of, location_keys
 from frazil.columns.manifest_columns import live_mask
 from frazil.columns.seen_hashes import SeenHashes
-from frazil.errors import CorruptTableError, MissingFileError
+from frazil.errors import CorruptTableError, FrazilError, MissingFileError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -74,14 +75,18 @@ class ReachableFiles:
         self._paths = SeenHashes()
         self._snapshots: set[int] = set()
         self._manifests: set[str] = set()
+        self._unread: dict[str, ManifestFile] = {}
         self._metadata_files: set[str] = set()
         self.metadata_folders: set[str] = set()
         """The keys of the folders that hold the table's metadata files."""
 
-    def add_table(self, loaded: LoadedTable, *, threads: int | None = None, old_metadata: bool = True) -> None:
+    def add_table(
+        self, loaded: LoadedTable, *, threads: int | None = None, old_metadata: bool = True, has_files: bool = True
+    ) -> None:
         """Add what a state of the table leads to; what was added before is not read again.
 
-        With `old_metadata`, also metadata files that only logs of older metadata files name.
+        With `old_metadata`, also metadata files that only logs of older metadata files name. Without `has_files`, data
+        and delete files are left out until `add_files`, and no manifest is read.
         """
         workers = default_threads() if threads is None else threads
         metadata = loaded.metadata
@@ -96,13 +101,20 @@ class ReachableFiles:
         manifests: dict[str, ManifestFile] = {}
         for found in map_in_order(lists_of, new, threads=workers):
             manifests.update((one.manifest_path, one) for one in found if one.manifest_path not in self._manifests)
-        read = map_in_order(self._read_paths, manifests.values(), threads=workers)
-        for paths in counted("manifests read", read):
-            self._add(paths)
         self._add([one.manifest_list for one in new if one.manifest_list is not None])
         self._add(manifests)
-        self._manifests.update(manifests)
+        self._unread.update(manifests)
         self._snapshots.update(one.snapshot_id for one in new)
+        if has_files:
+            self.add_files(workers)
+
+    def add_files(self, threads: int) -> None:
+        """Add the data and delete files of states that were added without them."""
+        read = map_in_order(self._read_paths, self._unread.values(), threads=threads)
+        for paths in counted("manifests read", read):
+            self._add(paths)
+        self._manifests.update(self._unread)
+        self._unread = {}
 
     def _read_paths(self, manifest: ManifestFile) -> list[str]:
         # No partition values are asked for, so the spec does not matter, not even one that is gone.
@@ -142,12 +154,12 @@ class ReachableFiles:
     def _keys(self, location: str) -> list[str]:
         return [self._same.keys_of(one[0])[0] for one in self._spellings([location])]
 
-    def _spellings(self, locations: Sequence[str]) -> list[Sequence[str]]:
+    def _spellings(self, locations: Sequence[str], *, must_resolve: bool = True) -> list[Sequence[str]]:
         """Return locations as they are written and, where some are on this machine, with links followed."""
         local = [at for at, one in enumerate(locations) if scheme_of(one) in (None, "file")]
         if not local:
             return [locations]
-        resolved = self._storage.resolve_files([locations[at] for at in local])
+        resolved = self._resolved([locations[at] for at in local], must_resolve=must_resolve)
         if len(local) == len(locations):
             return [locations, resolved]
         followed = list(locations)
@@ -155,18 +167,41 @@ class ReachableFiles:
             followed[at] = really
         return [locations, followed]
 
+    def _resolved(self, locations: Sequence[str], *, must_resolve: bool) -> Sequence[str]:
+        try:
+            return self._storage.resolve_files(locations)
+        except FrazilError:
+            if must_resolve:
+                raise
+        # One that cannot be looked up is no file that could be deleted; the others are asked about one by one.
+        found = list(locations)
+        for at, one in enumerate(locations):
+            with contextlib.suppress(FrazilError):
+                found[at] = self._storage.resolve_files([one])[0]
+        return found
+
     def is_metadata_folder(self, folder: str) -> bool:
         """Return whether a folder holds metadata files of this table."""
         return any(key in self.metadata_folders for key in self._keys(folder))
 
+    def contains(self, locations: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return for each location whether it is, or may be, a file of the table."""
+        whole, paths = self._look_up(locations)
+        return whole | paths
+
     def find_unreachable(self, locations: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return which locations are no file of the table, and which differ from one in scheme or authority only."""
-        whole = np.zeros(len(locations), dtype=bool)
-        paths = np.zeros(len(locations), dtype=bool)
-        for spelling in self._spellings(locations) if locations else ():
-            whole_hashes, path_hashes = self._same.hashes_of(spelling)
-            whole |= self._whole.contains(whole_hashes)
-            paths |= self._paths.contains(path_hashes)
+        whole, paths = self._look_up(locations)
         missing = [one for one, known in zip(locations, whole | paths, strict=True) if not known]
         doubtful = [one for one, known in zip(locations, paths & ~whole, strict=True) if known]
         return missing, doubtful
+
+    def _look_up(self, locations: Sequence[str]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which locations are known whole, and which by their path alone."""
+        whole = np.zeros(len(locations), dtype=bool)
+        paths = np.zeros(len(locations), dtype=bool)
+        for spelling in self._spellings(locations, must_resolve=False) if locations else ():
+            whole_hashes, path_hashes = self._same.hashes_of(spelling)
+            whole |= self._whole.contains(whole_hashes)
+            paths |= self._paths.contains(path_hashes)
+        return whole, paths

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.maintenance.reachable_files import ReachableFiles
+from frazil.commit.reachable_files import ReachableFiles
 from frazil.storage.memory import MemoryStorage
 
 

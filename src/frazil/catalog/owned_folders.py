@@ -1,0 +1,311 @@
+"""Which files of a table may be deleted: one rule, for every job that deletes. Whoever writes metadata does not decide.
+
+Metadata names a table's folders and files, and a stranger may have written it. So a file is deleted only if all three
+hold, links followed, however its location is spelt:
+
+    metadata    it is inside the table's location, or the folder of its data or metadata files
+    the user    it is below the warehouse, below a folder of `delete.roots` (`read.roots` where that is not set), below
+                the folder of the metadata file that the catalog's pointer is at, or below one that the caller names
+    the others  it is in no folder of another table or view of the catalog, unless the caller names just that folder
+
+The pointer is the user's word because whoever created or registered the table said where; `check_new_place` keeps a
+commit from moving it to a folder that only metadata names.
+
+Of other tables, pointers are asked about first: they tell folders without reading any metadata. For files below the
+table's own pointer that is enough. For files elsewhere the metadata of every other table is read, once for a job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from frazil.catalog.names import Identifier
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.spec import properties as known
+from frazil.spec.properties import read_property
+from frazil.spec.table_metadata import TableMetadata
+from frazil.storage.base import Storage
+from frazil.storage.locations import (
+    is_under,
+    is_within,
+    join_location,
+    location_key,
+    parse_location,
+    scheme_of,
+    strip_slashes,
+    table_folders,
+)
+
+if TYPE_CHECKING:
+    from frazil.catalog.base import Catalog
+
+_SHOWN: Final = 10
+_METADATA: Final = "metadata"
+_LOADED_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OthersFolder:
+    """A folder of another table or view; one whose metadata cannot be read has the reason, and may be anywhere."""
+
+    name: str
+    folder: str
+    key: str
+    problem: str | None = None
+
+
+class OwnedFolders:
+    """Where files of one table may be deleted. Several threads may ask."""
+
+    def __init__(self, catalog: Catalog, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+        self._storage = loaded.storage
+        self._lock = threading.Lock()
+        self._pointed: _Others | None = None
+        self._all: _Others | None = None
+        self.folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
+        """The folders that metadata calls the table's own."""
+        own = None if loaded.metadata_location is None else pointer_folder(loaded.metadata_location)
+        roots = (catalog.warehouse, *catalog.delete_roots, *(() if own is None else (own,)))
+        self._own = None if own is None else self._real(own)
+        self._named = tuple(self._real(_checked_root(one)) for one in delete_roots)
+        self._roots = (*dict.fromkeys(self._real(one) for one in roots), *self._named)
+        self._real_folders = tuple(self._real(one) for one in self.folders)
+
+    def check(self, path: str) -> None:
+        """Refuse to delete a file that is not the table's alone."""
+        reason = self.find_refusal(path)
+        if reason is not None:
+            raise InvalidRequestError(f"Cannot delete {path!r}: {reason}", hint=_HINT)
+
+    def find_refusal(self, path: str) -> str | None:
+        """Return why a file may not be deleted, None where it may.
+
+        The name may itself be a link: deleting removes the link, so only the way to it counts.
+        """
+        above, _, name = strip_slashes(path).rpartition("/")
+        if any(is_under(path, one) for one in self.folders):
+            try:
+                really = f"{strip_slashes(self._storage.resolve_folder(above))}/{name}"
+            except FrazilError as error:
+                return f"where it is cannot be told ({error.message})"
+            if any(is_under(really, one) for one in self._real_folders):
+                return self._find_stranger(really)
+        return "it is outside the table's folders"
+
+    def check_folders(self, verb: str, folders: Iterable[str] | None = None, *, is_alone: bool = False) -> None:
+        """Refuse a job on folders, all of the table's unless given, that are not wholly the table's own; name them.
+
+        With `is_alone`, also where a table that cannot be loaded may have files in them, and even where the caller
+        named a folder that another table uses.
+        """
+        outside: dict[str, str] = {}
+        for folder in self.folders if folders is None else folders:
+            really = self._real(folder)
+            if not any(is_within(really, one) for one in self._roots):
+                outside[folder] = _OUTSIDE
+                continue
+            is_named = any(is_within(really, one) for one in self._named)
+            other = None if is_named and not is_alone else self._others(really, is_all=is_alone).overlapping(really)
+            if other is not None and not (is_named and other.problem is not None):
+                outside[folder] = _shared(other)
+        if outside:
+            raise InvalidRequestError(
+                f"Cannot {verb} {self._loaded.name}: {_listed(outside)}", hint=_HINT, folders=", ".join(outside)
+            )
+
+    def _find_stranger(self, really: str) -> str | None:
+        if not any(is_under(really, one) for one in self._roots):
+            return _OUTSIDE
+        other = self._others(really).holding(really)
+        if other is None:
+            return None
+        # A folder is named for a shared one where it is that or lies in it; one around both tables says nothing.
+        named = (one for one in self._named if is_under(really, one))
+        is_waived = any(other.problem is not None or _holds(other.key, location_key(one)) for one in named)
+        return None if is_waived else _shared(other)
+
+    def _others(self, really: str, *, is_all: bool = False) -> _Others:
+        """Return the folders of others that may hold a location: below the own pointer, those that pointers tell."""
+        with self._lock:
+            if is_all or self._own is None or not is_within(really, self._own):
+                if self._all is None:
+                    self._all = _Others(self._all_folders())
+                return self._all
+            if self._pointed is None:
+                self._pointed = _Others(self._pointed_folders())
+            return self._pointed
+
+    def _pointed_folders(self) -> Iterator[OthersFolder]:
+        for name, location in self._catalog.other_pointers(self._loaded.identifier):
+            yield self._folder_of(".".join(name), pointer_folder(location))
+
+    def _all_folders(self) -> Iterator[OthersFolder]:
+        yield from self._pointed_folders()
+        names = (one for one in self._catalog.all_tables() if one != self._loaded.identifier)
+        with ThreadPoolExecutor(_LOADED_AT_ONCE) as pool:
+            for found in pool.map(self._folders_of, names):
+                yield from found
+
+    def _folders_of(self, name: Identifier) -> list[OthersFolder]:
+        shown = ".".join(name)
+        try:
+            metadata = self._catalog.load_table(name).metadata
+            return [self._folder_of(shown, one) for one in table_folders(metadata.location, metadata.properties)]
+        except NotFoundError:
+            return []
+        except FrazilError as error:
+            return [OthersFolder(shown, "", "", error.message)]
+
+    def _folder_of(self, name: str, folder: str) -> OthersFolder:
+        return OthersFolder(name, folder, _key(self._storage, folder))
+
+    def _real(self, folder: str) -> str:
+        return _resolved(self._storage, folder)
+
+
+class _Others:
+    """Folders of others, by what is asked of them."""
+
+    def __init__(self, folders: Iterable[OthersFolder]) -> None:
+        self._by_key: dict[str, OthersFolder] = {}
+        self._above: dict[str, OthersFolder] = {}
+        """Every folder above one of them."""
+        self._unknown: OthersFolder | None = None
+        for one in folders:
+            if one.problem is not None:
+                self._unknown = one
+                continue
+            self._by_key.setdefault(one.key, one)
+            for above in _ancestors(one.key):
+                self._above.setdefault(above, one)
+
+    def holding(self, location: str) -> OthersFolder | None:
+        """Return a folder that is a location or holds it."""
+        key = location_key(location)
+        return next((self._by_key[one] for one in (key, *_ancestors(key)) if one in self._by_key), self._unknown)
+
+    def overlapping(self, folder: str) -> OthersFolder | None:
+        """Return a folder that is, holds or lies in a folder."""
+        key = location_key(folder)
+        found = next((self._by_key[one] for one in (key, *_ancestors(key)) if one in self._by_key), None)
+        return found or self._above.get(key) or self._unknown
+
+
+def owned_folders(catalog: Catalog, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> OwnedFolders:
+    """Return where files of a table may be deleted; `delete_roots` are folders that the caller names."""
+    return OwnedFolders(catalog, loaded, delete_roots)
+
+
+def pointer_folder(metadata_location: str) -> str:
+    """Return the folder of the table that a metadata file is of: the one it is in, or the one above `metadata`.
+
+    A whole bucket, or the root of a file system, is nobody's folder.
+    """
+    folder = strip_slashes(metadata_location).rpartition("/")[0]
+    above, _, name = folder.rpartition("/")
+    is_whole = scheme_of(folder) is not None or folder.startswith("/")
+    if name != _METADATA or not is_whole or parse_location(above + "/").path.strip("/") == "":
+        return folder
+    return above
+
+
+def check_new_place(catalog: Catalog, base: LoadedTable | LoadedView, new: LoadedTable | LoadedView, to: str) -> None:
+    """Refuse a commit that would move the pointer to a folder that nobody but metadata names, or that is another's.
+
+    A commit that stays in its folder, as nearly all do, is not looked at, nor is the first one of a table.
+    """
+    if base.metadata_location is None or not isinstance(new.metadata, TableMetadata):
+        return
+    folder = to.rpartition("/")[0]
+    if folder == base.metadata_location.rpartition("/")[0]:
+        return
+    storage, really = base.storage, _resolved(base.storage, folder)
+    own = pointer_folder(base.metadata_location)
+    if is_within(really, _resolved(storage, own)):
+        return
+    what = f"Cannot commit to {base.name}: its metadata would go to {folder}"
+    roots = (catalog.warehouse, *catalog.delete_roots)
+    if not _is_asked(base, new) and not any(is_within(really, _resolved(storage, one)) for one in roots):
+        raise InvalidRequestError(
+            f"{what}, outside the warehouse and the folder {own} that the table was registered from",
+            hint="Register the table from its own folder, add the folder to the property delete.roots, or set "
+            f"{known.WRITE_METADATA_LOCATION} of the table.",
+        )
+    key = location_key(really)
+    for name, location in catalog.other_pointers(base.identifier):
+        if _holds(_key(storage, pointer_folder(location)), key):
+            raise InvalidRequestError(
+                f"{what}, a folder of {'.'.join(name)}",
+                hint=f"Set {known.WRITE_METADATA_LOCATION} to a folder that only this table uses.",
+            )
+
+
+def _is_asked(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:
+    """Return whether a commit itself says where metadata goes, by the table's location or by the property."""
+    before, after = base.metadata, new.metadata
+    if not isinstance(before, TableMetadata) or not isinstance(after, TableMetadata):
+        return False
+    chosen = read_property(after.properties, known.WRITE_METADATA_LOCATION)
+    if chosen is not None and chosen != read_property(before.properties, known.WRITE_METADATA_LOCATION):
+        return True
+    is_below_location = chosen is None or join_location("", chosen) != chosen
+    return is_below_location and before.location != after.location
+
+
+_OUTSIDE: Final = "it is outside the warehouse, the configured roots and the folder of the table's metadata file"
+_HINT: Final = (
+    "Name the folder in delete_roots, or in the property delete.roots of the connection, if it is the table's own."
+)
+
+
+def _shared(other: OthersFolder) -> str:
+    if other.problem is not None:
+        return f"table {other.name} may have files there, and cannot be loaded ({other.problem})"
+    return f"{other.name} has its files in {other.folder}"
+
+
+def _listed(outside: dict[str, str]) -> str:
+    shown = "; ".join(f"{folder}: {reason}" for folder, reason in list(outside.items())[:_SHOWN])
+    return shown + (f"; and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else "")
+
+
+def _checked_root(folder: str) -> str:
+    is_whole = scheme_of(folder) is not None or folder.startswith("/")
+    if not is_whole or (parse_location(folder).path.strip("/") == "" and scheme_of(folder) in (None, "file")):
+        raise InvalidRequestError(
+            f"Cannot delete files below {folder!r}: it is no folder by its whole name",
+            hint="Give absolute paths or URIs.",
+        )
+    return strip_slashes(folder)
+
+
+def _resolved(storage: Storage, folder: str) -> str:
+    """Return a folder with its links followed; as it is where the storage cannot tell."""
+    try:
+        return storage.resolve_folder(folder)
+    except FrazilError:
+        return folder
+
+
+def _key(storage: Storage, folder: str) -> str:
+    return location_key(_resolved(storage, folder))
+
+
+def _holds(folder: str, other: str) -> bool:
+    """Return whether a folder is another or holds it, both as keys."""
+    return folder == other or other.startswith(f"{folder.rstrip('/')}/")
+
+
+def _ancestors(key: str) -> Iterator[str]:
+    """Yield the keys of all folders above one, the nearest first."""
+    scheme, _, rest = key.partition("://")
+    steps = rest.rstrip("/").split("/")
+    for count in range(len(steps) - 1, 0, -1):
+        yield f"{scheme}://{'/'.join(steps[:count])}" + ("/" if count == 1 else "")

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from frazil.catalog.names import Identifier
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
@@ -41,9 +41,6 @@ from frazil.storage.locations import (
     table_folders,
 )
 
-if TYPE_CHECKING:
-    from frazil.catalog.base import Catalog
-
 _SHOWN: Final = 10
 _METADATA: Final = "metadata"
 _LOADED_AT_ONCE: Final = 8
@@ -59,10 +56,26 @@ class OthersFolder:
     problem: str | None = None
 
 
+class Tables(Protocol):
+    """What is asked of a catalog: `catalog/base.py` says what each means."""
+
+    warehouse: str
+    delete_roots: tuple[str, ...]
+
+    def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
+        """Return the metadata files of all other tables and views."""
+
+    def all_tables(self) -> Iterable[Identifier]:
+        """Yield the names of all tables."""
+
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+
+
 class OwnedFolders:
     """Where files of one table may be deleted. Several threads may ask."""
 
-    def __init__(self, catalog: Catalog, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> None:
+    def __init__(self, catalog: Tables, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> None:
         self._catalog = catalog
         self._loaded = loaded
         self._storage = loaded.storage
@@ -198,7 +211,7 @@ class _Others:
         return found or self._above.get(key) or self._unknown
 
 
-def owned_folders(catalog: Catalog, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> OwnedFolders:
+def owned_folders(catalog: Tables, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> OwnedFolders:
     """Return where files of a table may be deleted; `delete_roots` are folders that the caller names."""
     return OwnedFolders(catalog, loaded, delete_roots)
 
@@ -216,7 +229,7 @@ def pointer_folder(metadata_location: str) -> str:
     return above
 
 
-def check_new_place(catalog: Catalog, base: LoadedTable | LoadedView, new: LoadedTable | LoadedView, to: str) -> None:
+def check_new_place(catalog: Tables, base: LoadedTable | LoadedView, new: LoadedTable | LoadedView, to: str) -> None:
     """Refuse a commit that would move the pointer to a folder that nobody but metadata names, or that is another's.
 
     A commit that stays in its folder, as nearly all do, is not looked at, nor is the first one of a table.

@@ -29,7 +29,8 @@ class CountingCatalog(MemoryCatalog):
         return super().load_table(identifier)
 
 
-def state(storage: Storage, location: str, pointer: str | None, **properties: str) -> LoadedTable:
+def state(storage: Storage, location: str, pointer: str | None, data: str | None) -> LoadedTable:
+    properties = {} if data is None else {"write.data.path": data}
     metadata = new_table_metadata(
         SCHEMA, location=location, uuid="00000000-0000-0000-0000-000000000001", now_ms=1, properties=properties
     )
@@ -44,15 +45,15 @@ def owned(
     roots: tuple[str, ...] = (),
     named: tuple[str, ...] = (),
     storage: Storage | None = None,
-    **properties: str,
+    data: str | None = None,
 ) -> OwnedFolders:
     chosen = MemoryStorage() if storage is None else storage
     catalog = MemoryCatalog("lake", warehouse, chosen, delete_roots=roots)
-    return OwnedFolders(catalog, state(chosen, location, pointer, **properties), named)
+    return OwnedFolders(catalog, state(chosen, location, pointer, data), named)
 
 
 def test_a_file_of_the_table_may_be_deleted_however_it_is_spelt() -> None:
-    rule = owned("s3://b/wh/t", **{"write.data.path": "s3a://x/d"}, roots=("s3n://x",))
+    rule = owned("s3://b/wh/t", data="s3a://x/d", roots=("s3n://x",))
     for path in ("s3://b/wh/t/data/f", "s3a://b/wh/t/f", "s3://x/d/f", "s3n://x/d/e/f"):
         rule.check(path)
     for path in ("s3://b/wh/t2/f", "s3://b/wh/t", "s3://b/wh/t/../f", "s3://b/wh/t/%2e%2e/f", "/etc/passwd", "f", ""):

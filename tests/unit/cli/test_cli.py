@@ -241,3 +241,55 @@ def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
     made = run(str(tmp_path / "new"), "table", "create", "db.t", "id bigint")
     assert "A new lake is made in" in made
     assert "A new lake" not in run(str(tmp_path / "new"), "table", "list")
+
+
+# Properties of the connection, and folders to delete in
+
+
+def test_properties_of_the_connection_are_taken_from_the_line_and_from_a_file(tmp_path: Path, warehouse: str) -> None:
+    with frazil.connect(warehouse) as lake:
+        location = str(lake.table("db.events")._loaded.metadata_location)
+    outside = tmp_path / "outside.metadata.json"
+    outside.write_bytes(Path(location.removeprefix("file://")).read_bytes())
+    stored = tmp_path / "lake.properties"
+    stored.write_text(f"# what may be read\n\nread.roots = {tmp_path}/nowhere\n")
+    before = ["--warehouse", warehouse]
+    register = ["table", "register", "db.other", str(outside)]
+    for given in (["--property", f"read.roots={tmp_path}/nowhere"], ["--properties-file", str(stored)]):
+        refused = RUNNER.invoke(app, [*before, *given, *register])
+        assert refused.exit_code == 1
+        assert "outside the folders that may be read" in refused.output
+    # What is on the line comes on top.
+    both = ["--properties-file", str(stored), "-p", f"read.roots={tmp_path}"]
+    assert RUNNER.invoke(app, [*before, *both, *register]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--property", "read.roots"], "is not NAME=VALUE"),
+        (["--property", "read.root=/x"], "Did you mean read.roots?"),
+        (["--properties-file", "/nowhere"], "Cannot read the properties in /nowhere"),
+    ],
+)
+def test_wrong_properties_of_the_connection_are_refused(warehouse: str, given: list[str], message: str) -> None:
+    result = RUNNER.invoke(app, ["--warehouse", warehouse, *given, "table", "list"])
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> None:
+    data = str(tmp_path / "data")
+    with frazil.connect(warehouse) as lake:
+        table = lake.create_table("db.apart", "id bigint", properties={"write.data.path": data})
+        table.append(pa.table({"id": pa.array([1], pa.int64())}))
+        table.overwrite(pa.table({"id": pa.array([2], pa.int64())}))
+    assert "outside the warehouse" in run(warehouse, "maintain", "remove-orphan-files", "db.apart", code=1)
+    run(warehouse, "maintain", "remove-orphan-files", "db.apart", "--delete-root", data)
+    expire = ["maintain", "expire-snapshots", "db.apart", "--older-than", "2100-01-01T00:00:00Z", "--retain-last", "1"]
+    assert {"result": "kept_count", "value": 1} in rows(warehouse, *expire, "--dry-run")
+    deleted = {"result": "deleted_data_files_count", "value": 1}
+    assert deleted in rows(warehouse, *expire, "--delete-root", data)
+    assert "outside the warehouse" in run(warehouse, "table", "drop", "db.apart", "--purge", code=1)
+    run(warehouse, "table", "drop", "db.apart", "--purge", "--delete-root", data)
+    assert list(Path(data).rglob("*")) == []

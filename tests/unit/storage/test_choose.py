@@ -124,3 +124,39 @@ def test_timeouts_are_numbers_of_seconds(seconds: str) -> None:
     for name in ("s3.connect-timeout", "s3.request-timeout"):
         with pytest.raises((InvalidPropertyError, InvalidRequestError)):
             choose_storage({**KEYS, name: seconds}).storage_of("s3://bucket/f")
+
+
+# What somebody else may be given to read
+
+
+def test_schemes_that_nobody_named_are_not_given_away() -> None:
+    storage = choose_storage({"read.schemes": "hdfs, ABFSS:"})
+    storage.check_readable(["/x/f", "file:/x/f", "hdfs://n/x/f", "abfss://c@a/f", "relative"])
+    for location in ("http://h/f", "HTTPS://h/f", "ftp://h/f", "webhdfs://h/f", "jar:file:/x!/f", "viewfs:///f"):
+        with pytest.raises(UnsupportedError, match="there is no storage for that scheme"):
+            storage.check_readable(["/x/f", location])
+    with pytest.raises(InvalidPropertyError, match="is no scheme"):
+        choose_storage({"read.schemes": "hdfs, //"})
+
+
+def test_what_is_outside_the_roots_is_not_given_away(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "f").write_bytes(b"")
+    (inside / "link").symlink_to(outside / "f")
+    (inside / "alias").symlink_to(outside)
+    (inside / "same").symlink_to(inside / "f")
+    storage = choose_storage({"read.roots": f"{inside}, hdfs://n/in", "read.schemes": "hdfs"})
+    storage = pickle.loads(pickle.dumps(storage))
+    storage.check_readable([f"{inside}/f", f"file://{inside}/same", "hdfs://n/in/f"])
+    for location in (
+        f"{outside}/f",
+        f"{inside}/link",
+        f"{inside}/alias/f",
+        f"{inside}/../out/f",
+        "hdfs://n/out/f",
+        "hdfs://n/in/../f",
+    ):
+        with pytest.raises(InvalidRequestError, match="outside the folders that may be read"):
+            storage.check_readable([f"{inside}/f", location])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frazil.columns.location_keys import location_keys
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.storage.locations import (
     data_file_name,
@@ -292,3 +294,11 @@ def test_a_tables_folders_do_not_lie_in_each_other() -> None:
 
 
 # Deleting
+
+
+@pytest.mark.parametrize(("one", "other"), [("gs", "gcs"), ("s3", "s3a"), ("s3", "s3n"), ("abfs", "abfss")])
+def test_schemes_of_one_store_are_one_in_keys_columns_and_folders(one: str, other: str) -> None:
+    paths = [f"{scheme}://b/t/f.parquet" for scheme in (one, other, other.upper())]
+    assert len({location_key(path) for path in paths}) == 1
+    assert len(set(location_keys(pa.array(paths)))) == 1
+    assert all(is_under(path, f"{one}://b/t") for path in paths)

@@ -20,7 +20,7 @@ PLACES: Final = {
     "catalog/version_files.py": _VERSIONS,
     "catalog/pointer_catalog.py": "metadata of a commit that failed; old metadata files beside the pointer",
     "commit/transaction.py": _WRITTEN,
-    "lake/verbs.py": _WRITTEN,
+    "lake/table.py": _WRITTEN,
     "maintenance/convert_equality_deletes.py": _WRITTEN,
     "maintenance/rewrite_data_files.py": _WRITTEN,
     "maintenance/rewrite_position_deletes.py": _WRITTEN,

@@ -17,6 +17,7 @@ import pytest
 
 from frazil.catalog.database import Database
 from frazil.catalog.open_database import open_database
+from frazil.catalog.owned_folders import OwnedFolders
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.purge import NOTHING_PURGED, PurgeReport
 from frazil.catalog.sql import SqlCatalog
@@ -396,17 +397,17 @@ class TestPurge:
         self, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         loaded = made_table(catalog)
-        look, rivals = catalog._pointers.find_below, [lambda: committed(set_property(catalog, loaded, by="rival"))]
+        look, rivals = catalog._pointers.locations, [lambda: committed(set_property(catalog, loaded, by="rival"))]
 
         def commit_and_look(*args: Any, **kwargs: Any) -> Any:
             if rivals:
                 rivals.pop()()
             return look(*args, **kwargs)
 
-        monkeypatch.setattr(catalog._pointers, "find_below", commit_and_look)
+        monkeypatch.setattr(catalog._pointers, "locations", commit_and_look)
         purged: list[LoadedTable] = []
 
-        def purge(state: LoadedTable) -> PurgeReport:
+        def purge(state: LoadedTable, _: OwnedFolders) -> PurgeReport:
             purged.append(state)
             return NOTHING_PURGED
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +117,44 @@ def test_a_value_that_does_not_fit_leaves_the_table_as_it_was(
     assert message in str(problem.value)
     assert table.refresh().current_snapshot is None
     assert stored_files(table) == []
+
+
+@pytest.fixture
+def policy(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    name = "spark.sql.storeAssignmentPolicy"
+    yield lambda value: spark.conf.set(name, value)
+    spark.conf.unset(name)
+
+
+def test_the_strict_policy_takes_only_types_that_widen(
+    spark: SparkSession, lake: frazil.Lake, policy: Callable[[str], None]
+) -> None:
+    table = lake.create_table("db.t", "i int, l bigint, d double, p decimal(12, 2), n timestamp, day date, text string")
+    widening = "select 1 as l, 2L as d, 3 as p, date'2024-01-01' as n, 4 as text"
+    policy("strict")
+    table.append(spark.sql(f"{widening} where false"))
+    values = {
+        "i": ("bigint", "1L"),
+        "d": ("decimal(2,1)", "1.5"),
+        "p": ("double", "1.5D"),
+        "l": ("void", "null"),
+        "day": ("timestamp", "timestamp'2024-01-01 00:00:00'"),
+    }
+    source = spark.sql("select 1 as one")
+    for name, (kind, value) in values.items():
+        for change in (
+            partial(table.append, spark.sql(f"select {value} as {name}")),
+            partial(table.update, {name: value}),
+            table.merge(source, "target.i = source.one").when_matched().update({name: value}).execute,
+        ):
+            with pytest.raises(frazil.SchemaMismatchError, match=rf"{name}: {re.escape(kind)}.* cannot be written"):
+                change()
+    policy("legacy")
+    with pytest.raises(frazil.InvalidRequestError, match="storeAssignmentPolicy is legacy"):
+        table.append(spark.sql(widening))
+    with pytest.raises(frazil.InvalidRequestError, match="storeAssignmentPolicy is legacy"):
+        table.update({"i": "1"})
+    assert table.refresh().current_snapshot is None
 
 
 def test_a_failing_function_in_the_source_is_an_engine_error_with_its_cause(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +169,52 @@ def test_rows_keep_their_ids_and_only_changed_ones_get_a_new_number(
     assert len({row_id for row_id, _ in after.values()}) == 5
 
 
-def test_an_update_evaluates_each_value_once(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_values_that_differ_from_run_to_run_are_computed_once_for_each_row(
+    spark: SparkSession, lake: frazil.Lake
+) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 50))
-    said = summary(table.update({"k": "uuid()"}, where="rand() < 0.5"))
-    changed = [one for one in values(table).values() if len(one[0]) > 1]
-    assert 0 < len(changed) < 50
-    assert said["added-records"] == str(len(changed))
-    assert len(values(table)) == 50
+    twice = F.udf(lambda: [str(uuid.uuid4())] * 2, "array<string>").asNondeterministic()
+    # The value is tested and converted, each of which would ask for it again.
+    source = spark.sql("select explode(sequence(0, 49)) as id")
+    said = summary(table.update({"k": "uuid()", "v": "floor(rand() * 2000000000)"}, where="id < 25"))
+    assert said["added-records"] == "25"
+    merging = table.merge(source, on="target.id = source.id").when_matched("target.id >= 25")
+    merging.update({"k": F.concat_ws("=", twice()), "v": "floor(rand() * 2000000000)"}).execute()
+    found = values(table)
+    assert len(found) == 50
+    assert len({one[0] for one in found.values()}) == len({one[1] for one in found.values()}) == 50
+    assert all(one == other for one, other in (found[at][0].split("=") for at in range(25, 50)))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["rand() > 2", "uuid() = 'x'", "id in (select id from range(5) where rand() > 2)", "a function"],
+)
+def test_a_condition_that_may_differ_from_run_to_run_is_refused(
+    spark: SparkSession, lake: frazil.Lake, condition: str
+) -> None:
+    table = make(lake, "merge-on-read")
+    table.append(numbers(spark, 0, 5))
+    chance = F.udf(lambda: False, "boolean").asNondeterministic()
+    where: Any = chance() if condition == "a function" else condition
+    source = numbers(spark, 3, 8)
+    ours = where if not isinstance(where, str) else where.replace("id in", "target.id in")
+    theirs = where if not isinstance(where, str) else where.replace("id in", "source.id in")
+    on = "target.id = source.id"
+    changes: list[Callable[[], object]] = [
+        lambda: table.delete(where),
+        lambda: table.update({"v": "1"}, where),
+        lambda: table.overwrite(source, where),
+        lambda: table.merge(source, ours).when_matched().delete().execute(),
+        lambda: table.merge(source, on).when_matched(ours).delete().execute(),
+        lambda: table.merge(source, on).when_not_matched(theirs).insert_all().execute(),
+        lambda: table.merge(source, on).when_not_matched_by_source(ours).delete().execute(),
+    ]
+    for change in changes:
+        with pytest.raises(frazil.InvalidRequestError, match="another answer each time"):
+            change()
+    assert len(table.refresh().snapshots) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)

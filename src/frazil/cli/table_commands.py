@@ -109,7 +109,7 @@ def create_table(
     partition_by: Annotated[list[str] | None, typer.Option(help="A partition field: day(ts). May be repeated")] = None,
     sort_by: Annotated[list[str] | None, typer.Option(help="A sort field: 'ts desc'. May be repeated")] = None,
     properties: Annotated[list[str] | None, typer.Option("--property", help="NAME=VALUE. May be repeated")] = None,
-    format_version: Annotated[int, typer.Option(help="1, 2 or 3")] = 2,
+    format_version: Annotated[int | None, typer.Option(help="1, 2 or 3; 2 unless given")] = None,
 ) -> None:
     """Create a table; its namespace is created where it is missing."""
     with opened_catalog(context, makes=True) as (catalog, settings):

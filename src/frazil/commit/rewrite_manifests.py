@@ -86,6 +86,12 @@ class RewriteManifests:
 
     def groups(self, loaded: LoadedTable, base: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
         """Return the manifests to rewrite, those of one content and spec together."""
+        known = [one.spec_id for one in loaded.metadata.partition_specs]
+        if self.spec_id is not None and self.spec_id not in known:
+            raise InvalidRequestError(
+                f"Cannot rewrite manifests of partition spec {self.spec_id}: {loaded.name} has no such spec",
+                hint=f"Its specs are: {', '.join(map(str, known))}.",
+            )
 
         def group_of(one: ManifestFile) -> tuple[ManifestContent, int]:
             return one.content, one.partition_spec_id

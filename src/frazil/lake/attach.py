@@ -26,6 +26,7 @@ from frazil.lake.answer import Answer
 from frazil.lake.lake import Lake
 from frazil.lake.lake_writer import LakeMerge, LakeWriter, WriteTarget
 from frazil.lake.on_spark import spark_room
+from frazil.lake.run_dml import by_place
 from frazil.lake.run_script import ScriptRunner, immediate_values, is_immediate, is_script
 from frazil.lake.run_statement import run_statement
 from frazil.lake.session_catalog import answer_catalog
@@ -293,12 +294,7 @@ class Attachment:
         if by_position:
             if target is None:
                 raise NotFoundError(f"Cannot insert into {place}: there is no such table")
-            wanted = [part.name for part in target[1].schema.fields]
-            if len(wanted) != len(frame.columns):
-                raise InvalidRequestError(
-                    f"Cannot insert into {place}: it has {len(wanted)} columns, and the data has {len(frame.columns)}"
-                )
-            frame = frame.toDF(*wanted)
+            frame = by_place(frame, target[1].schema.fields, place)
         writer = LakeWriter(self._engine(), frame, parts, str, target)
         writer.options(**{key: value for key, value in record.options.items() if key.lower() != "path"})
         terms = (*record.partition_by, *record.buckets)

@@ -21,7 +21,6 @@ from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResu
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.schema import Schema
-from frazil.spec.versions import DEFAULT
 
 Name = str | tuple[str, ...]
 
@@ -132,7 +131,7 @@ class Lake:
         partition_by: Sequence[str] = (),
         sort_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
-        format_version: int = DEFAULT,
+        format_version: int | None = None,
         location: str | None = None,
     ) -> Table:
         """Create an empty table; its namespace is created where it is missing.
@@ -140,6 +139,7 @@ class Lake:
         The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema`, a `pyarrow.Schema` or a
         `StructType` of Spark's.
         Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
+        The format version is 2 unless it is given, here or as the property `format-version`.
         """
         loaded = create_table(
             self._catalog,

@@ -138,7 +138,7 @@ class Maintain:
             order,
             zorder_ids,
             self._predicate(loaded, where, branch),
-            target=Target(branch),
+            target=_target(loaded, branch),
         )
         state, result = rewrite_data_files(
             self._catalog,
@@ -201,7 +201,7 @@ class Maintain:
             loaded,
             {**(options or {}), **more},
             where=self._predicate(loaded, where, branch),
-            target=Target(branch),
+            target=_target(loaded, branch),
             dry_run=dry_run,
             cache=self._cache,
         )
@@ -216,7 +216,7 @@ class Maintain:
         state, result = convert_equality_deletes(
             self._catalog,
             loaded,
-            target=Target(branch),
+            target=_target(loaded, branch),
             dry_run=dry_run,
             finder=self._finder(loaded, on_spark),
             cache=self._cache,
@@ -226,10 +226,11 @@ class Maintain:
 
     def remove_dangling_deletes(self, dry_run: bool = False, *, branch: str = MAIN_BRANCH) -> int:
         """Remove delete files that apply to no data file any more; return how many went, or would go."""
-        action = RemoveDanglingDeletes(Target(branch))
+        loaded = self._load()
+        action = RemoveDanglingDeletes(_target(loaded, branch))
         if dry_run:
-            return count_dangling_deletes(self._catalog, self._load(), action, cache=self._cache)
-        state, made = commit_snapshot(self._catalog, self._load(), action, cache=self._cache)
+            return count_dangling_deletes(self._catalog, loaded, action, cache=self._cache)
+        state, made = commit_snapshot(self._catalog, loaded, action, cache=self._cache)
         self._show(state)
         return summary_count(made, Summary.REMOVED_DELETE_FILES)
 
@@ -246,10 +247,14 @@ class Maintain:
 
         `sort_by` are names of partition fields that come first; `use_caching` is for the reference and changes nothing.
         """
+        loaded = self._load()
         action = RewriteManifests(
-            spec_id, includes_deletes=True, target=Target(branch), sort_by=_names(sort_by, "partition fields")
+            spec_id,
+            includes_deletes=True,
+            target=_target(loaded, branch),
+            sort_by=_names(sort_by, "partition fields"),
         )
-        state, result = rewrite_manifests(self._catalog, self._load(), action, dry_run=dry_run, cache=self._cache)
+        state, result = rewrite_manifests(self._catalog, loaded, action, dry_run=dry_run, cache=self._cache)
         self._show(state)
         return result
 
@@ -406,13 +411,22 @@ class Maintain:
             partition_filter=partition_filter,
             file_format=_format(file_format),
             checks_duplicates=check_duplicate_files,
-            target=Target(branch),
+            target=_target(loaded, branch),
             dry_run=dry_run,
             cache=self._cache,
             threads=_threads(parallelism),
         )
         self._show(state)
         return result
+
+
+def _target(loaded: LoadedTable, branch: str) -> Target:
+    """Return the branch that is maintained; one that is not there is refused, not made."""
+    if branch != MAIN_BRANCH:
+        kind = loaded.metadata.ref(branch).type
+        if kind != "branch":
+            raise InvalidRequestError(f"Cannot maintain {branch!r} of {loaded.name}: it is a {kind}")
+    return Target(branch)
 
 
 def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:

@@ -23,6 +23,7 @@ from frazil.errors import (
 )
 from frazil.expr.predicates import TRUE
 from frazil.lake.answer import NOTHING, Answer
+from frazil.lake.create_table import take_format_version
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SPARK_CATALOG, Place
 from frazil.lake.table import OneCommit, Table, hold
@@ -30,15 +31,15 @@ from frazil.lake.verbs import NO_PROPERTIES, read_set_of
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
+from frazil.spec.properties import FORMAT_VERSION
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.snapshot import MAIN_BRANCH
-from frazil.spec.versions import DEFAULT, check_version
+from frazil.spec.versions import DEFAULT
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote, quote_path
 from frazil.sql.type_names import partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"
-FORMAT_VERSION = "format-version"
 _READ_ONLY = frozenset({"sort-order", "identifier-fields"})
 _DERIVED = frozenset(
     {"provider", "format", "current-snapshot-id", "location", "owner", "sort-order", "identifier-fields"}
@@ -149,10 +150,11 @@ def create_with_schema(
     Rows may come from the table that is replaced, so that what others do to its rows meanwhile stops it.
     """
     lake, catalog = place.lake, place.lake.catalog
-    properties = {key: value for key, value in statement.properties.items() if key not in _DERIVED}
+    properties, version = take_format_version(
+        {key: value for key, value in statement.properties.items() if key not in _DERIVED}
+    )
     if statement.provider is not None and statement.provider.lower() != "iceberg":
         properties.setdefault("write.format.default", statement.provider.lower())
-    version = _format_version(properties)
     _check_names(schema, place)
     spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
     with OneCommit(catalog, lake._cache) as commit:
@@ -205,15 +207,6 @@ def find_table(place: Place) -> Table | None:
         return None
 
 
-def _format_version(properties: dict[str, str]) -> int | None:
-    text = properties.pop(FORMAT_VERSION, None)
-    if text is None:
-        return None
-    if not text.isdigit():
-        raise InvalidRequestError(f"Cannot create a table of format version {text!r}: it is not a number")
-    return check_version(int(text))
-
-
 def optional_columns(schema: Schema) -> Schema:
     """Return a query's columns as a table keeps them: any may be null, as the reference has it."""
     return Schema(tuple(replace(part, required=False) for part in schema.fields))
@@ -229,7 +222,7 @@ def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]
         if one.comment is not None:
             text += " comment '" + one.comment.replace("'", "''") + "'"
         parts.append(text)
-    schema = parse_schema(", ".join(parts))
+    schema = parse_schema(", ".join(parts)) if parts else Schema(())
     if all(one.default is None for one in columns):
         return schema
     fields = [
@@ -255,7 +248,7 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
         source = context.session.table(statement.source)
         schema = source.schema
         terms = tuple(partition_terms(schema, source.spec))
-        properties.setdefault(FORMAT_VERSION, str(source.format_version))
+        properties.setdefault(FORMAT_VERSION.name, str(source.format_version))
     else:
         engine = context.spark("create a table like one of Spark's")
         schema = engine.schema_of(engine.query(f"select * from {quote_path(statement.source)}"))
@@ -451,7 +444,7 @@ def set_properties(context: SqlContext, statement: s.SetProperties) -> Answer:
         location = properties.pop("location", None)
         if location is not None:
             changes.set_location(location)
-        version = properties.pop(FORMAT_VERSION, None)
+        version = properties.pop(FORMAT_VERSION.name, None)
         if version is not None:
             changes.upgrade(_snapshot_id(version))
         if properties:

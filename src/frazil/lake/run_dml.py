@@ -7,11 +7,12 @@ verbs do the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.lake.answer import NOTHING, Answer
+from frazil.lake.on_spark import spark_room
 from frazil.lake.sql_context import Engine, SqlContext
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
@@ -19,7 +20,7 @@ from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_rows import evolution_of
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.schema import Schema
-from frazil.spec.types import IntType, LongType, NestedField, NestedType, StringType
+from frazil.spec.types import IntType, LongType, NestedField, StringType
 from frazil.sql import statements as s
 from frazil.sql.literals import read_literal
 from frazil.sql.quote_names import quote, quote_path
@@ -31,6 +32,7 @@ OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 SNAPSHOT_PROPERTY = "snapshot-property."
 TARGET, SOURCE = "target", "source"
 """What the verbs call the table that changes and, in a merge, the rows that come."""
+Targets = dict[s.Name, tuple[Place, Table, str | None]]
 WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
 
 
@@ -76,8 +78,27 @@ def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
 
 def insert(context: SqlContext, statement: s.Insert) -> Answer:
     """Add rows, or replace rows by others."""
+    _insertion(context, statement, {})()
+    return NOTHING
+
+
+def insert_each(context: SqlContext, statement: s.MultiInsert) -> Answer:
+    """Carry out several inserts, one commit each. All queries see the tables as they were before the first."""
+    targets: Targets = {}
+    for write in [_insertion(context, one, targets) for one in statement.inserts]:
+        write()
+    return NOTHING
+
+
+def _insertion(context: SqlContext, statement: s.Insert, targets: Targets) -> Callable[[], None]:
+    """Return what writes the rows of an insert; its query reads tables as they are now.
+
+    `targets` are the tables of one statement: each write begins where the last one to the same table ended.
+    """
     engine = context.spark("insert rows")
-    place, table, branch = context.session.write_target(statement.name)
+    if statement.name not in targets:
+        targets[statement.name] = context.session.write_target(statement.name)
+    place, table, branch = targets[statement.name]
     schema = table.schema
     static = {_column(schema, name, place).name: value.text for name, value in statement.partition if value is not None}
     for name, _ in statement.partition:
@@ -88,26 +109,25 @@ def insert(context: SqlContext, statement: s.Insert) -> Answer:
         query = fill_defaults(query, lambda at: _default_at(schema, names, at))
     frame = engine.query(query, None if statement.ctes is None else statement.ctes.text)
     if not statement.is_by_name:
-        frame = _named(engine, frame, schema, names, place)
+        frame = by_place(frame, [schema.field(name) for name in names], place, may_differ=statement.evolves_schema)
     for name, value in static.items():
         kind = spark_type_name(schema.field(name).field_type)
         frame = frame.selectExpr("*", f"cast({value} as {kind}) as {quote(name)}")
     options = write_options(engine, table, branch, statement.options)
-    if not statement.is_overwrite:
-        table.append(frame, merge_schema=statement.evolves_schema, **options)
-        return NOTHING
-    if not statement.evolves_schema:
-        _overwrite(engine, table, schema, frame, statement, static, options)
-        return NOTHING
-    with table.transaction() as changes:
-        evolve_schema(engine, changes, frame)
-        _overwrite(engine, changes, schema, frame, statement, static, options)
-    return NOTHING
+    options["merge_schema"] = statement.evolves_schema
+
+    def write() -> None:
+        if statement.is_overwrite:
+            _overwrite(engine, table, schema, frame, statement, static, options)
+        else:
+            table.append(frame, **options)
+
+    return write
 
 
 def _overwrite(
     engine: Engine,
-    table: TableVerbs,
+    table: Table,
     schema: Schema,
     frame: Any,
     statement: s.Insert,
@@ -176,24 +196,18 @@ def _target_columns(schema: Schema, statement: s.Insert, static: Mapping[str, st
     return [part.name for part in schema.fields if part.name not in static]
 
 
-def _named(engine: Engine, frame: Any, schema: Schema, names: list[str], place: Place) -> Any:
-    """Return a frame whose columns have the table's names, by place, inside structs too."""
-    present = frame.dtypes
-    if len(present) != len(names):
+def by_place(frame: Any, fields: Sequence[NestedField], place: Place, *, may_differ: bool = False) -> Any:
+    """Return a frame whose columns, and parts of structs in them, have the table's names, by place.
+
+    Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
+    """
+    if len(frame.columns) != len(fields):
         raise InvalidRequestError(
-            f"Cannot insert into {place}: {len(names)} columns are written ({', '.join(names)}), and the query has "
-            f"{len(present)}",
+            f"Cannot insert into {place}: {len(fields)} columns are written ({', '.join(one.name for one in fields)}), "
+            f"and the query has {len(frame.columns)}",
             hint="Name the columns after the table, or use INSERT INTO ... BY NAME.",
         )
-    frame = frame.toDF(*names)
-    columns = []
-    for name, (_, kind) in zip(names, present, strict=True):
-        wanted = schema.field(name).field_type
-        text = spark_type_name(wanted)
-        # Parts of structs go by place as well; a cast does that, and only where something differs.
-        is_cast = isinstance(wanted, NestedType) and kind not in (text, "void")
-        columns.append(f"cast({quote(name)} as {text}) as {quote(name)}" if is_cast else quote(name))
-    return frame.selectExpr(*columns) if any(one.startswith("cast") for one in columns) else frame
+    return spark_room("store_assignment").place_columns(frame, fields, may_differ=may_differ)
 
 
 def _default_at(schema: Schema, names: list[str], at: int) -> str:

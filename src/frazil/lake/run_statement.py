@@ -48,6 +48,7 @@ _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
     s.ShowColumns: run_show.show_columns,
     s.ShowPartitions: run_show.show_partitions,
     s.Insert: run_dml.insert,
+    s.MultiInsert: run_dml.insert_each,
     s.Delete: run_dml.delete,
     s.Update: run_dml.update,
     s.Merge: run_dml.merge,

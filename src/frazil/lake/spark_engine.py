@@ -40,7 +40,7 @@ from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NA
 from frazil.spec.schema import Schema
 from frazil.sql.quote_names import quote
 from frazil.sql.rewrite import cte_names, has_star, replace_spans
-from frazil.sql.statements import Name, Span
+from frazil.sql.statements import VIEW_SCHEMA_MODE, Name, Span
 from frazil.sql.type_names import spark_type_name
 
 _PRIVILEGES = "__required_write_privileges__"
@@ -250,7 +250,34 @@ class SparkEngine:
             )
         frame = self._inner(self._session_of(place, version.default_catalog, version.default_namespace),
                             self._views | {name}).query(view.sql_for("spark"))  # fmt: skip
-        return _as_declared(frame, view.schema, place)
+        return self._as_declared(frame, view, place)
+
+    def _as_declared(self, frame: Any, view: View, place: Place) -> Any:
+        """Return a view's rows under its own columns, as WITH SCHEMA said: by place, named and typed as the view says.
+
+        EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
+        that the view's are wider than; without it, and with COMPENSATION, values are cast.
+        """
+        mode, fields = view.properties.get(VIEW_SCHEMA_MODE, "COMPENSATION").upper(), view.schema.fields
+        if not fields or mode == "EVOLUTION":
+            return frame
+        if len(frame.columns) != len(fields):
+            raise InvalidRequestError(
+                f"Cannot read view {place}: it has {len(fields)} columns, and its query now has {len(frame.columns)}",
+                hint="Replace the view.",
+            )
+        renamed = frame.toDF(*(part.name for part in fields))
+        if mode == "TYPE EVOLUTION":
+            return renamed
+        if mode == "BINDING":
+            spark_room("store_assignment").check_bound(renamed, fields, str(place))
+        columns = [
+            f"cast({quote(part.name)} as {spark_type_name(part.field_type)}) as {quote(part.name)}"
+            if kind != spark_type_name(part.field_type)
+            else quote(part.name)
+            for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
+        ]
+        return renamed.selectExpr(*columns)
 
     def _session_of(self, place: Place, catalog: str | None, namespace: Name) -> SqlSession:
         """Return the names as a view sees them: from its own catalog and namespace, nothing temporary."""
@@ -362,23 +389,3 @@ def _find_view(place: Place) -> View | None:
         return place.lake.view(place.name)
     except NotFoundError:
         return None
-
-
-def _as_declared(frame: Any, schema: Schema, place: Place) -> Any:
-    """Return a view's rows under its own columns: by place, named and typed as the view says."""
-    fields = schema.fields
-    if not fields:
-        return frame
-    if len(frame.columns) != len(fields):
-        raise InvalidRequestError(
-            f"Cannot read view {place}: it has {len(fields)} columns, and its query now has {len(frame.columns)}",
-            hint="Replace the view.",
-        )
-    renamed = frame.toDF(*(part.name for part in fields))
-    columns = [
-        f"cast({quote(part.name)} as {spark_type_name(part.field_type)}) as {quote(part.name)}"
-        if kind != spark_type_name(part.field_type)
-        else quote(part.name)
-        for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
-    ]
-    return renamed.selectExpr(*columns)

@@ -58,15 +58,15 @@ class TableVerbs(MetadataVerbs):
         A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
         """
-        if merge_schema:
-            return self._with_columns_of(
-                data, lambda table: table.append(data, branch=branch, snapshot_properties=snapshot_properties)
-            )
-        state = self._begin()
-        target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-        files = write_rows(state, data)
-        action = Append(files, target, written_schema=state.metadata.current_schema)
-        return self._commit(state, action, paths_of(files))[1] if files else None
+
+        def write(table: TableVerbs) -> Snapshot | None:
+            state = table._begin()
+            target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
+            files = write_rows(state, data, may_lack_parts=merge_schema)
+            action = Append(files, target, written_schema=state.metadata.current_schema)
+            return table._commit(state, action, paths_of(files))[1] if files else None
+
+        return self._with_columns_of(data, write) if merge_schema else write(self)
 
     def _with_columns_of(
         self, data: Any, write: Callable[[TableVerbs], Snapshot | None], only: Collection[str] | None = None
@@ -96,11 +96,15 @@ class TableVerbs(MetadataVerbs):
         Spark. Rows that a parallel writer adds or changes under the condition stop it. With `merge_schema`, columns
         that the table lacks are added to it, in the same commit.
         """
-        if merge_schema:
-            return self._with_columns_of(
-                data,
-                lambda table: table.overwrite(data, where, branch=branch, snapshot_properties=snapshot_properties),
-            )
+
+        def write(table: TableVerbs) -> Snapshot | None:
+            return table._overwrite(data, where, branch, snapshot_properties, may_lack_parts=merge_schema)
+
+        return self._with_columns_of(data, write) if merge_schema else write(self)
+
+    def _overwrite(
+        self, data: Any, where: Any, branch: str, snapshot_properties: Mapping[str, str], *, may_lack_parts: bool
+    ) -> Snapshot | None:
         state = self._begin()
         schema = state.metadata.current_schema
         predicate = plain_predicate(where, schema)
@@ -108,11 +112,11 @@ class TableVerbs(MetadataVerbs):
         if predicate is None or not (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
             room = spark_room("overwrite")
             session = choose_session(data if is_spark_frame(data) else None)
-            files = write_rows(state, data)
+            files = write_rows(state, data, may_lack_parts=may_lack_parts)
             return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
         predicate = bind(schema, predicate)
         read = read_set_of(state, branch, predicate)
-        files = write_rows(state, data)
+        files = write_rows(state, data, may_lack_parts=may_lack_parts)
         action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
         return self._commit(state, action, paths_of(files))[1]
 
@@ -129,17 +133,16 @@ class TableVerbs(MetadataVerbs):
         What a parallel writer does to those partitions stops it. With `merge_schema`, columns that the table lacks are
         added to it, in the same commit.
         """
-        if merge_schema:
-            return self._with_columns_of(
-                data,
-                lambda table: table.overwrite_partitions(data, branch=branch, snapshot_properties=snapshot_properties),
-            )
-        state = self._begin()
-        target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-        read = read_set_of(state, branch, TRUE)
-        files = write_rows(state, data)
-        action = ReplacePartitions(files, read, target, state.metadata.current_schema)
-        return self._commit(state, action, paths_of(files))[1] if files else None
+
+        def write(table: TableVerbs) -> Snapshot | None:
+            state = table._begin()
+            target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
+            read = read_set_of(state, branch, TRUE)
+            files = write_rows(state, data, may_lack_parts=merge_schema)
+            action = ReplacePartitions(files, read, target, state.metadata.current_schema)
+            return table._commit(state, action, paths_of(files))[1] if files else None
+
+        return self._with_columns_of(data, write) if merge_schema else write(self)
 
     def delete(
         self,

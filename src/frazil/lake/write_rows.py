@@ -19,13 +19,14 @@ from frazil.spec.union_by_name import union_by_name
 from frazil.storage.locations import scheme_of
 
 
-def write_rows(loaded: LoadedTable, data: Any) -> tuple[DataFile, ...]:
+def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) -> tuple[DataFile, ...]:
     """Write rows as data files of a table, partitioned and sorted as it asks; nothing refers to them yet.
 
-    A Spark DataFrame is written by its own session, everything else in this process.
+    A Spark DataFrame is written by its own session, everything else in this process. Structs of a DataFrame need every
+    part of the table's, unless they `may_lack_parts`.
     """
     if is_spark_frame(data):
-        return tuple(spark_room("write_files").write_frame(data, loaded))
+        return tuple(spark_room("write_files").write_frame(data, loaded, may_lack_parts=may_lack_parts))
     return tuple(write_data_files(data, loaded))
 
 

@@ -20,7 +20,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import RowChange
 from frazil.spark.engine_errors import engine_errors
-from frazil.spark.jvm_write import ask_for_files, referenced_names
+from frazil.spark.jvm_write import ask_for_files, is_deterministic_filter, referenced_names
 from frazil.spark.target_rows import FileChoice
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.types import ListType, MapType, StructType
@@ -37,6 +37,22 @@ def to_column(expression: Any) -> Column:
     raise InvalidRequestError(
         f"Cannot use {expression!r} as an expression", hint="Give SQL text, or a column of Spark's functions."
     )
+
+
+def filter_rows(frame: DataFrame, condition: Any, what: str, which: str = "the condition") -> DataFrame:
+    """Return the rows of a condition; refuse one whose answer may differ from run to run.
+
+    Changes of rows ask a condition more than once: for the files that may match, for those that need not be read, for
+    the rows. `what` goes after `Cannot`.
+    """
+    filtered = frame.filter(to_column(condition))
+    if not is_deterministic_filter(filtered):
+        raise InvalidRequestError(
+            f"Cannot {what}: {which} may give another answer each time it is asked "
+            "(INVALID_NON_DETERMINISTIC_EXPRESSIONS)",
+            hint="Keep what it computes in a column, of the table or of the source of a merge, and ask for that.",
+        )
+    return filtered
 
 
 def asked_predicate(found: DataFrame, choice: FileChoice) -> Predicate | None:

@@ -15,7 +15,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import RowChange
-from frazil.spark.conditions import asked_predicate, opposite_predicate, to_column
+from frazil.spark.conditions import asked_predicate, filter_rows, opposite_predicate, to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.progress import showing_progress
@@ -66,7 +66,7 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
             # What conditions may call the table, where a subquery has columns of the same names.
             rows = change.rows().alias("target")
             condition = to_column(where)
-            found = rows.filter(condition)
+            found = filter_rows(rows, where, f"change rows of {change.loaded.name}")
             asked = asked_predicate(found, change.choice)
             if asked is None:
                 # There are no files, or Spark has found that no row can match.

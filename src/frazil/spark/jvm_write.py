@@ -191,6 +191,19 @@ def is_deterministic(frame: DataFrame) -> bool:
     return bool(plan.deterministic())
 
 
+def are_deterministic(frame: DataFrame, columns: Sequence[Column]) -> list[bool]:
+    """Return of each expression over a frame whether it gives the same value each time, as far as Spark can tell."""
+    plan: Any = frame.select(*[one.alias(f"v{at}") for at, one in enumerate(columns)])._jdf.queryExecution().analyzed()
+    return [bool(plan.projectList().apply(at).deterministic()) for at in range(len(columns))]
+
+
+def is_deterministic_filter(filtered: DataFrame) -> bool:
+    """Return whether the condition of a filter gives the same answer each time, as far as Spark can tell."""
+    plan: Any = filtered._jdf.queryExecution().analyzed()
+    is_filter = str(plan.getClass().getSimpleName()) == "Filter"
+    return bool((plan.condition() if is_filter else plan).deterministic())
+
+
 def to_bytes(spark: SparkSession, text: str | None) -> int:
     """Return a setting such as `10MB` as a number of bytes."""
     jvm: Any = spark.sparkContext._jvm

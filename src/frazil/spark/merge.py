@@ -25,11 +25,11 @@ from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spark.assignments import assigned_columns
+from frazil.spark.assignments import assigned_columns, settle_values
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.column_values import literal, quote
-from frazil.spark.conditions import to_column
+from frazil.spark.conditions import filter_rows, to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import equal_columns, look_up_alone, to_bytes
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
@@ -37,7 +37,7 @@ from frazil.spark.progress import showing_progress
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.types import NestedField, UnknownType
+from frazil.spec.types import NestedField
 
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]
@@ -73,16 +73,15 @@ def plan_merge(
 ) -> PlannedChange | None:
     """Join a source with the table and write what its clauses take; the action is to be committed.
 
-    All columns are set from the source's of the same names. A source that lacks some is refused, as in Spark, unless
-    the merge evolves the schema: then those stay as they are, or get their default in rows that are inserted.
+    All columns are set from the source's of the same names. A source that lacks some, or parts of structs, is refused,
+    as in Spark, unless the merge evolves the schema: then those stay as they are, or get their default in rows that are
+    inserted.
     """
-    if may_lack_columns:
-        clauses = [_with_columns_there(one, loaded, source) for one in clauses]
 
     def plan() -> PlannedChange | None:
         with engine_errors(f"read the source of a merge into {loaded.name}"):
             kept = keep_rows(source)
-        return merge_rows(spark, loaded, kept, to_column(on), clauses, target, cache=cache)
+        return merge_rows(spark, loaded, kept, on, clauses, target, cache=cache, may_lack_columns=may_lack_columns)
 
     with showing_progress(spark, f"merge into {loaded.name}"):
         return start_over_if_lost(plan)
@@ -92,12 +91,13 @@ def merge_rows(
     spark: SparkSession,
     loaded: LoadedTable,
     source: DataFrame,
-    on: Column,
+    on: Any,
     clauses: Sequence[Clause],
     target: Target,
     *,
     looked: SourceKeys | None = None,
     cache: ManifestCache | None = None,
+    may_lack_columns: bool = False,
 ) -> PlannedChange | None:
     """Carry a merge out up to its commit. The source is used several times, so it must be one that is kept.
 
@@ -106,11 +106,15 @@ def merge_rows(
     _check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
     with engine_errors(f"merge into {loaded.name}"):
+        pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
+        filter_rows(pairs, on, f"merge into {loaded.name}", "the condition of ON")
+        condition = to_column(on)
         if looked is None:
             looked = SourceKeys(TRUE)
             if not any(one.when == "not_matched_by_source" for one in clauses):
-                looked = read_keys(source, _find_keys(change, source, on), loaded.metadata.default_spec)
-        changed = keep_rows(_join(change, source, on, clauses, looked))
+                looked = read_keys(source, _find_keys(change, source, condition), loaded.metadata.default_spec)
+        joined = _join(change, source, condition, clauses, looked, may_lack_columns=may_lack_columns)
+        changed = keep_rows(joined)
     places = change.read_places(changed)
     if places.is_twice and _needs_single_match(clauses):
         raise InvalidRequestError(
@@ -158,7 +162,15 @@ def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey
     ]
 
 
-def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Clause], looked: SourceKeys) -> DataFrame:
+def _join(
+    change: RowChange,
+    source: DataFrame,
+    on: Column,
+    clauses: Sequence[Clause],
+    looked: SourceKeys,
+    *,
+    may_lack_columns: bool,
+) -> DataFrame:
     """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
     rows = change.rows(looked.prune).alias(TARGET)
     given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
@@ -185,12 +197,19 @@ def _join(change: RowChange, source: DataFrame, on: Column, clauses: Sequence[Cl
     for at, one in enumerate(clauses):
         holds = tests[one.when]
         if one.condition is not None:
+            which = f"the condition of clause {at + 1}"
+            filter_rows(joined, one.condition, f"merge into {change.loaded.name}", which)
             holds = holds & to_column(one.condition)
         action = action.when(holds, F.lit(at + 1))
     if _needs_single_match(clauses):
         action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
     chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
-    return chosen.select(*_new_row(change, source, chosen, clauses))
+    for at, one in enumerate(clauses):
+        if one.values is not None:
+            is_chosen = F.col(ACTION_COLUMN) == at + 1
+            chosen, values = settle_values(chosen, one.values, f"__frazil_value_{at}_", is_chosen)
+            clauses[at] = replace(one, values=values)
+    return chosen.select(*_new_row(change, source, chosen, clauses, may_lack_columns=may_lack_columns))
 
 
 def _one_sided(clause: Clause, rows: DataFrame, given: DataFrame) -> Clause:
@@ -215,14 +234,16 @@ def _is_large(change: RowChange, prune: Predicate) -> bool:
     return size > max(to_bytes(change.spark, text), 0)
 
 
-def _new_row(change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[Clause]) -> list[Column]:
+def _new_row(
+    change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[Clause], *, may_lack_columns: bool
+) -> list[Column]:
     has_rows = FILE_COLUMN in chosen.columns
     place = [
         (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(kind)).alias(name)
         for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
     writing = [(at + 1, one) for at, one in enumerate(clauses) if one.do != "delete"]
-    given = {at: _values(change, source, chosen, one) for at, one in writing}
+    given = {at: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for at, one in writing}
     columns = []
     for part in change.stored_fields:
         value: Any = F
@@ -237,33 +258,29 @@ def _new_row(change: RowChange, source: DataFrame, chosen: DataFrame, clauses: S
     return [*place, F.col(ACTION_COLUMN), *columns, *change.lineage_columns(row_id)]
 
 
-def _values(change: RowChange, source: DataFrame, chosen: DataFrame, clause: Clause) -> dict[int, Column]:
+def _values(
+    change: RowChange, source: DataFrame, chosen: DataFrame, clause: Clause, *, may_lack_columns: bool
+) -> dict[int, Column]:
+    """Return the new values of the columns that a clause sets, in stored form."""
     values = clause.values
     if values is None:
-        values = _all_columns(change, source)
-    return assigned_columns(chosen, change.schema, values, TARGET)
+        values = _all_columns(change, source, may_lack_columns=may_lack_columns)
+    return assigned_columns(
+        chosen,
+        change.schema,
+        values,
+        None if clause.do == "insert" else lambda part: change.stored_column(part, TARGET),
+        may_lack_parts=may_lack_columns,
+        keeps_parts=may_lack_columns and clause.values is None,
+    )
 
 
-def _with_columns_there(clause: Clause, loaded: LoadedTable, source: DataFrame) -> Clause:
-    """Return a clause that sets all columns as one that sets those the source has."""
-    if clause.values is not None or clause.do == "delete":
-        return clause
-    lower = {name.lower(): name for name in source.columns}
-    names = {
-        part.name: part.name if part.name in source.columns else lower.get(part.name.lower())
-        for part in loaded.metadata.current_schema.fields
-        if not isinstance(part.field_type, UnknownType)
-    }
-    values = {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in names.items() if one is not None}
-    return replace(clause, values=values)
-
-
-def _all_columns(change: RowChange, source: DataFrame) -> dict[str, Column]:
+def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
     exact = {name: name for name in source.columns if name != _FOUND}
     lower = {name.lower(): name for name in exact}
     found = {part.name: exact.get(part.name, lower.get(part.name.lower())) for part in change.stored_fields}
     missing = [name for name, one in found.items() if one is None]
-    if missing:
+    if missing and not may_lack_columns:
         raise SchemaMismatchError(
             f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
             hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",

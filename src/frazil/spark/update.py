@@ -13,10 +13,10 @@ from frazil.commit.new_snapshot import Target
 from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spark.assignments import assigned_columns
+from frazil.spark.assignments import assigned_columns, settle_values
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import ROW_ID_COLUMN, RowChange
-from frazil.spark.conditions import to_column
+from frazil.spark.conditions import filter_rows
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.progress import showing_progress
@@ -42,7 +42,7 @@ def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> Planned
     with engine_errors(f"update {change.loaded.name}"):
         # `target` is what expressions may call the table, where a subquery has columns of the same names.
         rows = (change.rows(where) if isinstance(where, Predicate) else change.rows()).alias("target")
-        found = rows if isinstance(where, Predicate) else rows.filter(to_column(where))
+        found = rows if isinstance(where, Predicate) else filter_rows(rows, where, f"update {change.loaded.name}")
         # Kept where it was computed: its positions and its values must be those of one run.
         changed = keep_rows(_changed(change, found, values))
     positions = change.by_path(change.read_places(changed))
@@ -54,7 +54,8 @@ def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> Planned
 
 def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:
     """Return the places of rows, and their new values in stored form."""
-    new = assigned_columns(found, change.schema, values)
+    found, values = settle_values(found, values, "__frazil_value_")
+    new = assigned_columns(found, change.schema, values, change.stored_column)
     columns = [new.get(part.field_id, change.stored_column(part)).alias(part.name) for part in change.stored_fields]
     row_id = F.col(ROW_ID_COLUMN) if change.has_lineage else F.lit(None)
     action = F.lit(1).alias(ACTION_COLUMN)

@@ -50,14 +50,17 @@ def write_frame(
     *,
     distribution: Property[DistributionMode | None] = known.WRITE_DISTRIBUTION_MODE,
     new_id: Callable[[], str] = new_uuid,
+    may_lack_parts: bool = False,
 ) -> list[DataFile]:
     """Write the rows of a DataFrame as data files of a table and return their descriptions.
 
-    The files are complete and in storage, and nothing refers to them yet. No rows make no files.
+    The files are complete and in storage, and nothing refers to them yet. No rows make no files. Structs must have all
+    parts of the table's, unless they `may_lack_parts` or the table takes any schema.
     """
     target = write_target(table)
     own = in_own_session(frame, write_settings(target))
-    assigned = assign_columns(own, target.schema, format_version=target.format_version)
+    may_lack_parts = may_lack_parts or read_property(target.properties, known.SPARK_ACCEPT_ANY_SCHEMA)
+    assigned = assign_columns(own, target.schema, format_version=target.format_version, may_lack_parts=may_lack_parts)
     file_rows = _file_rows(table) if isinstance(table, LoadedTable) else None
     what = f"write to {table.name if isinstance(table, LoadedTable) else target.location}"
     with showing_progress(frame.sparkSession, what):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from frazil.sql.cursor import Cursor, IsOurs, NotOurs
 from frazil.sql.parse_alter import parse_alter
 from frazil.sql.parse_create import parse_create, parse_replace
-from frazil.sql.parse_dml import DML_WORDS, parse_call, parse_dml, parse_with
+from frazil.sql.parse_dml import DML_WORDS, parse_call, parse_dml, parse_from, parse_with
 from frazil.sql.parse_show import (
     parse_comment,
     parse_describe,
@@ -33,6 +33,7 @@ _RULES: dict[str, Callable[[Cursor], Statement]] = {
     "DESC": parse_describe,
     "DESCRIBE": parse_describe,
     "DROP": parse_drop,
+    "FROM": parse_from,
     "REFRESH": parse_refresh,
     "REPLACE": parse_replace,
     "SET": parse_set,

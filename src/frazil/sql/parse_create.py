@@ -1,10 +1,12 @@
 """CREATE and REPLACE: tables, namespaces, views.
 
-CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [(columns)] [USING provider] clauses [[AS] query]
+CREATE [OR REPLACE | EXTERNAL] TABLE [IF NOT EXISTS] name [(columns)] [USING provider] clauses [[AS] query]
 REPLACE TABLE name [(columns)] [USING provider] clauses [[AS] query]
 clauses   PARTITIONED BY (terms or typed columns), CLUSTERED BY (columns) INTO n BUCKETS, LOCATION, COMMENT,
           TBLPROPERTIES, OPTIONS
 column    name type [NOT NULL] [DEFAULT expression] [COMMENT text]
+CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT text] [TBLPROPERTIES ...]
+    [WITH SCHEMA BINDING | COMPENSATION | TYPE EVOLUTION | EVOLUTION] AS query
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from frazil.sql.cursor import Cursor, NotOurs
 from frazil.sql.parse_types import parse_properties, parse_term, parse_type
 from frazil.sql.quote_names import quote_path
 from frazil.sql.statements import (
+    VIEW_SCHEMA_MODE,
     ColumnDefinition,
     CreateNamespace,
     CreateTable,
@@ -40,7 +43,8 @@ def parse_create(cursor: Cursor) -> Statement:
         return _namespace(cursor)
     if cursor.take_words("VIEW"):
         return _view(cursor, replaces=replaces)
-    if cursor.take_words("TABLE"):
+    # Every table of a lake is one of its own files, where it is told to be: EXTERNAL says nothing more.
+    if cursor.take_words("TABLE") or (not replaces and cursor.take_words("EXTERNAL", "TABLE")):
         return _table(cursor, creates=True, replaces=replaces)
     # Temporary views and tables, functions, variables, indexes and the like are Spark's.
     raise NotOurs
@@ -79,10 +83,17 @@ class _Clauses:
     def __init__(self) -> None:
         self.provider: str | None = None
         self.location: str | None = None
-        self.properties: dict[str, str] = {}
+        self.own_properties: dict[str, str] = {}
+        self.options: dict[str, str] = {}
         self.partition_by: list[str] = []
         self.columns: list[ColumnDefinition] = []
         self._seen: set[str] = set()
+
+    @property
+    def properties(self) -> Properties:
+        """Properties and, as Spark gives them to a catalog, options: as properties and once more under a prefix."""
+        kept = {f"option.{key}": value for key, value in self.options.items()}
+        return FrozenMap({**self.own_properties, **self.options, **kept})
 
     def read(self, cursor: Cursor) -> None:
         while True:
@@ -103,13 +114,19 @@ class _Clauses:
         elif cursor.take_words("LOCATION"):
             self.location = cursor.string()
         elif cursor.take_words("COMMENT"):
-            self.properties["comment"] = cursor.string()
+            self.own_properties["comment"] = cursor.string()
         elif cursor.take_words("TBLPROPERTIES"):
-            self.properties |= parse_properties(cursor)
+            self.own_properties |= parse_properties(cursor)
         elif cursor.take_words("OPTIONS"):
-            # As the reference keeps them: beside the properties, under a prefix.
-            options = parse_properties(cursor)
-            self.properties |= {f"option.{key}": value for key, value in options.items()}
+            start = cursor.peek()
+            self.options = dict(parse_properties(cursor))
+            path = next((key for key in self.options if key.lower() == "path"), None)
+            if path is not None and "LOCATION" in self._seen:
+                cursor.fail("a second LOCATION, as the option 'path'", start)
+            if path is not None:
+                # What Spark's own formats call the place of a table.
+                self.location = self.options.pop(path)
+                self._seen.add("LOCATION")
         elif cursor.take_words("PARTITIONED", "BY"):
             cursor.parenthesized(lambda: self._partition_item(cursor))
         elif cursor.take_words("CLUSTERED", "BY"):
@@ -162,15 +179,13 @@ def _table(cursor: Cursor, *, creates: bool, replaces: bool) -> Statement:
         if columns or clauses.columns:
             cursor.fail("a table made from a query takes its columns from it", hint="Leave the columns out.")
         query = cursor.rest()
-    if query is None and not columns and not clauses.columns:
-        cursor.fail("expected columns or a query")
     return CreateTable(
         name,
         tuple(columns + clauses.columns),
         tuple(clauses.partition_by),
         clauses.provider,
         clauses.location,
-        FrozenMap(clauses.properties),
+        clauses.properties,
         query,
         if_not_exists,
         creates,
@@ -182,7 +197,7 @@ def _table_like(cursor: Cursor, name: Name, *, if_not_exists: bool) -> Statement
     source = cursor.name("the name of a table")
     clauses = _Clauses()
     clauses.read(cursor)
-    return CreateTableLike(name, source, clauses.location, FrozenMap(clauses.properties), if_not_exists)
+    return CreateTableLike(name, source, clauses.location, clauses.properties, if_not_exists)
 
 
 def parse_column(cursor: Cursor, *, is_nested: bool = False, has_position: bool = False) -> ColumnDefinition:
@@ -226,6 +241,13 @@ def parse_position(cursor: Cursor) -> Position:
     return Position(cursor.identifier("a column"))
 
 
+def _schema_mode(cursor: Cursor) -> str:
+    if cursor.take_words("TYPE"):
+        cursor.expect("EVOLUTION")
+        return "TYPE EVOLUTION"
+    return cursor.expect_any("BINDING", "COMPENSATION", "EVOLUTION")
+
+
 def _view(cursor: Cursor, *, replaces: bool) -> Statement:
     if_not_exists = _if_not_exists(cursor)
     name = cursor.name("the name of a view")
@@ -246,7 +268,12 @@ def _view(cursor: Cursor, *, replaces: bool) -> Statement:
             properties["comment"] = cursor.string()
         elif cursor.take_words("TBLPROPERTIES"):
             properties |= parse_properties(cursor)
-        elif cursor.at("WITH", "SCHEMA") or cursor.at("PARTITIONED"):
+        elif cursor.take_words("WITH", "SCHEMA"):
+            mode = _schema_mode(cursor)
+            if mode == "EVOLUTION" and columns:
+                cursor.fail("a view WITH SCHEMA EVOLUTION takes its columns from the query", hint="Leave them out.")
+            properties[VIEW_SCHEMA_MODE] = mode
+        elif cursor.at("PARTITIONED"):
             cursor.fail("views of a lake have no such clause")
         else:
             break

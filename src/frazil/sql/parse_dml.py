@@ -3,6 +3,7 @@
 [WITH ctes] INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] name [WITH (options)]
     [PARTITION (a = 1, b)] [BY NAME | (columns)] query
 INSERT INTO [TABLE] name REPLACE WHERE condition query
+[WITH ctes] FROM relations INSERT ... SELECT ... [INSERT ... SELECT ...]
 [WITH ctes] DELETE FROM name [[AS] alias] [WHERE condition]
 [WITH ctes] UPDATE name [[AS] alias] SET a = x, ... [WHERE condition]
 [WITH ctes] MERGE [WITH SCHEMA EVOLUTION] INTO name [alias] USING name|(query) [alias] ON condition
@@ -28,6 +29,7 @@ from frazil.sql.statements import (
     Insert,
     Merge,
     MergeClause,
+    MultiInsert,
     Name,
     Properties,
     Span,
@@ -55,10 +57,23 @@ def parse_with(cursor: Cursor) -> Statement:
         if not cursor.take_mark(","):
             break
     ctes = Span(cursor.text[start : cursor.last_end], start)
+    if cursor.take_words("FROM"):
+        return parse_from(cursor, ctes)
     word = cursor.take_any(*DML_WORDS)
     if word is None:
         raise NotOurs
     return parse_dml(cursor, word, ctes)
+
+
+def parse_from(cursor: Cursor, ctes: Span | None = None) -> Statement:
+    """Read inserts that follow FROM and its relations; without them it is a query, and Spark's."""
+    source = cursor.clause(("INSERT",), "relations")
+    inserts: list[Insert] = []
+    while cursor.take_words("INSERT"):
+        inserts.append(_insert(cursor, ctes, source))
+    if not inserts:
+        raise NotOurs
+    return MultiInsert(tuple(inserts))
 
 
 def parse_dml(cursor: Cursor, word: str, ctes: Span | None = None) -> Statement:
@@ -72,7 +87,8 @@ def parse_dml(cursor: Cursor, word: str, ctes: Span | None = None) -> Statement:
     return _merge(cursor, ctes)
 
 
-def _insert(cursor: Cursor, ctes: Span | None) -> Statement:
+def _insert(cursor: Cursor, ctes: Span | None, source: Span | None = None) -> Insert:
+    """Read what follows INSERT; `source` are the relations of a FROM before it."""
     evolves = cursor.take_words("WITH", "SCHEMA", "EVOLUTION")
     is_overwrite = cursor.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
     cursor.take_words("TABLE")
@@ -86,7 +102,7 @@ def _insert(cursor: Cursor, ctes: Span | None) -> Statement:
         condition = cursor.clause(QUERY_STARTS, "a condition")
         return Insert(
             name,
-            _query(cursor),
+            _query(cursor, source),
             replace_where=condition,
             is_overwrite=True,
             options=options,
@@ -102,7 +118,7 @@ def _insert(cursor: Cursor, ctes: Span | None) -> Statement:
         cursor.parenthesized(lambda: columns.append(cursor.identifier("a column")))
     return Insert(
         name,
-        _query(cursor),
+        _query(cursor, source),
         tuple(columns),
         partition,
         is_overwrite,
@@ -114,10 +130,13 @@ def _insert(cursor: Cursor, ctes: Span | None) -> Statement:
     )
 
 
-def _query(cursor: Cursor) -> Span:
+def _query(cursor: Cursor, source: Span | None) -> Span:
     if not cursor.at_any(QUERY_STARTS) and not cursor.at_mark("("):
         cursor.fail("expected a query or VALUES")
-    return cursor.rest()
+    if source is None:
+        return cursor.rest()
+    body = cursor.clause(("INSERT",), "a query")
+    return Span(f"FROM {source.text}\n{body.text}", body.start)
 
 
 def _is_column_list(cursor: Cursor) -> bool:

@@ -15,6 +15,8 @@ from frazil.spec.frozen_map import FrozenMap
 Name = tuple[str, ...]
 Properties = FrozenMap[str, str]
 NO_PROPERTIES: Properties = FrozenMap()
+VIEW_SCHEMA_MODE = "view.schemaMode"
+"""The property of a view that says what WITH SCHEMA said: how its columns follow those of its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +412,13 @@ class Insert(Statement):
     options: Properties = NO_PROPERTIES
     ctes: Span | None = None
     evolves_schema: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MultiInsert(Statement):
+    """FROM relations INSERT ... INSERT ...: each insert has the relations in its query."""
+
+    inserts: tuple[Insert, ...]
 
 
 @dataclass(frozen=True, slots=True)

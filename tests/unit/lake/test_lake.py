@@ -42,6 +42,21 @@ def ids(table: frazil.Table, *arguments: Any, **options: Any) -> list[int]:
     return sorted(found)
 
 
+def test_the_format_version_may_be_given_as_a_property(lake: Lake) -> None:
+    made = [
+        lake.create_table("db.a", DDL, properties={"format-version": "3", "k": "v"}),
+        lake.create_table("db.b", "v variant", properties={"format-version": "3"}, format_version=3),
+        lake.create_table("db.c", DDL),
+    ]
+    assert [one.format_version for one in made] == [3, 3, 2]
+    assert made[0].properties["k"] == "v"
+    assert "format-version" not in made[0].properties
+    for version, given in (("3", 2), ("two", None), ("9", None)):
+        with pytest.raises(frazil.FrazilError, match=rf"format.version.*{version}"):
+            lake.create_table("db.d", DDL, properties={"format-version": version}, format_version=given)
+    assert not lake.table_exists("db.d")
+
+
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_rows_that_were_appended_are_read_back(lake: Lake, version: int) -> None:
     table = lake.create_table("db.events", DDL, partition_by=["day(ts)"], sort_by=["id"], format_version=version)

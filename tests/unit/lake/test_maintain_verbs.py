@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
+import frazil.lake.maintain
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import FrazilError, InvalidRequestError
@@ -130,6 +132,33 @@ def test_orphans_are_found_by_given_files() -> None:
         table.maintain.remove_orphan_files(prefix_mismatch_mode="maybe")
     with pytest.raises(InvalidRequestError, match="24 hours"):
         table.maintain.remove_orphan_files(older_than=datetime.datetime.now(datetime.UTC))
+
+
+BRANCHED = [
+    name
+    for name, verb in inspect.getmembers(frazil.lake.maintain.Maintain, inspect.isfunction)
+    if "branch" in inspect.signature(verb).parameters and not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("verb", BRANCHED)
+def test_a_branch_that_is_not_there_is_refused_and_not_made(verb: str, dry_run: bool) -> None:
+    table = with_appends(2)
+    table.create_tag("done")
+    before = table.metadata
+    given: tuple[Any, ...] = (table.location,) if verb == "add_files" else ()
+    for branch, message in (("nope", "'nope'"), ("done", "it is a tag")):
+        with pytest.raises(FrazilError, match=message):
+            getattr(table.maintain, verb)(*given, branch=branch, dry_run=dry_run)
+    assert table.refresh().metadata == before
+
+
+def test_manifests_of_a_spec_that_is_not_there_are_refused() -> None:
+    table = with_appends(2)
+    for dry_run in (True, False):
+        with pytest.raises(InvalidRequestError, match="partition spec 7"):
+            table.maintain.rewrite_manifests(spec_id=7, dry_run=dry_run)
 
 
 def test_manifests_are_merged() -> None:

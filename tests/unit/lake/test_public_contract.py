@@ -30,7 +30,7 @@ SIGNATURES: dict[Any, dict[str, str]] = {
         "list_namespaces": "parent=()",
         "list_tables": "namespace",
         "list_views": "namespace",
-        "create_table": "name, schema, *, partition_by=(), sort_by=(), properties=None, format_version=2",
+        "create_table": "name, schema, *, partition_by=(), sort_by=(), properties=None, format_version=None",
         "table": "name",
         "rename_table": "name, new_name",
         "drop_table": "name, *, purge=False",

@@ -291,6 +291,39 @@ def test_clustered_by_is_a_bucket() -> None:
     assert parse("create table lake.db.t (a int) clustered by (a) into 4 buckets").partition_by == ("bucket(4, a)",)
 
 
+def test_external_is_a_table_like_any_other() -> None:
+    assert parse("create external table lake.db.t (a int)") == parse("create table lake.db.t (a int)")
+
+
+def test_a_table_may_have_no_columns_yet() -> None:
+    assert parse("create table lake.db.t using iceberg").columns == ()
+
+
+def test_options_are_properties_too() -> None:
+    found = parse("create table lake.db.t (a int) options ('k'='o', 'path'='/x') tblproperties ('k'='p', 'q'='r')")
+    assert found.location == "/x"
+    assert found.properties == {"k": "o", "q": "r", "option.k": "o"}
+
+
+@pytest.mark.parametrize("mode", ["BINDING", "COMPENSATION", "TYPE EVOLUTION", "EVOLUTION"])
+def test_a_view_says_how_its_columns_follow_its_query(mode: str) -> None:
+    found = parse(f"create view lake.db.v comment 'c' with schema {mode} as select 1")
+    assert found.properties == {"comment": "c", s.VIEW_SCHEMA_MODE: mode}
+
+
+def test_one_source_is_inserted_into_several_tables() -> None:
+    text = (
+        "with c as (select 1) from c join (select 2) d insert into lake.db.t select a where b "
+        "insert overwrite lake.db.u partition (p = 1) (x) select (select max(y) from lake.db.w) group by z"
+    )
+    first, second = parse(text).inserts
+    assert (first.name, second.name, first.ctes.text) == (T, ("lake", "db", "u"), "c as (select 1)")
+    assert first.query.text == "FROM c join (select 2) d\nselect a where b"
+    assert second.query.text == "FROM c join (select 2) d\nselect (select max(y) from lake.db.w) group by z"
+    assert (second.is_overwrite, second.columns, second.partition[0][0]) == (True, ("x",), "p")
+    assert parse_statement("from lake.db.t select 1", lambda kind, name: True) is None
+
+
 INSERT = "insert into lake.db.t"
 
 
@@ -452,7 +485,11 @@ ERRORS = [
     ("alter table lake.db.t create tag x with snapshot retention 1 days", "expected the end", "with"),
     ("alter table lake.db.t add column a integre", "no type 'integre'", "integre"),
     ("alter table lake.db.t add column a int int", "expected the end", "int int"[4:]),
-    ("create table lake.db.t", "expected columns or a query", ""),
+    ("create view lake.db.v with schema as select 1", "expected BINDING, COMPENSATION or EVOLUTION", "as"),
+    ("create view lake.db.v (a) with schema evolution as select 1", "takes its columns from the query", "as"),
+    ("create table lake.db.t (a int) location '/x' options ('path'='/y')", "a second LOCATION", "("),
+    ("create table lake.db.t (a int) options ('path'='/y') location '/x'", "a second LOCATION", "location"),
+    ("from u insert into lake.db.t where a = 1", "expected a query", "where"),
     ("create table lake.db.t (a int", "expected ')'", ""),
     ("create table lake.db.t (a int) using delta", "no table format 'delta'", "delta"),
     ("create table lake.db.t (a int primary key)", "PRIMARY has no place", "primary"),

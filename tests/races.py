@@ -38,8 +38,8 @@ class Race:
         load, swap, swap_many = self._catalog.load_table, self._catalog.swap, self._catalog.swap_many
 
         def load_table(identifier: Any) -> Any:
-            self.loads += 1
             found = load(identifier)
+            self.loads += 1
             self.reach("begun")
             return found
 

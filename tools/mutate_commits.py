@@ -44,7 +44,7 @@ EXPIRY = ["tests/unit/commit/test_expire_snapshots.py", "tests/property/test_exp
 PICKS = ["tests/unit/commit/test_cherry_pick.py"]
 METADATA = ["tests/unit/commit/test_metadata_actions.py", "tests/unit/commit/test_transaction.py"]
 PAIRS = ["tests/concurrency/test_commit_interleavings.py"]
-VERBS = ["tests/concurrency/test_verb_races.py"]
+VERBS = ["tests/concurrency/test_verb_races.py", "-m", "not slow"]
 FAULTS = [
     "tests/concurrency/test_commit_faults.py", "-k",
     "(merge_append or row_delta_vectors or several_tables or expire_and_delete or as_select) and (memory or filesystem-v)",

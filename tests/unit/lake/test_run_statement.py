@@ -29,6 +29,7 @@ from frazil.lake.run_statement import run_statement
 from frazil.lake.sql_context import SqlContext
 from frazil.lake.sql_session import SqlSession
 from frazil.sql.parse import parse_statement
+from tests.races import Race
 
 
 class Console:
@@ -583,3 +584,27 @@ def test_a_branch_of_a_table_without_snapshots_begins_with_an_empty_one(sql: Con
     assert (table.scan(ref="audit").count(), table.scan().count()) == (2, 0)
     table.fast_forward("main", to="audit")
     assert table.scan().count() == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "truncate table lake.db.t",
+        "delete from lake.db.t",
+        "delete from lake.db.t.branch_main",
+        "alter table lake.db.t add columns if not exists (x int)",
+        "alter table lake.db.t replace columns (x int)",
+        "alter table lake.db.t add partition field bucket(4, id)",
+        "alter table lake.db.t write ordered by id",
+        "alter table lake.db.t set tblproperties ('a' = 'b', 'format-version' = '3')",
+        "alter table lake.db.t create or replace branch b",
+        "create or replace table lake.db.t (y int)",
+        "call lake.system.rewrite_data_files('db.t')",
+        "call lake.system.fast_forward('db.t', 'main', 'main')",
+    ],
+)
+def test_a_statement_loads_its_table_once(sql: Console, lake: frazil.Lake, text: str) -> None:
+    lake.create_table("db.t", "id bigint").append(pa.table({"id": [1]}))
+    with Race(lake.catalog) as counting:
+        sql(text)
+    assert counting.loads == 1

@@ -105,7 +105,7 @@ def _sample(item: tuple[Any, Any]) -> str:
 
 
 def _text(items: Any) -> str:
-    return "".join(_sample(one) for one in items)
+    return "".join([_sample(one) for one in items])
 
 
 def _is_in(character: str, members: Any) -> bool:

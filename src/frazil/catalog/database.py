@@ -53,6 +53,8 @@ class Database(ABC):
 
     label: str
     """The database as text, without user and password, for messages."""
+    may_write: bool = True
+    """Whether the tables of the catalog may be made and changed."""
     row_lock: str
     """What makes a SELECT in a transaction wait for those who are changing its rows."""
 

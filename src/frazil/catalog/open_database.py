@@ -12,7 +12,7 @@ _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg
 _KNOWN = "sqlite:///relative/path, sqlite:////absolute/path or postgresql://user:password@host/database"
 
 
-def open_database(uri: str) -> Database:
+def open_database(uri: str, *, may_write: bool = True) -> Database:
     """Open the database of a URI; the names SQLAlchemy has for the same databases are understood too."""
     scheme = scheme_of(uri)
     rest = uri.partition(":")[2]
@@ -21,9 +21,9 @@ def open_database(uri: str) -> Database:
             raise InvalidRequestError(
                 f"Cannot open the SQLite database {uri!r}: its URI is not of a known form", hint=f"Use {_KNOWN}."
             )
-        return SqliteDatabase(rest[len("///") :])
+        return SqliteDatabase(rest[len("///") :], may_write=may_write)
     if scheme in _POSTGRES:
-        return PostgresDatabase(f"postgresql:{rest}")
+        return PostgresDatabase(f"postgresql:{rest}", may_write=may_write)
     # What follows the scheme may hold a password.
     if scheme == "jdbc":
         hint = "Leave `jdbc:` out: the same database is postgresql://user:password@host/database here."

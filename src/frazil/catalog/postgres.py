@@ -58,13 +58,16 @@ class PostgresDatabase(Database):
 
     row_lock = " FOR UPDATE"
 
-    def __init__(self, uri: str, *, connect: Callable[..., Connection[Any]] | None = None) -> None:
+    def __init__(
+        self, uri: str, *, connect: Callable[..., Connection[Any]] | None = None, may_write: bool = True
+    ) -> None:
         self._psycopg = _load_driver()
         self._connect = self._psycopg.connect if connect is None else connect
         self._uri = uri
         self.label = _without_secrets(uri)
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(_close)
         self._schema = ""
+        self.may_write = may_write
         self._pool.give(self._open())
 
     def __repr__(self) -> str:
@@ -156,6 +159,8 @@ class PostgresDatabase(Database):
             if not self._schema:
                 self._schema = _find_schema(connection)
             connection.execute("SET search_path = pg_catalog, pg_temp")
+            if not self.may_write:
+                connection.execute("SET default_transaction_read_only = on")
             connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
             connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS}")
             return connection

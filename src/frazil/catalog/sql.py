@@ -294,6 +294,8 @@ class SqlPointers(Pointers):
         ):
             if self._database.columns(table):
                 continue
+            if not self._database.may_write:
+                raise StorageError(f"Cannot open {self._database.label}: it has no table {table}")
             try:
                 with self._database.transaction() as run:
                     run(statement)

@@ -32,13 +32,15 @@ class _Connection:
 
     __slots__ = ("driver", "file")
 
-    def __init__(self, path: str, busy_timeout_ms: int, connect: Connect) -> None:
-        self.driver = connect(path, timeout=busy_timeout_ms / 1000, isolation_level=None, check_same_thread=False)
+    def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, *, may_write: bool) -> None:
+        place = path if may_write else f"{Path(path).as_uri()}?mode=ro"
+        options = {"timeout": busy_timeout_ms / 1000, "isolation_level": None, "check_same_thread": False}
+        self.driver = connect(place, **options, **({} if may_write else {"uri": True}))
         try:
             self.driver.execute("PRAGMA synchronous=FULL")
-            # Opening is lazy; this reads the file's header, and makes the file where there is none.
             # The file may be a stranger's: what it defines calls no function that reaches out of it.
             self.driver.execute("PRAGMA trusted_schema = OFF")
+            # Opening is lazy; this reads the file's header, and makes the file where there is none.
             self.driver.execute("PRAGMA schema_version")
             self.file = _file_of(path)
         except BaseException:
@@ -61,6 +63,7 @@ class SqliteDatabase(Database):
         *,
         busy_timeout_ms: int = BUSY_TIMEOUT_MS,
         connect: Connect = sqlite3.connect,
+        may_write: bool = True,
     ) -> None:
         text = os.fspath(path)
         if text in ("", ":memory:") or text.startswith("file:"):
@@ -71,17 +74,20 @@ class SqliteDatabase(Database):
         self._path = str(Path(text).absolute())
         self._busy_timeout_ms = busy_timeout_ms
         self._connect = connect
+        self.may_write = may_write
         self._pool: ConnectionPool[_Connection] = ConnectionPool(_Connection.close)
         self.label = f"sqlite:///{self._path}"
         try:
-            Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+            if may_write:
+                Path(self._path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"Cannot open {self.label}: {error.strerror or error}", path=self._path) from error
         with self._errors():
-            connection = _Connection(self._path, busy_timeout_ms, connect)
+            connection = self._new_connection()
             # The mode is the file's, and stays. A file system without WAL keeps the mode it has, which works too.
             with contextlib.suppress(sqlite3.OperationalError):
-                connection.driver.execute("PRAGMA journal_mode=WAL")
+                if may_write:
+                    connection.driver.execute("PRAGMA journal_mode=WAL")
             self._pool.give(connection)
 
     def __repr__(self) -> str:
@@ -158,7 +164,10 @@ class SqliteDatabase(Database):
                 return connection
             connection.close()
         with self._errors():
-            return _Connection(self._path, self._busy_timeout_ms, self._connect)
+            return self._new_connection()
+
+    def _new_connection(self) -> _Connection:
+        return _Connection(self._path, self._busy_timeout_ms, self._connect, may_write=self.may_write)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:

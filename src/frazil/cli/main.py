@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.command_groups import CommandGroups
-from frazil.cli.render import OutputFormat
+from frazil.cli.render import OutputFormat, Trust
 from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
@@ -56,6 +56,9 @@ def options(
     properties_file: Annotated[
         str | None, typer.Option("--properties-file", help="A file of lines NAME=VALUE; --property comes on top")
     ] = None,
+    trust: Annotated[
+        Trust, typer.Option("--trust", help="none: look at what a stranger wrote; nothing is run, written or deleted")
+    ] = Trust.ALL,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave")
     ] = False,
@@ -73,7 +76,8 @@ def options(
     Set FRAZIL_WAREHOUSE to leave -w out.
     """
     with reported():
-        context.obj = Settings(warehouse, catalog, form, connection_properties(properties, properties_file))
+        given = connection_properties(properties, properties_file)
+        context.obj = Settings(warehouse, catalog, form, given, trust.value)
     if os.environ.get("NO_COLOR"):
         context.color = False
 

@@ -33,6 +33,13 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
+class Trust(StrEnum):
+    """Whether what is in the lake is trusted."""
+
+    ALL = "all"
+    NONE = "none"
+
+
 def render_rows(
     rows: pa.Table | Sequence[Mapping[str, Any]],
     names: Sequence[str],

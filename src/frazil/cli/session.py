@@ -40,23 +40,24 @@ class Settings:
     catalog: str | None
     form: OutputFormat
     properties: Mapping[str, str] = field(default_factory=dict)
+    trust: str = "all"
 
     def open_lake(self, *, makes: bool) -> frazil.Lake:
         """Open the lake that was named; one that is not there is made where the command makes things."""
         self._look(makes)
-        return frazil.connect(self._named(), catalog=self.catalog, properties=self.properties)
+        return frazil.connect(self._named(), catalog=self.catalog, properties=self.properties, trust=self.trust)
 
     def open_catalog(self, *, makes: bool) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
         self._look(makes)
         opener = import_module("frazil.lake.open_catalog").open_catalog
-        return opener(self._named(), catalog=self.catalog, properties=self.properties)
+        return opener(self._named(), catalog=self.catalog, properties=self.properties, trust=self.trust)
 
     def _look(self, makes: bool) -> None:
         """Refuse a lake that is not there, or tell that it is made."""
         if import_module("frazil.lake.open_catalog").lake_exists(self._named(), self.catalog):
             return
-        if not makes:
+        if not makes or self.trust == "none":
             raise NotFoundError(
                 f"Cannot open the lake {self._named()!r}: there is none",
                 hint="Look at the name. `frazil sql` and `frazil table create` make a lake where there is none.",

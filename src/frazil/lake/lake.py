@@ -14,6 +14,7 @@ from frazil.errors import NamespaceAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
 from frazil.lake.on_spark import spark_room
+from frazil.lake.open_catalog import TRUST_ALL
 from frazil.lake.parse_name import parse_name
 from frazil.lake.table import OneCommit, Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
@@ -31,14 +32,18 @@ class Lake:
     attached_spark: Any = None
     """The Spark session that the lake is attached to."""
 
-    def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None) -> None:
+    def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None, trust: str = TRUST_ALL) -> None:
         self._catalog = catalog
+        self.trust = trust
+        """Whether what is in the lake is trusted: `all`, or `none`."""
         self._cache = ManifestCache() if cache is None else cache
         self.attached_spark: Any = None
         self._own_spark: Any = None
 
     def __repr__(self) -> str:
-        return f"Lake({self._catalog!r})"
+        return (
+            f"Lake({self._catalog!r})" if self.trust == TRUST_ALL else f"Lake({self._catalog!r}, trust={self.trust!r})"
+        )
 
     @property
     def catalog(self) -> Catalog:

@@ -11,15 +11,26 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.open_database import open_database
+from frazil.catalog.read_only import ReadOnlyCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError
 from frazil.storage.base import Storage
-from frazil.storage.choose import GCS_SCHEMES, KNOWN_PROPERTIES, S3_SCHEMES, choose_storage, delete_roots
+from frazil.storage.choose import (
+    GCS_SCHEMES,
+    KNOWN_PROPERTIES,
+    READ_ROOTS,
+    S3_SCHEMES,
+    choose_storage,
+    delete_roots,
+)
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
+from frazil.storage.read_only import read_only
 
 CATALOG_FILE = "catalog.db"
 """The name of the SQLite database that a folder gets where no catalog is named."""
+TRUST_ALL = "all"
+TRUST_NONE = "none"
 MEMORY_WAREHOUSE = "memory://warehouse"
 
 
@@ -29,9 +40,12 @@ def open_catalog(
     catalog: str | None = None,
     name: str = "lake",
     properties: Mapping[str, str] | None = None,
+    trust: str = TRUST_ALL,
 ) -> Catalog:
     """Open the catalog of a lake, as `connect` does."""
     _check_properties(properties or {})
+    if trust not in (TRUST_ALL, TRUST_NONE):
+        raise InvalidRequestError(f'Cannot connect with trust={trust!r}: it is "all" or "none"')
     text = os.fspath(warehouse)
     scheme = scheme_of(text)
     folder: Path | None = None
@@ -48,11 +62,19 @@ def open_catalog(
             f"Cannot open a warehouse at a {scheme}: location: there is no storage for that scheme",
             hint="Give a folder, an s3: or gs: URI, or memory:.",
         )
+    if trust == TRUST_NONE:
+        # Metadata may name files anywhere; of a stranger's, only those below the warehouse are opened.
+        properties = {READ_ROOTS: location, **(properties or {})}
     storage = choose_storage(properties, memory=memory, warehouse=location)
     if folder is None and memory is None:
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)
-    return _open(name, location, catalog, storage, folder, delete_roots(properties or {}))
+    roots = delete_roots(properties or {})
+    if trust == TRUST_ALL:
+        return _open(name, location, catalog, storage, folder, roots)
+    if not lake_exists(text, catalog):
+        raise StorageError(f"Cannot open the lake {text!r}: there is none, and trust={trust!r} makes none")
+    return ReadOnlyCatalog(_open(name, location, catalog, read_only(storage), folder, roots, may_write=False))
 
 
 def _folder(text: str) -> Path:
@@ -89,7 +111,14 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def _open(
-    name: str, warehouse: str, catalog: str | None, storage: Storage, folder: Path | None, roots: tuple[str, ...]
+    name: str,
+    warehouse: str,
+    catalog: str | None,
+    storage: Storage,
+    folder: Path | None,
+    roots: tuple[str, ...],
+    *,
+    may_write: bool = True,
 ) -> Catalog:
     if catalog is None and scheme_of(warehouse) == "memory":
         catalog = "memory"
@@ -104,8 +133,9 @@ def _open(
                 hint='Give catalog="sqlite:////path/catalog.db", "postgresql://…" or "filesystem".',
             )
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if may_write:
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"Cannot make the lake's folder {str(folder)!r}: {error.strerror or error}") from error
         catalog = f"sqlite:///{folder / CATALOG_FILE}"
-    return SqlCatalog(name, warehouse, open_database(catalog), storage, delete_roots=roots)
+    return SqlCatalog(name, warehouse, open_database(catalog, may_write=may_write), storage, delete_roots=roots)

@@ -17,6 +17,7 @@ from frazil.catalog.names import shown
 from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.lake.on_spark import spark_room
+from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import ScanOptions
 from frazil.lake.scan_options import scan_changes, scan_with_options
 from frazil.lake.sql_context import Spelled
@@ -42,6 +43,7 @@ from frazil.sql.quote_names import quote
 from frazil.sql.rewrite import cte_names, has_star, replace_spans
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name, Span
 from frazil.sql.type_names import spark_type_name
+from frazil.storage.read_only import untrusted
 
 _PRIVILEGES = "__required_write_privileges__"
 _METADATA_NAMES = [*METADATA_COLUMNS, PARTITION_NAME]
@@ -242,6 +244,9 @@ class SparkEngine:
         name = (place.lake_name, *place.name)
         if name in self._views:
             raise InvalidRequestError(f"Cannot read view {place}: it reads itself, by way of {len(self._views)} views")
+        if place.lake.trust == TRUST_NONE:
+            # A query is its author's code; the text is there to be read.
+            raise untrusted(f"run view {place}")
         version = view.current_version
         if "spark" not in view.dialects:
             raise UnsupportedError(

@@ -52,6 +52,7 @@ from frazil.spec.types import (
 from frazil.storage.base import StoredFile
 from frazil.storage.choose import check_readable
 from frazil.storage.locations import data_locations
+from frazil.storage.read_only import check_writable
 
 _NATIVE = (
     BooleanType,
@@ -93,6 +94,7 @@ def write_natively(
 ) -> list[DataFile]:
     """Write a frame in stored form, with the partitions' key where there are partitions; return its files."""
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
+    check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
     writer = frame.write.options(**_options(target, file_rows))
     if has_partitions(target):

@@ -22,7 +22,9 @@ from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.errors import InvalidRequestError
 from frazil.maintenance.report import Problem, Report
 from frazil.progress import NotebookLine, TerminalLine
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import SnapshotRef
+from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import STRING, NestedField
 from frazil.visible_text import visible
 
@@ -101,14 +103,14 @@ def hostile_lake(folder: Path) -> frazil.Lake:
     current = stored.current_snapshot
     assert current is not None
     summary = {**(current.summary or {}), "added-records": "many", "deleted-records": "-1", "total-records": evil}
-    changed = replace(current, summary=summary, timestamp_ms=300_000_000_000_000)
+    changed = replace(current, summary=FrozenMap(summary), timestamp_ms=300_000_000_000_000)
     made_so = replace(
         stored,
         schemas=(schema,),
         last_column_id=2,
-        properties={"comment": evil, evil: evil},
-        snapshots=(changed,),
-        refs={**stored.refs, evil: SnapshotRef(changed.snapshot_id)},
+        properties=FrozenMap({"comment": evil, evil: evil}),
+        snapshots=SnapshotList((changed,)),
+        refs=FrozenMap({**stored.refs, evil: SnapshotRef(changed.snapshot_id)}),
         last_updated_ms=300_000_000_000_000,
         snapshot_log=(),
     )

@@ -1,0 +1,120 @@
+"""A catalog that is looked at and not changed: that of a lake that was opened with `trust="none"`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from frazil.catalog.base import Catalog, LoadedT
+from frazil.catalog.names import Identifier, Namespace, shown
+from frazil.catalog.outcomes import Outcome, Unknown
+from frazil.errors import AlreadyExistsError
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+from frazil.storage.read_only import untrusted
+
+
+class ReadOnlyCatalog(Catalog):
+    """The names of another catalog; nothing is created, changed or dropped."""
+
+    def __init__(self, inner: Catalog) -> None:
+        super().__init__(inner.name, inner.warehouse, inner.storage, now_ms=inner.now_ms, new_id=inner.new_id)
+        self._inner = inner
+
+    def __repr__(self) -> str:
+        return f"ReadOnlyCatalog({self._inner!r})"
+
+    def close(self) -> None:
+        """Close the catalog below."""
+        self._inner.close()
+
+    # What is asked
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether a namespace was created, or something below it exists."""
+        return self._inner.namespace_exists(namespace)
+
+    def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below another, or the topmost, in order."""
+        return self._inner.list_namespaces(parent)
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return a namespace's properties."""
+        return self._inner.load_namespace_properties(namespace)
+
+    def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the tables of a namespace, in order."""
+        return self._inner.list_tables(namespace)
+
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+        return self._inner.load_table(identifier)
+
+    def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the views of a namespace, in order."""
+        return self._inner.list_views(namespace)
+
+    def load_view(self, identifier: Identifier) -> LoadedView:
+        """Return the current state of a view."""
+        return self._inner.load_view(identifier)
+
+    def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
+        """Return the error that says what has a name; None where it is free."""
+        return self._inner.find_existing(identifier)
+
+    # What is refused
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> NoReturn:
+        """Refuse to create a namespace."""
+        raise untrusted(f"create the namespace {shown(namespace)}")
+
+    def drop_namespace(self, namespace: Namespace) -> NoReturn:
+        """Refuse to drop a namespace."""
+        raise untrusted(f"drop the namespace {shown(namespace)}")
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> NoReturn:
+        """Refuse to change a namespace."""
+        raise untrusted(f"change the namespace {shown(namespace)}")
+
+    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        """Refuse to commit."""
+        raise untrusted(f"commit to {shown(loaded.identifier)}")
+
+    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
+        """Refuse to commit."""
+        raise untrusted(f"commit to {' and '.join(shown(one.identifier) for one, _ in changes)}")
+
+    def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
+        """Return the outcome as it is: nothing is ever begun here."""
+        return unknown
+
+    def drop_table(self, identifier: Identifier, **_: Any) -> NoReturn:
+        """Refuse to drop a table."""
+        raise untrusted(f"drop table {shown(identifier)}")
+
+    def rename_table(self, source: Identifier, target: Identifier) -> NoReturn:
+        """Refuse to rename a table."""
+        raise untrusted(f"rename table {shown(source)}")
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> NoReturn:
+        """Refuse to register a table."""
+        raise untrusted(f"register table {shown(identifier)}")
+
+    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+        """Refuse to change a view."""
+        raise untrusted(f"change view {shown(loaded.identifier)}")
+
+    def drop_view(self, identifier: Identifier) -> NoReturn:
+        """Refuse to drop a view."""
+        raise untrusted(f"drop view {shown(identifier)}")
+
+    def rename_view(self, source: Identifier, target: Identifier) -> NoReturn:
+        """Refuse to rename a view."""
+        raise untrusted(f"rename view {shown(source)}")
+
+    def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
+        """Refuse to make a place for something new."""
+        raise untrusted(f"create {shown(identifier)}")

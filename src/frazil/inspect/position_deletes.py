@@ -49,7 +49,7 @@ from frazil.spec.types import ListType, MapType, StructType, Type
 from frazil.storage.base import Storage
 
 _MANY_ROWS = 1 << 20
-MOST_BYTES_AT_ONCE = 4 << 30
+MOST_BYTES_AT_ONCE = 2 << 30
 """What the whole table may take; `iter_position_deletes` has no such limit."""
 _FIELDS = (
     "content",

@@ -1,0 +1,61 @@
+"""Every method of the Python API over a stranger's lake."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import frazil
+from frazil.inspect import position_deletes
+from tests.hostile.entry_points import Ear, run_lake, run_table, run_view
+from tests.hostile.hostile_lake import (
+    CANARY_ROW,
+    ENVIRONMENT_SECRET,
+    PROPERTIES,
+    SECRETS,
+    VARIABLE,
+    Outside,
+    Stranger,
+)
+
+ROOM_BYTES = 6 << 30
+MOST_SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def _bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(VARIABLE, ENVIRONMENT_SECRET)
+    monkeypatch.setattr(position_deletes, "MOST_BYTES_AT_ONCE", 16 << 20)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM_BYTES, before[1]))
+    start = time.process_time()
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    assert time.process_time() - start < MOST_SECONDS
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Outside]:
+    made = Outside(tmp_path / "outside")
+    yield made
+    made.close()
+
+
+def test_a_strangers_lake_is_looked_at_and_nothing_comes_of_it(tmp_path: Path, outside: Outside) -> None:
+    stranger = Stranger(tmp_path, outside)
+    with Ear() as ear, frazil.connect(stranger.warehouse, trust="none", properties=PROPERTIES) as lake:
+        ear.listen("repr", lambda: lake)
+        for name in [*stranger.tables, ("db", "victim")]:
+            run_table(ear, lake, name)
+            outside.check(str(name))
+        for name in stranger.views:
+            run_view(ear, lake, name)
+        run_lake(ear, lake, ("db", "names"), ("db", "v_env"))
+        outside.check("the lake")
+        assert lake.table("db.victim").scan().to_arrow().to_pylist() == [{"id": 7, "note": "mine"}]
+    ear.check((*SECRETS, CANARY_ROW))

@@ -90,6 +90,14 @@ class Outside:
             for one in sorted(self.home.rglob("*"))
         }
 
+    def check_kept(self, after: str) -> None:
+        """Check that no file that was there was changed or deleted, no folder removed, and nothing sent."""
+        now = self._state()
+        for name, (is_folder, *known) in self._before.items():
+            assert name in now, f"{after}: {name} outside was deleted"
+            assert is_folder or now[name][1:] == tuple(known), f"{after}: {name} outside was changed"
+        assert self.requests == [], f"{after}: a request was sent"
+
     def check(self, after: str) -> None:
         """Check that nothing was touched, and nothing sent."""
         assert self._state() == self._before, f"{after}: a file outside was touched"

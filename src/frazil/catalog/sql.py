@@ -235,7 +235,7 @@ class SqlPointers(Pointers):
             self._catalog,
             namespace_text(namespace),
         )
-        return tuple(sorted((*namespace, name) for (name,) in rows))
+        return tuple(sorted((*namespace, name) for (name,) in rows if isinstance(name, str)))
 
     def locations(self) -> Iterable[tuple[Identifier, str]]:
         """Return every name, of tables and views, with its metadata file."""
@@ -244,7 +244,9 @@ class SqlPointers(Pointers):
             "AND metadata_location IS NOT NULL",
             self._catalog,
         )
-        return [((*namespace_parts(namespace), name), location) for namespace, name, location in rows]
+        # A file of SQLite's may hold anything in any column; what is no text leads nowhere.
+        texts = [row for row in rows if all(isinstance(one, str) for one in row)]
+        return [((*namespace_parts(namespace), name), location) for namespace, name, location in texts]
 
     # Namespaces
 

@@ -136,7 +136,9 @@ def _source_by(storage: Storage, path: str, size: int, is_end: Callable[[bytes],
     try:
         end = source.read(END_BYTES)
     except StorageError:
-        return None  # it may be shorter; whoever asks for its size hears of anything else
+        if storage.size(path) == size:
+            raise
+        return None  # it is not as long
     source.seek(0)
     return source if is_end(end) else None
 

@@ -98,7 +98,7 @@ class Projection:
         self, columns: Sequence[ResolvedColumn], fields: Sequence[FileField], *, keeps_dictionaries: bool = False
     ) -> None:
         self.columns = tuple(column.field for column in columns)
-        self.schema = to_arrow_schema(Schema(self.columns))
+        self.schema = to_arrow_schema(Schema(self.columns), with_ids=False)
         self.constant_bytes = sum(map(_constant_bytes, columns))
         """About how many bytes each row takes of what the file does not store."""
         self._steps: list[tuple[NestedField, int | None, Any]] = []

@@ -178,7 +178,7 @@ class _TaskReader:
         self.cache = DeleteCache() if cache is None else cache
         self.batch_rows = batch_rows
         self.use_threads = use_threads
-        self.schema = to_arrow_schema(projection)
+        self.schema = to_arrow_schema(projection, with_ids=False)
         self.shows_deleted = projection.find_field(DELETED.field_id) is not None
         self._shown = self._tested = Projection((), ())
         self._compared: list[Projection] = []

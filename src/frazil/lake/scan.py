@@ -160,8 +160,8 @@ class Scan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The columns that are shown, as Arrow describes them."""
-        return to_arrow_schema(self.schema)
+        """The columns that are shown, as Arrow describes them; without field ids, which mean nothing elsewhere."""
+        return to_arrow_schema(self.schema, with_ids=False)
 
     @cached_property
     def _view(self) -> TableView:

@@ -47,13 +47,15 @@ class ArrowRead:
     storage: Storage
     table: str
     snapshot_id: int | None
+    with_ids: bool = False
+    """Whether the rows' types tell the ids of parts."""
 
     @property
     def spark_schema(self) -> st.StructType:
         """The rows' schema on Spark, in the stored form."""
         return st.StructType(
             [
-                st.StructField(name, stored_type(part.field_type), part.optional)
+                st.StructField(name, stored_type(part.field_type, with_ids=self.with_ids), part.optional)
                 for name, part in zip(self.columns, self.projection.fields, strict=True)
             ]
         )

@@ -19,13 +19,17 @@ about a file, from wherever they come, then say what it is of.
 `PruneBeforeJoins` is an optimiser rule that `attach` adds to a session: it plans filtered relations a little earlier,
 so that Spark chooses joins by what is left of a table, and so that `explain` shows how many files are.
 
-Executors never see these classes: what travels to them is the list of files.
+`ParquetById` is Spark's Parquet reader for relations whose columns do not show their field ids: they are put on what is
+asked of files, so that these are read by id, and stand nowhere else.
+
+Executors never see these classes: what travels to them is the list of files, and Spark's own reader.
 """
 
 from __future__ import annotations
 
 CLASS_NAME = "PlannedFiles"
 RULE_NAME = "PruneBeforeJoins"
+READER_NAME = "ParquetById"
 
 SOURCE = r"""
 import java.io.ByteArrayInputStream;
@@ -458,6 +462,45 @@ class FileLength implements java.util.concurrent.Callable {
 
   private IllegalArgumentException wrong(String name, String reason) {
     return new IllegalArgumentException("Cannot read data file " + name + ": " + reason + about);
+  }
+}
+
+class ParquetById extends org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat {
+  private final StructType known;
+
+  ParquetById(StructType known) { this.known = known; }
+
+  /** Spark's own reader is what travels, so that it must be another object than this. */
+  public scala.Function1 buildReaderWithPartitionValues(
+      org.apache.spark.sql.SparkSession session, StructType dataSchema, StructType partitionSchema,
+      StructType requiredSchema, Seq filters, scala.collection.immutable.Map options,
+      org.apache.hadoop.conf.Configuration conf) {
+    return new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat().buildReaderWithPartitionValues(
+        session, known, partitionSchema, (StructType) told(requiredSchema, known), filters, options, conf);
+  }
+
+  /** What is asked for, which may be some parts of a column only, with what is known of each field by its name. */
+  private static DataType told(DataType asked, DataType known) {
+    if (asked instanceof StructType && known instanceof StructType) {
+      StructField[] fields = ((StructType) asked).fields();
+      StructField[] made = new StructField[fields.length];
+      for (int i = 0; i < fields.length; i++) {
+        made[i] = fields[i];
+        StructField[] all = ((StructType) known).fields();
+        for (int j = 0; j < all.length; j++)
+          if (all[j].name().equals(fields[i].name()))
+            made[i] = new StructField(fields[i].name(), told(fields[i].dataType(), all[j].dataType()),
+                fields[i].nullable(), all[j].metadata());
+      }
+      return new StructType(made);
+    }
+    if (asked instanceof ArrayType && known instanceof ArrayType)
+      return new ArrayType(told(((ArrayType) asked).elementType(), ((ArrayType) known).elementType()),
+          ((ArrayType) asked).containsNull());
+    if (asked instanceof MapType && known instanceof MapType)
+      return new MapType(told(((MapType) asked).keyType(), ((MapType) known).keyType()),
+          told(((MapType) asked).valueType(), ((MapType) known).valueType()), ((MapType) asked).valueContainsNull());
+    return asked;
   }
 }
 

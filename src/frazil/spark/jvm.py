@@ -21,7 +21,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import EngineError, FrazilError, UnsupportedError
-from frazil.spark.driver_java import CLASS_NAME, RULE_NAME, SOURCE
+from frazil.spark.driver_java import CLASS_NAME, READER_NAME, RULE_NAME, SOURCE
+from frazil.spark.types import without_metadata
 
 Planner = Callable[[str], bytes]
 """Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
@@ -63,6 +64,7 @@ def planned_relation(
     key: str,
     root: str,
     data: st.StructType,
+    shows_ids: bool = True,
     constants: st.StructType,
     table: str,
     size_bytes: int,
@@ -74,6 +76,8 @@ def planned_relation(
 ) -> DataFrame:
     """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
 
+    `data` has the field ids by which files are read. Without `shows_ids` they stay there: the frame has none, nor has
+    what is made of it, since Spark would write them into files that are no table's.
     `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
     `table`, `size_bytes`, `rows` and `columns` are what Spark's plans show and its optimiser knows
     (`relation_stats.py`).
@@ -95,14 +99,19 @@ def planned_relation(
             arguments.add(value)
         index = compiled_class(spark, SOURCE, CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-        formats = {"parquet": packages.parquet.ParquetFileFormat, "orc": packages.orc.OrcFileFormat}
+        if file_format == "orc":
+            reader = packages.orc.OrcFileFormat()
+        elif shows_ids:
+            reader = packages.parquet.ParquetFileFormat()
+        else:
+            reader = _made(spark, READER_NAME, _to_java(jvm, data))
         own_session = spark._jsparkSession
         relation = packages.HadoopFsRelation(
             index,
             _to_java(jvm, constants),
-            _to_java(jvm, data),
+            _to_java(jvm, data if shows_ids else without_metadata(data)),
             jvm.scala.Option.empty(),  # type: ignore[union-attr]
-            formats[file_format](),
+            reader,
             _to_scala_map(jvm, options),
             own_session if session is None else session,
         )
@@ -142,14 +151,22 @@ def compiled_class(spark: SparkSession, source: str, name: str) -> Any:
         return known[source].loadClass(name)
 
 
+def _made(spark: SparkSession, name: str, *given: Any) -> Any:
+    """Return an object of a compiled class that is not public."""
+    arguments = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for one in given:
+        arguments.add(one)
+    constructor = compiled_class(spark, SOURCE, name).getDeclaredConstructors()[0]
+    constructor.setAccessible(True)
+    return constructor.newInstance(arguments.toArray())
+
+
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
     """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it."""
     jvm: Any = spark.sparkContext._jvm
     methods = spark._jsparkSession.experimental()
     before = methods.extraOptimizations()
-    constructor = compiled_class(spark, SOURCE, RULE_NAME).getDeclaredConstructors()[0]
-    constructor.setAccessible(True)
-    rule = constructor.newInstance(jvm.java.util.ArrayList().toArray())
+    rule = _made(spark, RULE_NAME)
     _set_rules(methods, before.appended(rule))
 
     def undo() -> None:

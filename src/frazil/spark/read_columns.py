@@ -27,7 +27,7 @@ from frazil.errors import SchemaMismatchError
 from frazil.spark.column_values import quote
 from frazil.spark.file_shapes import BY_ID, FileShape, is_filled_by_spark
 from frazil.spark.sql_literals import sql_literal
-from frazil.spark.types import FIELD_ID, stored_type
+from frazil.spark.types import FIELD_ID, stored_type, without_metadata
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import (
@@ -119,6 +119,8 @@ class ReadColumn:
     shape: FileShape = BY_ID
     given: Mapping[int, str] = FrozenMap()
     within: Mapping[int, tuple[str, ...]] = FrozenMap()
+    keeps_ids: bool = True
+    """Whether types of the column tell the ids of its parts, as those who write the rows again need them."""
 
     @property
     def name(self) -> str:
@@ -186,7 +188,8 @@ class ReadColumn:
             return self._filled(part)
         column = F.col(quote(self.name))
         if self._is_renamed(part.field_type):
-            column = column.cast(self._read_type(part, with_own_names=True))
+            own = self._read_type(part, with_own_names=True)
+            column = column.cast(own if self.keeps_ids else without_metadata(own))
         column = self._rebuilt(column, part, is_required=part.required)
         if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
             # Files without the column give the default already; this says that nothing is null.
@@ -258,14 +261,14 @@ class ReadColumn:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
                 return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
         if part.initial_default is not None:
-            return F.expr(sql_literal(part.initial_default, kind)).cast(stored_type(kind))
+            return F.expr(sql_literal(part.initial_default, kind)).cast(stored_type(kind, with_ids=self.keeps_ids))
         if part.required:
             raise SchemaMismatchError(
                 f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but some files have no "
                 "such column and the schema has no default for it",
                 hint="Make the column optional, or leave it out of the columns to read.",
             )
-        return F.lit(None).cast(stored_type(kind))
+        return F.lit(None).cast(stored_type(kind, with_ids=self.keeps_ids))
 
     def paths(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield the names that lead to the column and its parts, as Spark's filters use them, with their ids."""

@@ -340,7 +340,7 @@ class Reader:
                 within |= {one: (*within.get(one, ()), given[field_id]) for one in above}
         is_joined = group.deletes is DeleteKind.EQUALITY
         return {
-            field_id: ReadColumn(part, self.names, group.shape, given, within)
+            field_id: ReadColumn(part, self.names, group.shape, given, within, self.request.as_stored)
             for field_id, part in self.fields.items()
             if is_joined or field_id not in self.compared_only
         }
@@ -375,6 +375,7 @@ class Reader:
             loaded.storage,
             loaded.name,
             None if snapshot is None else snapshot.snapshot_id,
+            self.request.as_stored,
         )
         tasks = [task for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)]
         frame = read_through_arrow(self.spark, read, tasks, self._split_options())
@@ -413,6 +414,7 @@ class Reader:
             key=self._key(group, data, constants),
             root=self.request.loaded.metadata.location,
             data=st.StructType(data),
+            shows_ids=self.request.as_stored,
             constants=st.StructType(
                 [
                     st.StructField(one.name, from_arrow_type(one.arrow_type), one.name not in required)

@@ -112,24 +112,40 @@ def has_time_type(spark: SparkSession | None) -> bool:
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
-def stored_type(kind: Type) -> st.DataType:
-    """Return the type in which Spark's Parquet reader gives values of a type."""
+def stored_type(kind: Type, *, with_ids: bool = True) -> st.DataType:
+    """Return the type in which Spark's Parquet reader gives values of a type, with the ids of its parts or without."""
     if isinstance(kind, TimestampNsType | TimestamptzNsType | TimeType):
         return st.LongType()
     if isinstance(kind, UuidType | FixedType | GeometryType | GeographyType):
         return st.BinaryType()
     if isinstance(kind, StructType):
-        return st.StructType([stored_field(part) for part in kind.fields])
+        return st.StructType([stored_field(part, with_ids=with_ids) for part in kind.fields])
     if isinstance(kind, ListType):
-        return st.ArrayType(stored_type(kind.element_type), not kind.element_required)
+        return st.ArrayType(stored_type(kind.element_type, with_ids=with_ids), not kind.element_required)
     if isinstance(kind, MapType):
-        return st.MapType(stored_type(kind.key_type), stored_type(kind.value_type), not kind.value_required)
+        key, value = (stored_type(one, with_ids=with_ids) for one in (kind.key_type, kind.value_type))
+        return st.MapType(key, value, not kind.value_required)
     return _same_type(kind)
 
 
-def stored_field(part: NestedField) -> st.StructField:
+def stored_field(part: NestedField, *, with_ids: bool = True) -> st.StructField:
     """Return a field in its stored form, with its id where Spark's Parquet reader and writer look for it."""
-    return st.StructField(part.name, stored_type(part.field_type), part.optional, {FIELD_ID: part.field_id})
+    metadata = {FIELD_ID: part.field_id} if with_ids else {}
+    return st.StructField(part.name, stored_type(part.field_type, with_ids=with_ids), part.optional, metadata)
+
+
+def without_metadata(kind: st.DataType) -> st.DataType:
+    """Return a type whose fields, at any depth, say their name, type and nullability alone."""
+    if isinstance(kind, st.StructType):
+        return st.StructType(
+            [st.StructField(one.name, without_metadata(one.dataType), one.nullable) for one in kind.fields]
+        )
+    if isinstance(kind, st.ArrayType):
+        return st.ArrayType(without_metadata(kind.elementType), kind.containsNull)
+    if isinstance(kind, st.MapType):
+        key, value = without_metadata(kind.keyType), without_metadata(kind.valueType)
+        return st.MapType(key, value, kind.valueContainsNull)
+    return kind
 
 
 def shown_type(kind: Type, spark: SparkSession | None) -> st.DataType:

@@ -75,8 +75,16 @@ def test_a_table_without_snapshots_has_no_rows() -> None:
 def test_rows_come_back_as_they_were_written() -> None:
     scan = scan_table(make_table().load())
     table = scan.to_arrow()
-    assert table.schema.equals(to_arrow_schema(scan.schema), check_metadata=True)
+    assert table.schema.equals(to_arrow_schema(scan.schema, with_ids=False), check_metadata=True)
     assert sorted(table_to_rows(table, scan.schema), key=lambda one: one["id"]) == ROWS
+
+
+def test_rows_carry_no_field_ids_which_would_mean_other_columns_elsewhere() -> None:
+    scan = scan_table(make_table().load())
+    for schema in (scan.arrow_schema, scan.to_arrow().schema, next(iter(scan.to_batches())).schema):
+        assert b"field_id" not in schema.serialize().to_pybytes()
+    for column in scan.to_arrow().columns:
+        assert b"field_id" not in pa.schema([("x", column.type)]).serialize().to_pybytes()
 
 
 def test_columns_come_in_the_order_asked_for() -> None:
@@ -311,8 +319,8 @@ def test_a_fault_at_any_read_is_raised_as_such_and_never_loses_rows(file_format:
     whole, storage = scan()
     expected = [number for number in range(20) if number not in (3, 5)]
     assert ids(whole) == expected
-    # The manifest list, three manifests and three small files: each is fetched once.
-    assert len(storage.calls) == 7
+    # The manifest list, three manifests and three small files: each is fetched once. Avro does not tell its end.
+    assert len(storage.calls) == (10 if file_format == "avro" else 7)
     for call in range(1, len(storage.calls) + 1):
         broken, _ = scan(Fault(call, FaultKind.IO_ERROR))
         with pytest.raises(StorageError):

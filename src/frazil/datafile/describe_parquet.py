@@ -40,6 +40,7 @@ class DescribeRules:
     modes: Mapping[int, MetricsMode]
     name_mapping: NameMapping | None = None
     needs_ids: bool = True
+    history: tuple[Schema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,9 @@ def describe_parquet(
             if rules.needs_ids:
                 _check_ids(fields, path)
             else:
-                fields = with_ids(fields, rules.schema, rules.name_mapping, by_position=False).fields
+                fields = with_ids(
+                    fields, rules.schema, rules.name_mapping, by_position=False, history=rules.history
+                ).fields
             leaves = {part.start: part for part in _measured(fields) if part.field_id is not None}
             footer = read_footer(file.handle, leaves)
             sizes, offsets = _layout(metadata, fields)

@@ -17,9 +17,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from frazil.codec.avro_types import make_avro_name
 from frazil.errors import InvalidDataFileError
 from frazil.spec.name_mapping import NamedColumn, NameMapping, assign_ids_by_name, create_name_mapping
+from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
+from frazil.spec.types import StructType
 
 HEADING = "Column Projection"
 
@@ -129,10 +132,20 @@ def _id_of(field: pa.Field, id_key: bytes) -> int | None:
 
 
 def with_ids(
-    fields: tuple[FileField, ...], schema: Schema, name_mapping: NameMapping | None, *, by_position: bool
+    fields: tuple[FileField, ...],
+    schema: Schema,
+    name_mapping: NameMapping | None,
+    *,
+    by_position: bool,
+    history: tuple[Schema, ...] = (),
 ) -> FileSchema:
-    """Return a file's columns with the ids that hold for this table; `schema` is the table's."""
+    """Return a file's columns with the ids that hold for this table; `schema` is the table's.
+
+    With a `history`, all schemas that the table has had, a file whose ids are not the table's is refused.
+    """
     if any(part.field_id is not None for part in walk(fields)):
+        if history:
+            _check_own(fields, history)
         _check_unique(fields)
         own = {part.field_id for part in walk(fields)}
         return FileSchema(tuple([_numbered_by_parts(part, schema, own) for part in fields]))
@@ -166,6 +179,72 @@ def _check_unique(fields: tuple[FileField, ...]) -> None:
                 heading=HEADING,
             )
         seen[part.field_id] = part.name
+
+
+def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> None:
+    """Refuse a file whose ids and names do not say the same of the table.
+
+    Whoever reads a file that has ids goes by them, in any engine: names count where it has none. Ids of another table
+    are other columns here, and those that are not given yet will be.
+    """
+    known = _known_places(history)
+    columns = {name for places in known.values() for name, above in places if above is None}
+    seen: dict[int, str] = {}
+    stack: list[tuple[FileField, FileField | None]] = [(part, None) for part in reversed(fields)]
+    while stack:
+        part, above = stack.pop()
+        stack += [(one, part) for one in reversed(part.parts)]
+        number = part.field_id
+        if number is None:
+            if above is None and part.name in columns and not any(one.field_id for one in walk(part.parts)):
+                raise _foreign(f"its column {part.name!r} has no field id, and others have")
+            continue
+        if number in seen:
+            raise _foreign(f"its columns {seen[number]!r} and {part.name!r} have the same field id {number}")
+        seen[number] = part.name
+        if not any(_is_at(part, above, name, parent) for name, parent in known.get(number, ())):
+            raise _foreign(f"its column {part.name!r} has the field id {number}, {_meaning(number, history)}")
+
+
+def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None, int | None]]]:
+    """Return the names each id has had, None in lists and maps, and the ids of what it is part of."""
+    known: dict[int, set[tuple[str | None, int | None]]] = {
+        one.field_id: {(one.name, None)} for one in ROW_LINEAGE_COLUMNS
+    }
+    for schema in history:
+        for field_id, part in schema.fields_by_id.items():
+            above = schema.parents_by_id.get(field_id)
+            is_named = above is None or isinstance(schema.field(above).field_type, StructType)
+            # Writers escape names that Avro does not take.
+            names = {part.name, make_avro_name(part.name)} if is_named else {None}
+            known.setdefault(field_id, set()).update((name, above) for name in names)
+    return known
+
+
+def _is_at(part: FileField, above: FileField | None, name: str | None, parent: int | None) -> bool:
+    """Return whether a column of a file is where a field of the table is; some writers number stored columns only."""
+    if above is None:
+        return parent is None and part.name == name
+    is_same = name is None or not pa.types.is_struct(_storage(above.arrow)) or part.name == name
+    return parent is not None and is_same and above.field_id in (None, parent)
+
+
+def _storage(arrow: pa.DataType) -> pa.DataType:
+    return arrow.storage_type if isinstance(arrow, pa.BaseExtensionType) else arrow
+
+
+def _meaning(field_id: int, history: tuple[Schema, ...]) -> str:
+    found = [schema for schema in history if schema.find_field(field_id) is not None]
+    return f"which is {found[-1].name_of(field_id)!r} in the table" if found else "which the table does not know"
+
+
+def _foreign(reason: str) -> InvalidDataFileError:
+    return InvalidDataFileError(
+        f"Cannot add the file: {reason}",
+        hint="Files with field ids are read by them, not by names. Write the file again without ids (on Spark, with "
+        "spark.sql.parquet.fieldId.write.enabled=false), or insert its rows into the table.",
+        heading=HEADING,
+    )
 
 
 def _numbered(part: FileField, schema: Schema) -> FileField:

@@ -44,10 +44,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
-    """How columns of files without field ids get them: by the table's mapping, else by its schema."""
+    """How columns of files without field ids get them: by the table's mapping, else by its schema.
+
+    `history` has the table's schemas where a file is not known to be the table's: ids that are not are refused.
+    """
 
     schema: Schema
     name_mapping: NameMapping | None = None
+    history: tuple[Schema, ...] = ()
 
 
 class FileReader(ABC):

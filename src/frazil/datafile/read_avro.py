@@ -74,7 +74,9 @@ class AvroReader(FileReader):
                 leaf += len(column.leaves)
                 self._columns.append(column)
                 fields.append(file_field(part.name, part.field_id, column.shape, at, at))
-            self.schema = with_ids(tuple(fields), rules.schema, rules.name_mapping, by_position=False)
+            self.schema = with_ids(
+                tuple(fields), rules.schema, rules.name_mapping, by_position=False, history=rules.history
+            )
         self._row_bytes = sum(leaf.avro_type.min_size for leaf in self._leaves)
         # The fast decoder marks the end of its input with a value that not every schema can hold.
         can_mark = any(

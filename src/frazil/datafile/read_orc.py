@@ -38,7 +38,7 @@ class OrcReader(FileReader):
         with reading("ORC file", path, HEADING, self._file):
             self._orc = orc.ORCFile(self._file.handle)
             fields = describe_arrow(self._orc.schema, ID_KEY)
-            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=False)
+            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=False, history=rules.history)
             self.stripes = decode_stripes(self._orc.reader.serialized_file_tail())
             if len(self.stripes) != self._orc.nstripes:
                 raise BadBytes(f"its footer lists {len(self.stripes)} stripes of {self._orc.nstripes}")

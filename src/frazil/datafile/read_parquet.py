@@ -46,7 +46,7 @@ class ParquetReader(FileReader):
             self._parquet = self._open()
             self._metadata = self._parquet.metadata
             fields = describe_arrow(self._parquet.schema_arrow, FIELD_ID_KEY)
-            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True)
+            self.schema = with_ids(fields, rules.schema, rules.name_mapping, by_position=True, history=rules.history)
 
     def _open(self, **options: Any) -> Any:
         try:

@@ -1,7 +1,8 @@
 """Take files that others wrote into a table, where they are. Specification: "Column Projection".
 
     find        the files below a folder, or those named; names that start with a dot or an underscore are left out
-    describe    each: rows, sizes, bounds (`maintenance/describe_files.py`); columns are matched by name
+    describe    each: rows, sizes, bounds (`maintenance/describe_files.py`); columns are matched by name, and
+                files with field ids refused that are not the table's for every column
     place       in a partition: by `name=value` folders for identity fields, else by bounds that leave one value only
     commit      with a name mapping, which the table gets where it has none; a file that is in the table already, or
                 that another writer adds meanwhile, is refused
@@ -248,7 +249,9 @@ class _Describer:
         text = metadata.properties.get(properties.DEFAULT_NAME_MAPPING.name)
         mapping = create_name_mapping(self._schema) if text is None else decode_name_mapping(text)
         modes = metrics_modes(self._schema, metadata.properties)
-        self._files = FileDescriber(loaded.storage, self._schema, modes, mapping, spec_id=self._spec.spec_id)
+        self._files = FileDescriber(
+            loaded.storage, self._schema, modes, mapping, history=metadata.schemas, spec_id=self._spec.spec_id
+        )
 
     def describe(self, found: FoundFile) -> DataFile:
         """Return the description of a file; refuse one that the table could not read."""

@@ -2,7 +2,8 @@
 
 On the way of `maintenance/add_files.py`. An ORC footer is not decoded for its statistics and an Avro file has none, so
 their columns are read once and measured as a writer would: bounds are then exact, and partitions can be told from them.
-Columns of files without field ids are matched by name. Specification: "Column Projection", "Data File Fields".
+Columns are matched by name; a file that has field ids is taken where they are the table's, for all of its columns.
+Specification: "Column Projection", "Data File Fields".
 """
 
 from __future__ import annotations
@@ -57,14 +58,15 @@ class FileDescriber:
         modes: Mapping[int, MetricsMode],
         mapping: NameMapping,
         *,
+        history: tuple[Schema, ...],
         spec_id: int = 0,
     ) -> None:
         self._storage = storage
         self._schema = schema
         self._modes = modes
         self._spec_id = spec_id
-        self._parquet_rules = DescribeRules(schema, modes, mapping, needs_ids=False)
-        self._rules = ReadRules(schema, mapping)
+        self._parquet_rules = DescribeRules(schema, modes, mapping, needs_ids=False, history=history)
+        self._rules = ReadRules(schema, mapping, history)
 
     def describe(self, path: str, size: int, file_format: FileFormat) -> DataFile:
         """Return the description of a file, its partition left out."""

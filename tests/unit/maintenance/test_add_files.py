@@ -17,6 +17,10 @@ from frazil.errors import FrazilError, InvalidDataFileError, InvalidRequestError
 from frazil.maintenance.add_files import AddFilesResult, add_files, partition_folders
 from frazil.spec.data_file import FileFormat
 from frazil.spec.properties import DEFAULT_NAME_MAPPING
+from frazil.spec.schema import Schema
+from frazil.spec.types import LONG, NestedField
+from frazil.storage.local import LocalStorage
+from tests.file_writers import encode_file
 
 
 def write(folder: Path, name: str, data: dict[str, Any]) -> Path:
@@ -238,3 +242,84 @@ def test_a_file_that_is_no_data_file_is_refused(tmp_path: Path) -> None:
         add(table, str(tmp_path / "in"))
     with pytest.raises(FrazilError):
         add(table, str(tmp_path / "in"), file_format=FileFormat.ORC)
+
+
+def numbered(names: dict[str, int]) -> pa.Table:
+    fields = [pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(number)}) for name, number in names.items()]
+    return pa.table([pa.array([number * 10]) for number in names.values()], schema=pa.schema(fields))
+
+
+def write_numbered(path: Path, names: dict[str, int]) -> str:
+    """Write a row of whole numbers into a file whose columns have ids, in the way of its format."""
+    if path.suffix == ".parquet":
+        pq.write_table(numbered(names), path)
+    elif path.suffix == ".orc":
+        storage, schema = (
+            LocalStorage(durable=False),
+            Schema(tuple(NestedField(n, name, LONG) for name, n in names.items())),
+        )
+        storage.create(f"file://{path}", encode_file(pa.table(numbered(names).to_pydict()), schema, "orc"))
+    else:
+        fields = [{"name": name, "type": "long", "field-id": number} for name, number in names.items()]
+        with path.open("wb") as out:
+            fastavro.writer(
+                out,
+                {"type": "record", "name": "r", "fields": fields},
+                [{name: number * 10 for name, number in names.items()}],
+            )
+    return str(path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ({"v": 2, "k": 1}, "its column 'k' has the field id 1, which is 'v' in the table"),
+        ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not know"),
+        ({"v": 1, "other": 2}, "its column 'other' has the field id 2, which is 'k' in the table"),
+    ],
+)
+def test_files_whose_ids_are_of_another_table_are_refused(
+    tmp_path: Path, ending: str, names: dict[str, int], reason: str
+) -> None:
+    table = new_table(tmp_path, "v bigint, k bigint")
+    path = write_numbered(tmp_path / f"f.{ending}", names)
+    with pytest.raises(InvalidDataFileError, match=reason) as caught:
+        add(table, [path])
+    assert "without ids" in str(caught.value.hint)
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "orc", "avro"])
+def test_files_whose_ids_are_the_tables_are_taken(tmp_path: Path, ending: str) -> None:
+    table = new_table(tmp_path, "v bigint, k bigint")
+    with table.update_schema() as update:
+        update.rename_column("k", "key")
+    path = write_numbered(tmp_path / f"f.{ending}", {"k": 2, "v": 1})
+    add(table, [path])
+    assert table.scan().to_arrow().to_pylist() == [{"v": 10, "key": 20}]
+
+
+def test_ids_that_come_twice_or_not_for_all_columns_are_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path, "v bigint, k bigint")
+    twice = numbered({"v": 1, "k": 2})
+    twice = twice.rename_columns(["v", "k"]).cast(
+        pa.schema([pa.field(name, pa.int64(), metadata={"PARQUET:field_id": "1"}) for name in ("v", "k")])
+    )
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(InvalidDataFileError, match="the same field id 1"):
+        add(table, [str(tmp_path / "twice.parquet")])
+    some = numbered({"v": 1}).append_column("k", pa.array([5]))
+    pq.write_table(some, tmp_path / "some.parquet")
+    with pytest.raises(InvalidDataFileError, match="its column 'k' has no field id, and others have"):
+        add(table, [str(tmp_path / "some.parquet")])
+
+
+def test_what_is_read_of_one_table_and_written_to_a_file_is_added_to_another_by_name(tmp_path: Path) -> None:
+    lake = frazil.connect(str(tmp_path / "lake"))
+    source = lake.create_table("db.a", "k bigint, v bigint, s struct<a: bigint, b: bigint>")
+    source.append([{"k": 1, "v": 100, "s": {"a": 1, "b": 2}}])
+    target = lake.create_table("db.b", "v bigint, s struct<b: bigint, a: bigint>, k bigint")
+    pq.write_table(source.scan().to_arrow(), tmp_path / "f.parquet")
+    add(target, [str(tmp_path / "f.parquet")])
+    assert target.scan().to_arrow().to_pylist() == [{"v": 100, "s": {"b": 2, "a": 1}, "k": 1}]

@@ -274,7 +274,7 @@ def write_numbered(path: Path, names: dict[str, int]) -> str:
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        ({"v": 2, "k": 1}, "its column 'k' has the field id 1, which is 'v' in the table"),
+        ({"v": 2, "k": 1}, "its column 'v' has the field id 2, which is 'k' in the table"),
         ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not know"),
         ({"v": 1, "other": 2}, "its column 'other' has the field id 2, which is 'k' in the table"),
     ],

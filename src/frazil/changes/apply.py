@@ -73,11 +73,14 @@ def _finish(base: TableMetadata | None, draft: Draft, now_ms: int, base_location
         snapshot_log=log,
         metadata_log=_metadata_log(base, metadata, base_location),
         last_updated_ms=max([now_ms, *earlier, *added, *(one.timestamp_ms for one in log[-1:])]),
+        oddities=(),
     )
     try:
         check_table_metadata(finished)
     except InvalidMetadataError as problem:
-        raise InvalidRequestError(problem.message, heading=problem.context.get("heading")) from problem
+        raise InvalidRequestError(
+            problem.message, hint=problem.hint, heading=problem.context.get("heading")
+        ) from problem
     return finished
 
 

@@ -1,7 +1,8 @@
 """Table metadata files: JSON, maybe in gzip. Specification: "Table Metadata and Snapshots" (Appendix C).
 
 Reading: unpack, split the document into its top-level fields, look at the format version before anything
-else, read each field as that version has it, then check the invariants (`spec/check_table_metadata.py`).
+else, read each field as that version has it, note what is odd (`spec/odd_metadata.py`), then check the invariants
+(`spec/check_table_metadata.py`).
 What v1 writers left out or wrote in the old way is filled in here; v2 and v3 are strict. Snapshots stay
 unread (`codec/snapshot_json.py`). Fields not known here are kept as `extra` and written back.
 
@@ -52,6 +53,7 @@ from frazil.codec.statistics_json import (
 from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidRequestError, UnsupportedError
 from frazil.spec.check_table_metadata import check_table_metadata
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.odd_metadata import with_oddities
 from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED, PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import INITIAL_SEQUENCE_NUMBER, with_main_branch
@@ -81,8 +83,8 @@ def decode_table_metadata(data: bytes, *, path: str | None = None, max_bytes: in
         text = _unpack(data, max_bytes)
         parts = split_json_object(text, heading=HEADING)
         version = _decode_version(parts)
-        metadata = _decode(parts, version)
-        check_table_metadata(metadata)
+        metadata = with_oddities(_decode(parts, version))
+        check_table_metadata(metadata, is_read=True)
     except CorruptTableError as problem:
         problem = _in_json_words(problem)
         raise (problem if path is None else problem.at_path(path)) from problem.__cause__

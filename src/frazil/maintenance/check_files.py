@@ -95,7 +95,8 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
             problems.append(unreadable(error, what, first.file_path, group.snapshot_id))
         else:
             problems += [
-                Problem(kind, message, to_do, first.file_path, group.snapshot_id) for kind, message, to_do in wrong
+                Problem(one.kind, one.what, one.to_do, first.file_path, group.snapshot_id, is_warning=one.is_warning)
+                for one in wrong
             ]
     return CheckedGroup(group, tuple(problems))
 

@@ -19,7 +19,8 @@ class Problem:
 
     `kind` is a short name such as `missing-file`; `what` says what was found, with its numbers; `to_do` what to do
     about it. `path` is the file it is about, `snapshot_id` a snapshot that leads there, where there are such;
-    `procedure` the name of the maintenance procedure that would help.
+    `procedure` the name of the maintenance procedure that would help. With `is_warning` nothing is broken: what is read
+    is right.
     """
 
     kind: str
@@ -28,25 +29,28 @@ class Problem:
     path: str | None = None
     snapshot_id: int | None = None
     procedure: str | None = None
+    is_warning: bool = False
 
     def __str__(self) -> str:
         place = "" if self.path is None else f"\n    {visible(self.path)}"
-        return f"{self.kind}: {visible(self.what)}{place}\n    {visible(self.to_do)}"
+        mark = "warning, " if self.is_warning else ""
+        return f"{mark}{self.kind}: {visible(self.what)}{place}\n    {visible(self.to_do)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an examination. `ok` where nothing was found; printed, it tells everything."""
+    """The result of an examination. `ok` where nothing worse than a warning was found; printed, it tells everything."""
 
     title: str
     facts: Mapping[str, int] = field(default_factory=FrozenMap)
     problems: tuple[Problem, ...] = ()
     further_problems: int = 0
+    further_warnings: int = 0
 
     @property
     def ok(self) -> bool:
-        """Whether there are no problems."""
-        return not self.problems
+        """Whether there are no problems but warnings."""
+        return self.further_problems == 0 and all(one.is_warning for one in self.problems)
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems)
@@ -54,13 +58,17 @@ class Report:
     def __str__(self) -> str:
         lines = [visible(self.title)]
         lines += [f"  {name.replace('_', ' ')}: {count:,}" for name, count in self.facts.items()]
-        if self.ok:
+        if not self.problems:
             return "\n".join([*lines, "No problems."])
-        count = len(self.problems) + self.further_problems
-        lines.append(f"{counted(count, 'problem')}:")
+        count = sum(not one.is_warning for one in self.problems) + self.further_problems
+        warnings = sum(one.is_warning for one in self.problems) + self.further_warnings
+        parts = [(count, "problem"), (warnings, "warning")]
+        lines.append(f"{' and '.join(counted(*one) for one in parts if one[0])}:")
         lines += [f"  {one}" for one in self.problems]
-        if self.further_problems:
-            lines.append(f"  ... and {self.further_problems:,} more of which only the number is told.")
+        if self.further_problems or self.further_warnings:
+            lines.append(
+                f"  ... and {self.further_problems + self.further_warnings:,} more of which only the number is told."
+            )
         return "\n".join(lines)
 
 
@@ -70,12 +78,14 @@ def counted(number: int, noun: str) -> str:
 
 
 class Findings:
-    """Gathers facts and problems; keeps a bounded number of problems. For one thread."""
+    """Gathers facts and problems; keeps a bounded number of problems, and of warnings. For one thread."""
 
     def __init__(self, max_problems: int = MAX_PROBLEMS) -> None:
         self.facts: dict[str, int] = {}
         self._problems: list[Problem] = []
-        self._further = 0
+        self._kept = {False: 0, True: 0}
+        self._further = {False: 0, True: 0}
+        """How many problems and warnings are not kept."""
         self._max = max_problems
 
     def count(self, fact: str, number: int = 1) -> None:
@@ -85,11 +95,12 @@ class Findings:
     def add(self, *problems: Problem) -> None:
         """Keep problems, or count them where there are many already."""
         for one in problems:
-            if len(self._problems) < self._max:
+            if self._kept[one.is_warning] < self._max:
+                self._kept[one.is_warning] += 1
                 self._problems.append(one)
             else:
-                self._further += 1
+                self._further[one.is_warning] += 1
 
     def report(self, title: str) -> Report:
         """Return everything found so far."""
-        return Report(title, FrozenMap(self.facts), tuple(self._problems), self._further)
+        return Report(title, FrozenMap(self.facts), tuple(self._problems), self._further[False], self._further[True])

@@ -1,7 +1,8 @@
 """The invariants of table metadata, all in one place. Specification: "Table Metadata Fields" and what it links to.
 
 Asked whenever a metadata file is read and before one is written, so that a corrupt file stops here and a
-wrong change never reaches storage. It works on heads and ids only and reads no snapshot.
+wrong change never reaches storage; what is read may be a little odd (`spec/odd_metadata.py`). It works on heads and
+ids only and reads no snapshot.
 
 Some things look wrong and are not. Snapshots expire, so parents, log entries and statistics may name
 snapshots that are gone; schemas and columns are dropped, so only the default spec and order must fit the
@@ -11,7 +12,6 @@ Clocks of writers differ, so the logs may step back by up to a minute, as in the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -23,7 +23,7 @@ from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.sorting import check_sort_order
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import MAX_FIELD_ID
-from frazil.spec.versions import LATEST, MIN, check_schema_allowed
+from frazil.spec.versions import LATEST, MIN, check_schema_version
 
 CLOCK_TOLERANCE_MS: Final = 60_000
 """How far a later entry of a log may lie before an earlier one."""
@@ -31,14 +31,12 @@ CLOCK_TOLERANCE_MS: Final = 60_000
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
-
-def check_table_metadata(metadata: TableMetadata) -> None:
-    """Refuse metadata that breaks the specification."""
+def check_table_metadata(metadata: TableMetadata, *, is_read: bool = False) -> None:
+    """Refuse metadata that breaks the specification; of what is read, only what is ambiguous or dangerous."""
     _check_version(metadata)
     _check_identity(metadata)
-    _check_schemas(metadata)
+    _check_schemas(metadata, is_read=is_read)
     _check_specs(metadata)
     _check_orders(metadata)
     _check_snapshots(metadata)
@@ -60,8 +58,8 @@ def check_same_table(known: TableMetadata, refreshed: TableMetadata) -> None:
         )
 
 
-def _fail(reason: str, *, heading: str = "Table Metadata Fields") -> InvalidMetadataError:
-    return InvalidMetadataError(f"Cannot use the table metadata: {reason}", heading=heading)
+def _fail(reason: str, *, heading: str = "Table Metadata Fields", hint: str | None = None) -> InvalidMetadataError:
+    return InvalidMetadataError(f"Cannot use the table metadata: {reason}", heading=heading, hint=hint)
 
 
 def _check_version(metadata: TableMetadata) -> None:
@@ -79,8 +77,6 @@ def _check_identity(metadata: TableMetadata) -> None:
     if metadata.table_uuid is None:
         if metadata.format_version > 1:
             raise _fail(f"table_uuid is missing, and format version {metadata.format_version} requires it")
-    elif _UUID.fullmatch(metadata.table_uuid) is None:
-        raise _fail(f"table_uuid {metadata.table_uuid[:60]!r} is not a UUID")
     if not metadata.location:
         raise _fail("location is empty")
     for name, value in metadata.properties.items():
@@ -95,7 +91,7 @@ def _check_identity(metadata: TableMetadata) -> None:
         raise _fail(f"next_row_id is {metadata.next_row_id}, and version {metadata.format_version} has none")
 
 
-def _check_schemas(metadata: TableMetadata) -> None:
+def _check_schemas(metadata: TableMetadata, *, is_read: bool) -> None:
     heading = "Schemas and Data Types"
     _check_ids("schemas", "schema_id", (one.schema_id for one in metadata.schemas))
     if metadata.current_schema_id not in metadata.schemas_by_id:
@@ -118,9 +114,10 @@ def _check_schemas(metadata: TableMetadata) -> None:
                 f"the id {schema.highest_field_id}"
             )
         try:
-            check_schema_allowed(schema, metadata.format_version)
+            if not is_read:
+                check_schema_version(schema, metadata.format_version)
         except InvalidRequestError as problem:
-            raise _fail(_reason(problem), heading=heading) from problem
+            raise _fail(_reason(problem), heading=heading, hint=problem.hint) from problem
 
 
 def _check_specs(metadata: TableMetadata) -> None:

@@ -15,6 +15,7 @@ from frazil.spec.check_table_metadata import check_table_metadata
 from frazil.spec.fresh_ids import assign_fresh_ids
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.metrics_config import check_metrics_columns
+from frazil.spec.odd_metadata import is_uuid
 from frazil.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
     INITIAL_SPEC_ID,
@@ -46,6 +47,8 @@ def new_table_metadata(
     location = without_trailing_slash(location)
     if not location:
         raise InvalidRequestError("Cannot create a table without a location")
+    if not is_uuid(uuid):
+        raise InvalidRequestError(f"Cannot create a table with the UUID {uuid[:60]!r}: it is none")
     properties = {} if properties is None else properties
     check_properties(properties)
     if ENCRYPTION_TABLE_KEY.name in properties:

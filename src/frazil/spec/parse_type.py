@@ -275,6 +275,8 @@ class _Parser:
         precision = self._whole_number()
         scale = self._whole_number() if self.take(",") else 0
         self.expect(")")
+        if scale > precision:
+            self.fail("the scale must be from 0 to the precision", start)
         return self._made(lambda: DecimalType(precision, scale), start)
 
     def _fixed(self, start: int) -> Type:

@@ -83,6 +83,8 @@ class TableMetadata:
     next_row_id: int = INITIAL_ROW_ID
     encryption_keys: tuple[EncryptedKey, ...] = ()
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
+    oddities: tuple[str, ...] = field(default=(), hash=False, compare=False, repr=False)
+    """What was odd about the file it was read from (`spec/odd_metadata.py`); never written."""
 
     def __post_init__(self) -> None:
         freeze_tuples(self, *_TUPLES)

@@ -106,7 +106,10 @@ class DoubleType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DecimalType(PrimitiveType):
-    """Fixed-point decimals of a precision (at most 38) and a scale."""
+    """Fixed-point decimals of a precision (at most 38) and a scale.
+
+    Metadata of others may have a scale above the precision, of which there is no value; none is written.
+    """
 
     precision: int
     scale: int
@@ -117,10 +120,8 @@ class DecimalType(PrimitiveType):
                 f"Cannot make decimal({self.precision},{self.scale}): the precision must be from 1 to "
                 f"{MAX_DECIMAL_PRECISION}"
             )
-        if not 0 <= self.scale <= self.precision:
-            raise InvalidRequestError(
-                f"Cannot make decimal({self.precision},{self.scale}): the scale must be from 0 to the precision"
-            )
+        if self.scale < 0:
+            raise InvalidRequestError(f"Cannot make decimal({self.precision},{self.scale}): the scale is negative")
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
+from frazil.spec.types import DecimalType
 
 MIN = 1
 """The oldest format version."""
@@ -127,6 +128,27 @@ def check_feature(version: int, feature: Feature) -> None:
 
 
 def check_schema_allowed(schema: Schema, version: int) -> None:
+    """Refuse a schema that a new table or a change may not have: types, defaults, decimals of which no value exists."""
+    check_schema_version(schema, version)
+    problems = impossible_decimals(schema)
+    if problems:
+        raise InvalidRequestError(
+            f"Cannot use the schema: {'; '.join(problems)}",
+            hint="Drop the column.",
+            heading="Schemas and Data Types",
+        )
+
+
+def impossible_decimals(schema: Schema) -> list[str]:
+    """Return what is wrong with decimals of more digits behind the point than in all, which others let pass."""
+    return [
+        f"{schema.name_of(field_id)} is {part.field_type}, and a scale is at most the precision"
+        for field_id, part in sorted(schema.fields_by_id.items())
+        if isinstance(part.field_type, DecimalType) and part.field_type.scale > part.field_type.precision
+    ]
+
+
+def check_schema_version(schema: Schema, version: int) -> None:
     """Refuse a schema with types or initial defaults that a format version does not have.
 
     A write default is allowed in every version: readers never use it, so no old reader can be misled.

@@ -246,7 +246,7 @@ def test_type_names_may_have_white_space_and_any_case(text: str, kind: Type) -> 
     "text",
     [
         "", " int", "int ", "integer", "decimal", "decimal(9)", "decimal(9,2", "decimal(9.0,2)", "decimal(-1,0)",
-        "decimal(٣,2)", "decimal(5,9)", "fixed", "fixed[-1]", "fixed[3000000000]", "fixed[" + "9" * 5000 + "]",
+        "decimal(٣,2)", "fixed", "fixed[-1]", "fixed[3000000000]", "fixed[" + "9" * 5000 + "]",
         "geometry()", "geometry( )", "geography(,)", "geography( , spherical)", "geography(srid:4269, BadAlgorithm)",
         "geography(a, b, c)", "x" * 100_000, "struct", "list", "map",
     ],

@@ -14,10 +14,13 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_table
 from frazil.maintenance.report import Report
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from frazil.spec.schema import Schema
 from frazil.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from frazil.spec.types import LONG, STRING
+from frazil.spec.types import DOUBLE, LONG, STRING, NestedField, StructType, Type
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
+from frazil.storage.memory import MemoryStorage
 from tests.damage import Damaged, rows
+from tests.tables import TableBuilder
 
 DELETES = ManifestContent.DELETES
 
@@ -544,3 +547,26 @@ def test_each_file_is_looked_at_once_however_many_snapshots_have_it() -> None:
         damaged.table.append(rows(1000 + at, 1001 + at))
     assert damaged.table.check().facts["data_files"] == 9
     assert damaged.table.check().facts["manifests"] == 8
+
+
+def test_metadata_that_is_odd_is_a_warning_and_no_problem(damaged: Damaged) -> None:
+    loaded = damaged.table._loaded
+    odd = replace(loaded, metadata=replace(loaded.metadata, oddities=("last-column-id is 1",)))
+    report = check_table(odd)
+    assert report.ok
+    assert kinds(report) == ["odd-metadata"]
+    assert "1 warning:\n  warning, odd-metadata: last-column-id is 1" in str(report)
+
+
+@pytest.mark.parametrize(("kind", "is_warning"), [(DOUBLE, True), (LONG, False)])
+def test_counts_that_lack_null_structs_are_a_warning_where_the_reference_writes_them(
+    kind: Type, *, is_warning: bool
+) -> None:
+    struct = StructType((NestedField(2, "d", kind),))
+    table = TableBuilder(Schema((NestedField(1, "s", struct),)), storage=MemoryStorage(), keeps_ids=True)
+    file = table.write_data([{"s": None}, {"s": {"d": 1}}])
+    table.commit(replace(file, value_counts={2: 2}, null_value_counts={2: 0}))
+    report = check_table(table.load(), with_rows=True)
+    assert kinds(report) == ["wrong-count"]
+    assert report.ok is is_warning
+    assert ("Rows are read right" in report.problems[0].to_do) is is_warning

@@ -1,0 +1,61 @@
+"""Metadata that breaks the specification and can still be read only one way. Specification: "Table Metadata Fields".
+
+Read leniently, written strictly: what the reference reads is read here, what is odd about it is kept in words for
+`check()`, and counters that are behind are set right, so that nothing written later gets a number twice.
+`spec/check_table_metadata.py` refuses what is left. Decision 0007 lists both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from frazil.errors import InvalidRequestError
+from frazil.spec.check_table_metadata import INT_MAX, LONG_MAX
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import MAX_FIELD_ID
+from frazil.spec.versions import check_schema_version, impossible_decimals
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text has the form of a UUID."""
+    return _UUID.fullmatch(text) is not None
+
+
+def with_oddities(metadata: TableMetadata) -> TableMetadata:
+    """Return metadata as it was read, its counters set right, with what is odd about it."""
+    columns = max((one.highest_field_id for one in metadata.schemas), default=0)
+    partitions = max((part.field_id for spec in metadata.partition_specs for part in spec.fields), default=0)
+    heads = metadata.snapshots.heads if metadata.format_version >= 3 else ()
+    rows = max((one.first_row_id + (one.added_rows or 0) for one in heads if one.first_row_id is not None), default=0)
+    odd: list[str] = []
+
+    def right(name: str, told: int, needed: int, most: int) -> int:
+        if not 0 <= told < needed <= most:
+            return told  # as it should be, or beyond mending
+        odd.append(f"{name} is {told}, and is {needed} by what is in use")
+        return needed
+
+    mended = replace(
+        metadata,
+        last_column_id=right("last-column-id", metadata.last_column_id, columns, MAX_FIELD_ID),
+        last_partition_id=right("last-partition-id", metadata.last_partition_id, partitions, INT_MAX),
+        next_row_id=right("next-row-id", metadata.next_row_id, rows, LONG_MAX),
+    )
+    odd += _oddities(metadata)
+    return replace(mended, oddities=tuple(odd)) if odd else metadata
+
+
+def _oddities(metadata: TableMetadata) -> Iterator[str]:
+    uuid = metadata.table_uuid
+    if uuid is not None and not is_uuid(uuid):
+        yield f"table-uuid {uuid[:60]!r} is not a UUID"
+    for schema in metadata.schemas:
+        try:
+            check_schema_version(schema, metadata.format_version)
+        except InvalidRequestError as problem:
+            yield f"schema {schema.schema_id}: {problem.message.partition(': ')[2]}"
+        yield from (f"schema {schema.schema_id}: {reason}" for reason in impossible_decimals(schema))

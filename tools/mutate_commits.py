@@ -60,6 +60,11 @@ GUARDS = ["tests/concurrency/test_commit_guards.py"]
 LOCAL = ["tests/unit/storage/test_local.py", "tests/contract/test_new_file_contract.py"]
 MEMORY = ["tests/contract/test_storage_contract.py"]
 CHANGES = ["tests/unit/changes"]
+OWNED = ["tests/unit/catalog/test_owned_folders.py"]
+STRANGERS = ["tests/unit/lake/test_strangers_metadata.py", "-k", "not memory"]
+PATHS = ["tests/unit/maintenance/test_rewrite_table_path.py"]
+LOCATIONS = ["tests/unit/storage/test_locations.py"]
+CHOICES = ["tests/unit/storage/test_choose.py"]
 PLANS = ["tests/unit/scan"]
 DANGLING = ["tests/unit/maintenance/test_rewrite_deletes.py"]
 
@@ -330,7 +335,6 @@ CLEANING = (
     swap("commit/transaction.py", "[path for path in paths if location_key(path) not in used]", "paths", LOOP, GUARDS),
     swap("commit/transaction.py", "if head.snapshot_id in own_ids or head.parent_snapshot_id in own_ids:", "if False:",
          LOOP, GUARDS),
-    swap("commit/transaction.py", "                check_may_delete(state.storage, path, folders)\n", "", LOOP),
     swap("commit/transaction.py",
          "if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:", "if False:", LOOP, GUARDS),
     swap("commit/transaction.py", "[one for one in slot.written.paths if one not in used]", "slot.written.paths", LOOP),
@@ -338,15 +342,6 @@ CLEANING = (
          "        except BaseException as error:\n            if not self._was_unknown", LOOP),
     swap("commit/transaction.py", "                if not self._exists(table.base):\n", "                if True:\n", LOOP, GUARDS),
     swap("commit/action.py", "                self._paths.remove(path)", "                pass", COMMIT, GUARDS),
-    swap("commit/expired_files.py", "[one for path, one in dropped.items() if location_key(path) not in used]",
-         "list(dropped.values())", EXPIRY),
-    swap("commit/expired_files.py", "if one.manifest_list is not None and location_key(one.manifest_list) not in lists",
-         "if one.manifest_list is not None", EXPIRY, GUARDS),
-    swap("commit/expired_files.py", "in_use = _manifests_of(after.storage, kept, workers, must_read=True)",
-         "in_use = _manifests_of(after.storage, kept, workers, must_read=False)", EXPIRY, GUARDS),
-    swap("commit/expired_files.py", "candidates.pop(location_key(path), None)", "pass", EXPIRY),
-    swap("commit/delete_paths.py", "check_may_delete(storage, path, folders)", "pass", EXPIRY),
-    swap("commit/expired_files.py", "if location_key(one) not in listed]", "]", EXPIRY, GUARDS),
     swap("commit/change_files.py", "[loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)]",
          "[loaded.metadata.last_sequence_number, *(one for one in kept if one >= 0)]", RULES, COMMIT, PAIRS, GUARDS),
     swap("commit/change_files.py", "[loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)]",
@@ -358,21 +353,72 @@ CLEANING = (
          "        except CommitStateUnknownError as error:\n            return Unknown(error, attempts)",
          "        except CommitStateUnknownError as error:\n            self._discard(attempts)\n            return Unknown(error, attempts)",
          CATALOG, FAULTS),
-    swap("catalog/pointer_catalog.py", "                check_may_delete(self.storage, entry.metadata_file, folders)\n", "",
-         CATALOG),
     swap("catalog/pointer_catalog.py",
          "self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location)",
          "self._pointers.drop(Kind.TABLE, loaded.identifier)", CATALOG, GUARDS),
     swap("catalog/pointer_catalog.py", "            check_may_purge(loaded)\n", "", CATALOG),
-    swap("catalog/pointer_catalog.py", "            if other is not None:\n                raise InvalidRequestError(\n                    f\"Cannot purge",
-         "            if False:\n                raise InvalidRequestError(\n                    f\"Cannot purge", CATALOG),
     swap("catalog/pointer_catalog.py",
-         "is_free = self._pointers.find_below(own) is None and next(iter(self.storage.list(own)), None) is None",
+         "is_free = self._find_below(own) is None and next(iter(self.storage.list(own)), None) is None",
          "is_free = True", CATALOG),
-    swap("maintenance/purge_files.py", "                check_may_delete(self.storage, path, self.folders)\n", "", CATALOG),
     swap("maintenance/purge_files.py", "    if len(read) == len(manifests):\n        work.delete(manifest_lists)",
          "    work.delete(manifest_lists)", CATALOG),
-    skip("storage/locations.py", "check_may_delete", ["tests/unit/storage/test_locations.py"]),
+)  # fmt: skip
+
+OWNERSHIP = (
+    # What may be deleted, and what may be read
+    swap("catalog/owned_folders.py", "return folder == other or other.startswith(f\"{folder.rstrip('/')}/\")",
+         "return folder == other", OWNED, STRANGERS),
+    skip("catalog/owned_folders.py", "OwnedFolders.find_refusal", OWNED),
+    skip("catalog/owned_folders.py", "OwnedFolders._find_stranger", OWNED),
+    skip("catalog/owned_folders.py", "OwnedFolders.check_folders", STRANGERS),
+    skip("catalog/owned_folders.py", "check_new_place", STRANGERS),
+    swap("catalog/owned_folders.py", "if any(is_under(really, one) for one in self._real_folders):", "if True:", OWNED),
+    swap("catalog/owned_folders.py", "if not any(is_under(really, one) for one in self._roots):", "if False:", OWNED),
+    swap("catalog/owned_folders.py", "if not any(is_within(really, one) for one in self._roots):", "if False:", STRANGERS),
+    swap("catalog/owned_folders.py", "return found or self._above.get(key) or self._unknown", "return found or self._unknown",
+         OWNED, STRANGERS),
+    swap("catalog/owned_folders.py", "return found or self._above.get(key) or self._unknown",
+         "return self._above.get(key) or self._unknown", OWNED, STRANGERS),
+    swap("catalog/owned_folders.py", "return found or self._above.get(key) or self._unknown",
+         "return found or self._above.get(key)", STRANGERS),
+    swap("catalog/owned_folders.py", "other.problem is not None or _holds(other.key, location_key(one))", "True",
+         OWNED, STRANGERS),
+    swap("catalog/owned_folders.py", "None if is_named and not is_alone else", "None if is_named else", STRANGERS),
+    swap("catalog/owned_folders.py", " or parse_location(above + \"/\").path.strip(\"/\") == \"\"", "", OWNED),
+    swap("catalog/owned_folders.py", "if is_all or self._own is None or not is_within(really, self._own):",
+         "if is_all or self._own is None:", OWNED, STRANGERS),
+    swap("catalog/owned_folders.py", "if not _is_asked(base, new) and not any(", "if not any(", STRANGERS),
+    swap("catalog/owned_folders.py", "return is_below_location and before.location != after.location", "return True", STRANGERS),
+    swap("catalog/pointer_catalog.py", "                check_new_place(self, base, new, location)\n", "", STRANGERS),
+    swap("catalog/pointer_catalog.py", "            owned.check_folders(\"purge table\")\n", "", CATALOG, STRANGERS),
+    swap("catalog/pointer_catalog.py", " and _is_beside(one, folder)]", "]", STRANGERS),
+    swap("catalog/pointer_catalog.py", "if find_metadata_version(one) is not None and _is_beside", "if _is_beside", STRANGERS),
+    swap("catalog/pointer_catalog.py", "if any(location_key(one) == key for one in others):",
+         "if False:", STRANGERS),
+    swap("commit/delete_paths.py", "        yield known[above]\n", "        yield None\n", STRANGERS),
+    swap("commit/delete_paths.py", "            yield owned.find_refusal(path)\n", "            yield None\n", EXPIRY, STRANGERS),
+    swap("commit/expired_files.py", "reachable.find_unreachable(lists)[0],", "lists,", EXPIRY, GUARDS),
+    swap("commit/expired_files.py", "reachable.find_unreachable(statistics)[0],", "statistics,", EXPIRY, GUARDS, STRANGERS),
+    swap("commit/expired_files.py", "reachable.find_unreachable([one.manifest_path for one in old])[0],",
+         "[one.manifest_path for one in old],", EXPIRY, GUARDS, STRANGERS),
+    swap("commit/expired_files.py", "if path in unused]", "]", EXPIRY),
+    drop("commit/expired_files.py", "reachable.add_files(workers)", EXPIRY),
+    swap("commit/expired_files.py", "~reachable.contains(", "~0 * reachable.contains(", EXPIRY),
+    swap("commit/expired_files.py", "if old or statistics or unread:", "if old:", EXPIRY, GUARDS, STRANGERS),
+    swap("commit/reachable_files.py", "            return [locations, resolved]", "            return [locations]", STRANGERS),
+    drop("maintenance/purge_files.py", "self.owned.check(path)", CATALOG, STRANGERS),
+    swap("maintenance/purge_files.py", "self.emptied.add(folder)", "self.emptied.update(self.owned.folders)", STRANGERS),
+    swap("maintenance/move_paths.py", " and is_within(path, self.source)", "", PATHS),
+    swap("maintenance/move_paths.py", "if storage.size(path) != len(data) or storage.read(path) != data:", "if False:", PATHS),
+    skip("storage/locations.py", "is_under", LOCATIONS, result="True"),
+    swap("storage/locations.py", "if any(step in (\".\", \"..\") for path in (inner.path, outer.path) for step in path.split(\"/\")):",
+         "if False:", LOCATIONS),
+    swap("storage/locations.py", "\"gcs\": \"gs\", ", "", LOCATIONS),
+    swap("storage/locations.py", "rf\"^({'|'.join(_ALIASES)}):|", "r\"", LOCATIONS),
+    skip("storage/choose.py", "SchemeStorage._check_inside", CHOICES),
+    skip("storage/choose.py", "SchemeStorage.check_readable", CHOICES),
+    swap("storage/choose.py", "known[folder] = any(is_within(folder, one) for one in roots)", "known[folder] = True", CHOICES),
+    swap("storage/choose.py", "if scheme not in self._schemes:", "if False:", CHOICES),
 )  # fmt: skip
 
 EDGES = (
@@ -397,6 +443,7 @@ GROUPS = {
     "syncs": SYNCS,
     "clean-up": CLEANING,
     "edges": EDGES,
+    "ownership": OWNERSHIP,
 }
 
 

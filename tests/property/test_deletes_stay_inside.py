@@ -70,7 +70,7 @@ class World:
     def files(self) -> set[str]:
         """Return the files that there are, links left out."""
         found = (Path(above) / name for above, _, names in os.walk(self.root) for name in names)
-        return {str(one) for one in found if "catalog.db" not in one.name}
+        return {str(one) for one in found if "catalog.db" not in one.name and not one.is_symlink()}
 
     def claim(self, owner: str) -> None:
         """Note who wrote the files that are new, and let them be old."""

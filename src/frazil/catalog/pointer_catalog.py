@@ -373,8 +373,8 @@ class PointerCatalog(Catalog):
         if not forgotten:
             return
         key = location_key(folder)
-        others = self.other_pointers(attempt.base.identifier)
-        if any(location_key(one.rpartition("/")[0]) == key for _, one in others):
+        others = (one.rpartition("/")[0] for _, one in self.other_pointers(attempt.base.identifier))
+        if any(location_key(one) == key for one in others):
             return
         for path in forgotten:
             with contextlib.suppress(StorageError, InvalidRequestError):

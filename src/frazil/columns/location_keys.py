@@ -10,25 +10,20 @@ that this keeps a file too many and never loses one.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.storage.locations import location_key
+from frazil.storage.locations import NOT_PLAIN, PLAIN, location_key
 
 Hashes = npt.NDArray[np.int64]
-
-_PLAIN: Final = r"^[a-z][a-z0-9+.\-]*://[^/%]*(/[^/%]+)+$"
-_NOT_PLAIN: Final = r"^(s3[an]|gcs|abfss|wasbs):|^file://[^/]|/\.\.?(/|$)"
 
 
 def location_keys(locations: pa.Array | pa.ChunkedArray) -> list[str]:
     """Return the key of each location of a column."""
     plain = pc.and_not(
-        pc.match_substring_regex(locations, _PLAIN), pc.match_substring_regex(locations, _NOT_PLAIN)
+        pc.match_substring_regex(locations, PLAIN), pc.match_substring_regex(locations, NOT_PLAIN)
     ).to_numpy(zero_copy_only=False)
     keys: list[str] = locations.to_pylist()
     for at in np.flatnonzero(~plain).tolist():

@@ -342,7 +342,7 @@ PROCEDURES: dict[str, Procedure] = {
             "clean_expired_metadata",
             "delete_roots",
         ),
-        dry_columns=("deleted_bytes bigint",),
+        dry_columns=("deleted_bytes bigint", "kept_count bigint"),
     ),
     "ancestors_of": Procedure(
         (_TABLE, Parameter("snapshot_id", "bigint")), ("snapshot_id bigint", "timestamp bigint"), _ancestors

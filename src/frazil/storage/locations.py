@@ -25,6 +25,11 @@ from frazil.spec.properties import check_retired, read_property
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 """Schemes that clients gave to the same store."""
+PLAIN: Final = r"^[a-z][a-z0-9+.\-]*://[^/%]*(/[^/%]+)+$"
+NOT_PLAIN: Final = rf"^({'|'.join(_ALIASES)}):|^file://[^/]|/\.\.?(/|$)"
+"""Locations that match the first pattern and not the second are their own keys."""
+_IS_PLAIN: Final = re.compile(PLAIN)
+_IS_NOT_PLAIN: Final = re.compile(NOT_PLAIN)
 _DOUBTFUL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _MAX_DECODINGS: Final = 3
 """How often percent escapes are decoded when in doubt: as often as careless readers in a row might."""
@@ -191,6 +196,8 @@ def location_key(location: str) -> str:
     For telling which files are in use: it takes too many for the same rather than too few. Escapes are
     decoded, `.` and `..` resolved, repeated slashes joined, though some stores keep such names apart.
     """
+    if _IS_PLAIN.fullmatch(location) and not _IS_NOT_PLAIN.search(location):
+        return location
     parts = parse_location(location)
     path = parts.path
     for _ in range(_MAX_DECODINGS):

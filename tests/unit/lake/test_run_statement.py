@@ -510,6 +510,22 @@ def test_expiry_counts_what_it_deletes(sql: Console, table: frazil.Table) -> Non
     assert len(table.refresh().snapshots) == 1
 
 
+def test_calls_name_folders_to_delete_in(sql: Console, lake: frazil.Lake, tmp_path: Path) -> None:
+    data = str(tmp_path / "apart")
+    table = lake.create_table("db.apart", "id bigint", properties={"write.data.path": data})
+    for one in (1, 2):
+        table.overwrite(pa.table({"id": pa.array([one], pa.int64())}))
+    with pytest.raises(InvalidRequestError, match="outside the warehouse"):
+        sql.answer("call lake.system.remove_orphan_files(table => 'db.apart')")
+    sql.answer(f"call lake.system.remove_orphan_files(table => 'db.apart', delete_roots => array('{data}'))")
+    expire = "call lake.system.expire_snapshots(table => 'db.apart', older_than => timestamp '2999-01-01 00:00:00', "
+    kept = sql.answer(f"{expire} retain_last => 1, dry_run => true)")
+    assert (kept.rows[0][0], kept.names[-1], kept.rows[0][-1]) == (0, "kept_count", 1)
+    assert sql.answer(f"{expire} retain_last => 1, delete_roots => array('{data}'))").rows[0][0] == 1
+    with pytest.raises(InvalidRequestError, match="outside the warehouse"):
+        sql.answer("drop table lake.db.apart purge")
+
+
 def test_a_table_is_registered_by_its_metadata(sql: Console, table: frazil.Table, lake: frazil.Lake) -> None:
     table.append(rows(1, 2))
     current = table.current_snapshot

@@ -243,11 +243,14 @@ def test_orphans_are_not_looked_for_below_a_table_of_another_catalog(lake: frazi
 def test_expiry_leaves_files_of_another_table_and_tells_them(lake: frazil.Lake, tmp_path: Path) -> None:
     victim = new_table(lake, "db.victim")
     evil = new_table(lake, "db.evil", **{"write.data.path": str(tmp_path / "wh/db/victim/data")})
-    naming(lake, evil, *files_of(victim))
+    theirs = [*files_of(victim), f"{victim.location}/data/a strange name.parquet"]
+    Path(theirs[1].removeprefix("file://")).write_text("rows")
+    naming(lake, evil, *theirs)
     shown = expire(evil, dry_run=True)
     done = expire(evil)
-    assert dict(done.kept).keys() == dict(shown.kept).keys() == set(files_of(victim))
-    assert done.kept_count == shown.kept_count == 1
+    assert dict(done.kept).keys() == dict(shown.kept).keys() == set(theirs)
+    assert done.kept_count == shown.kept_count == 2
+    assert Path(theirs[1].removeprefix("file://")).exists()
     assert done.deleted_data_files_count == shown.deleted_data_files_count == 0
     assert done.deleted_manifest_lists_count == shown.deleted_manifest_lists_count > 0
     assert victim.refresh().check().ok

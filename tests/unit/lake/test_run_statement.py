@@ -518,10 +518,11 @@ def test_calls_name_folders_to_delete_in(sql: Console, lake: frazil.Lake, tmp_pa
     with pytest.raises(InvalidRequestError, match="outside the warehouse"):
         sql.answer("call lake.system.remove_orphan_files(table => 'db.apart')")
     sql.answer(f"call lake.system.remove_orphan_files(table => 'db.apart', delete_roots => array('{data}'))")
-    expire = "call lake.system.expire_snapshots(table => 'db.apart', older_than => timestamp '2999-01-01 00:00:00', "
-    kept = sql.answer(f"{expire} retain_last => 1, dry_run => true)")
+    first = table.snapshots[0].snapshot_id
+    expire = f"call lake.system.expire_snapshots(table => 'db.apart', snapshot_ids => array({first})"
+    kept = sql.answer(f"{expire}, dry_run => true)")
     assert (kept.rows[0][0], kept.names[-1], kept.rows[0][-1]) == (0, "kept_count", 1)
-    assert sql.answer(f"{expire} retain_last => 1, delete_roots => array('{data}'))").rows[0][0] == 1
+    assert sql.answer(f"{expire}, delete_roots => array('{data}'))").rows[0][0] == 1
     with pytest.raises(InvalidRequestError, match="outside the warehouse"):
         sql.answer("drop table lake.db.apart purge")
 

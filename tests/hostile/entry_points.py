@@ -12,12 +12,14 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 import frazil
 from frazil.errors import FrazilError
+from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.table import Table
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.visible_text import visible
@@ -121,18 +123,18 @@ def run_table(ear: Ear, lake: frazil.Lake, name: tuple[str, ...]) -> None:
         made = ear.listen(f"{name}.scan", way)
         if made is not None:
             for member in members_of(made):
-                ear.listen(f"{name}.scan().{member}", lambda one=made, member=member: _use(one, member, {}))
-    for kind in frazil.lake.table.METADATA_TABLES:
-        ear.listen(f"{name}.inspect.{kind}", lambda kind=kind: getattr(table.inspect, kind)())
+                ear.listen(f"{name}.scan().{member}", partial(_use, made, member, {}))
+    for kind in METADATA_TABLES:
+        ear.listen(f"{name}.inspect.{kind}", getattr(table.inspect, kind))
     for member in members_of(table):
         special = (
             {**given, "statistics": PartitionStatisticsFile(current, "file:///x", 1)}
             if "partition" in member
             else given
         )
-        ear.listen(f"{name}.{member}", lambda member=member, special=special: _use(table, member, special))
+        ear.listen(f"{name}.{member}", partial(_use, table, member, special))
     for member in members_of(table.maintain):
-        ear.listen(f"{name}.maintain.{member}", lambda member=member: _use(table.maintain, member, given))
+        ear.listen(f"{name}.maintain.{member}", partial(_use, table.maintain, member, given))
 
 
 def run_view(ear: Ear, lake: frazil.Lake, name: tuple[str, ...]) -> None:
@@ -145,7 +147,7 @@ def run_view(ear: Ear, lake: frazil.Lake, name: tuple[str, ...]) -> None:
         "properties": {"a": "b"},
     }  # fmt: skip
     for member in members_of(view):
-        ear.listen(f"{name}.{member}", lambda member=member: _use(view, member, given))
+        ear.listen(f"{name}.{member}", partial(_use, view, member, given))
 
 
 def run_lake(ear: Ear, lake: frazil.Lake, table: tuple[str, ...], view: tuple[str, ...]) -> None:
@@ -158,7 +160,7 @@ def run_lake(ear: Ear, lake: frazil.Lake, table: tuple[str, ...], view: tuple[st
         names = {"name": view if is_view else table, "new_name": ("db", f"new_{member}")}
         if member.startswith(("create_", "register_")):
             names["name"] = ("db", f"made_by_{member}_of_{table[-1][:20]}")
-        ear.listen(f"lake.{member}({names})", lambda member=member, names=names: _use(lake, member, {**given, **names}))
+        ear.listen(f"lake.{member}({names})", partial(_use, lake, member, {**given, **names}))
 
 
 def _use(thing: object, member: str, given: dict[str, Any]) -> Any:

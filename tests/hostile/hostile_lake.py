@@ -35,8 +35,10 @@ KEY_SECRET = "planted-secret-access-key-93ab"
 CANARY_ROW = "a-row-of-somebody-elses-file-52de"
 SECRETS = (ENVIRONMENT_SECRET, KEY_SECRET)
 VARIABLE = "FRAZIL_PLANTED_SECRET"
+SETTING = "planted.secret"
+SETTING_SECRET = "planted-in-sparks-settings-1d40"
 PROPERTIES = {"s3.access-key-id": "planted", "s3.secret-access-key": KEY_SECRET, "s3.endpoint": "http://127.0.0.1:9"}
-EVIL = "\x1b]52;c;eA==\x07\x1b[2J\x9b\u202e${env:" + VARIABLE + "}`'\"\\;--/*\nHint: x"
+EVIL = "\x1b]52;c;eA==\x07\x1b[2J\x9b\u202e${env:" + VARIABLE + "}${" + SETTING + "}`'\"\\;--/*\nHint: x"
 _COLUMNS = "catalog_name, table_namespace, table_name, metadata_location, iceberg_type"
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "note", STRING)))
 
@@ -192,7 +194,7 @@ class Stranger:
                         "name": "far",
                         "required": False,
                         "type": "string",
-                        "write-default": f"${{env:{VARIABLE}}}",
+                        "write-default": f"${{env:{VARIABLE}}}${{{SETTING}}}",
                     }
                 )
             document["last-column-id"] = 4

@@ -94,7 +94,7 @@ def _sample(item: tuple[Any, Any]) -> str:
         return next((one for one in "a1 '\"`-$./([:\\\n" if _is_in(one, value)), chr(_first_of(value)))
     if kind in (opcodes.MAX_REPEAT, opcodes.MIN_REPEAT, opcodes.POSSESSIVE_REPEAT):
         least, _, inner = value
-        return _text(inner) * max(least, 1)
+        return _text(inner) * max(int(least), 1)
     if kind is opcodes.SUBPATTERN:
         return _text(value[3])
     if kind is opcodes.BRANCH:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from frazil.catalog.base import Catalog, LoadedT
+from frazil.catalog.base import Catalog
 from frazil.catalog.names import Identifier, Namespace, shown
-from frazil.catalog.outcomes import Outcome, Unknown
+from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
 from frazil.errors import AlreadyExistsError
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.spec.table_metadata import TableMetadata

@@ -50,7 +50,7 @@ def read_file_positions(storage: Storage, task: DeleteTask, data_file: DataFile,
         raise InvalidPuffinError(
             f"Cannot read the deletion vector of {data_file.file_path}: it deletes row {last}, and the file has {rows} "
             "rows, counted from 0",
-            hint="Restore the vector or read another snapshot; `maintain.check()` lists what is wrong.",
+            hint="Restore the vector or read another snapshot; `check()` lists what is wrong.",
             path=task.data_file.file_path,
             heading="Deletion Vectors",
         )

@@ -23,6 +23,8 @@ from frazil.errors import FrazilError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.lake.table import Table
+from frazil.spark.predicates import row_filter
+from frazil.spec.parse_type import parse_schema
 from tests import conditions_page
 from tests.condition_texts import NUMBERS, STRINGS
 
@@ -278,6 +280,17 @@ def test_the_conditions_of_the_page_mean_the_same_to_spark(spark: SparkSession, 
         found = answers(plain, [text for text, _ in kept])
     for (text, rows), answer in zip(kept, found, strict=True):
         assert answer == rows, text
+
+
+def test_greater_than_a_number_is_sparks_own_comparison_which_it_pushes_down() -> None:
+    schema = parse_schema("d double, f float, i int")
+
+    def shown(text: str) -> str | None:
+        return row_filter(bind(schema, parse_predicate(text)), lambda one: ".".join(one.path))
+
+    assert shown("d > 5") == "(d > 5.0D)"
+    assert shown("not d < 5 or i = 1") == "(d >= 5.0D) OR (i = 1)"
+    assert shown("d > 5 or isnan(f)") == "(d > 5.0D) OR (isnan(f))"
 
 
 VERBS = [

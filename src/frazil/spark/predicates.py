@@ -395,9 +395,10 @@ def row_filter(bound: Predicate, find: Callable[[BoundReference], str]) -> str |
 def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
     if predicate in (TRUE, FALSE):
         return "true" if predicate == TRUE else "false"
-    if isinstance(predicate, And | Or):
-        word = " AND " if isinstance(predicate, And) else " OR "
-        return word.join(f"({_sql(one, find)})" for one in predicate.children)
+    if isinstance(predicate, And):
+        return " AND ".join(f"({_sql(one, find)})" for one in predicate.children)
+    if isinstance(predicate, Or):
+        return " OR ".join(f"({one})" for one in _any_sql(predicate.children, find))
     if isinstance(predicate, Bound):
         if not isinstance(predicate.term, BoundReference):
             raise UnsupportedError(
@@ -406,6 +407,21 @@ def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
             )
         return _leaf_sql(predicate, predicate.term, find(predicate.term))
     raise UnsupportedError(f"Cannot filter by {predicate} on Spark")
+
+
+def _any_sql(children: Sequence[Predicate], find: Callable[[BoundReference], str]) -> list[str]:
+    """Return the alternatives; "greater, or NaN" is Spark's own comparison, which it pushes down to files."""
+    tests = [one for one in children if isinstance(one, Bound) and isinstance(one.term, BoundReference)]
+    nans = {one.term for one in tests if one.op is Op.IS_NAN}
+    greater = [one for one in tests if one.op in (Op.GT, Op.GT_EQ) and one.term in nans]
+    covered = {one.term for one in greater}
+    found = []
+    for child in children:
+        if child in greater and isinstance(child, Bound) and isinstance(child.term, BoundReference):
+            found.append(f"{find(child.term)} {_SIGNS[child.op]} {sql_literal(child.literal, child.term.result_type)}")
+        elif not (isinstance(child, Bound) and child.op is Op.IS_NAN and child.term in covered):
+            found.append(_sql(child, find))
+    return found
 
 
 _SIGNS = {Op.EQ: "=", Op.LT: "<", Op.LT_EQ: "<=", Op.GT: ">", Op.GT_EQ: ">="}

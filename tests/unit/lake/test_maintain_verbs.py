@@ -104,6 +104,17 @@ def test_a_filter_must_be_about_the_tables_columns() -> None:
         with_appends(1).maintain.rewrite_data_files(where="nope = 1")
 
 
+def test_a_filter_is_in_the_language_of_conditions() -> None:
+    table = with_appends(3)
+    for where in ("ID < 10", "id < 9.5 and 1 = 1", "not id >= 10"):
+        planned = table.maintain.rewrite_data_files(where=where, rewrite_all=True, dry_run=True)
+        assert planned.rewritten_data_files_count == 1, where
+    with pytest.raises(FrazilError, match="single quotes"):
+        table.maintain.rewrite_data_files(where='kind = "a"')
+    with pytest.raises(FrazilError, match="Spark"):
+        table.maintain.rewrite_data_files(where="upper(kind) = 'A'")
+
+
 def test_snapshots_expire_with_a_dry_run_before() -> None:
     table = with_appends()
     table.maintain.rewrite_data_files()

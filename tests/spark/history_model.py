@@ -119,7 +119,7 @@ class History(Model):
         for one in self.files:
             spec = self.table.metadata.spec(one.file.spec_id)
             values = {part.field_id: value for part, value in zip(spec.fields, one.file.partition, strict=True)}
-            tuples[one.file.file_path] = {part.name: values.get(part.field_id) for part in kind.fields}
+            tuples[one.file.file_path] = {part.name: values.get(part.field_id) for part in kind.fields} or None
         return [row | {"_partition": tuples[row["_file"]]} for row in rows]
 
     # --- operations

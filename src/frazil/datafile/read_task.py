@@ -371,12 +371,12 @@ class _TaskReader:
         inherited = pa.scalar(self.task.data_sequence_number, pa.int64())
         return pa.repeat(inherited, length) if stored is None else pc.fill_null(stored, inherited)
 
-    def _partition(self, part: NestedField) -> dict[str, Any]:
-        """Return the file's partition under the union of all specs' fields."""
+    def _partition(self, part: NestedField) -> dict[str, Any] | None:
+        """Return the file's partition under the union of all specs' fields; None where the table never had any."""
         spec = self.view.spec_of(self.file)
         values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
         assert isinstance(part.field_type, StructType)
-        return {one.name: values.get(one.field_id) for one in part.field_type.fields}
+        return {one.name: values.get(one.field_id) for one in part.field_type.fields} or None
 
 
 def _any(mask: Mask) -> Mask | None:

@@ -247,10 +247,7 @@ class Attachment:
         timestamp = known.get("timestampasof")
         text = None if timestamp is None else "'" + timestamp.replace("'", "\\'") + "'"
         frame = engine.find_frame(self._names.FoundName("relation", parts, options=asked, timestamp=text))
-        if frame is None:
-            return self._not_ours
-        full = engine.full_name(parts)
-        return self._names.frame_of_plan(self._spark, self._names.aliased_plan(self._spark, frame, full))
+        return self._not_ours if frame is None else frame
 
     def _ours(self, name: str) -> Name | None:
         parts: Name | None = self._names.parse_name(self._spark, name)

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from frazil.catalog.names import shown
+from frazil.codec.arrow_schema import from_arrow_type
 from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
+from frazil.inspect.tables import metadata_table_schema
 from frazil.lake.answer import Answer, answer
 from frazil.lake.sql_context import SqlContext
-from frazil.lake.sql_session import SPARK_CATALOG, Place, Relation
+from frazil.lake.sql_session import CHANGES, SPARK_CATALOG, Place, Relation
 from frazil.lake.table import Table
 from frazil.loaded import LoadedView
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
+from frazil.spec.reserved_columns import CHANGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote, quote_path
@@ -165,8 +168,11 @@ def _describe_column(schema: Schema, column: s.Name) -> Answer:
 
 
 def _describe_metadata_table(relation: Relation) -> Answer:
-    schema = getattr(relation.table.inspect, relation.metadata_table or "")().schema
-    return answer(_COLUMNS, [(field.name, str(field.type), None) for field in schema])
+    metadata = relation.table.metadata
+    if relation.metadata_table == CHANGES:
+        return answer(_COLUMNS, _column_rows(Schema((*relation.table.schema.fields, *CHANGE_COLUMNS))))
+    columns = metadata_table_schema(metadata, relation.metadata_table or "")
+    return answer(_COLUMNS, [(one.name, spark_type_name(from_arrow_type(one.type)), None) for one in columns])
 
 
 def _metadata_columns(table: Table) -> list[tuple[Any, ...]]:

@@ -7,10 +7,10 @@ temporary views of names nobody can guess, which are dropped when the statement 
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from frazil.catalog.names import shown
@@ -18,7 +18,7 @@ from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.lake.on_spark import spark_room
 from frazil.lake.open_catalog import TRUST_NONE
-from frazil.lake.scan import ScanOptions
+from frazil.lake.scan import ALL_COLUMNS, Scan, ScanOptions
 from frazil.lake.scan_options import scan_changes, scan_with_options
 from frazil.lake.sql_context import Spelled
 from frazil.lake.sql_session import (
@@ -37,17 +37,15 @@ from frazil.lake.table import Table
 from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
-from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME
+from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.sql.quote_names import quote
-from frazil.sql.rewrite import cte_names, has_star, replace_spans
+from frazil.sql.rewrite import cte_names, replace_spans
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name, Span
 from frazil.sql.type_names import spark_type_name
 from frazil.storage.read_only import untrusted
 
 _PRIVILEGES = "__required_write_privileges__"
-_METADATA_NAMES = [*METADATA_COLUMNS, PARTITION_NAME]
-_METADATA_COLUMNS = re.compile(rf"\b({'|'.join(_METADATA_NAMES)})\b", re.IGNORECASE)
 
 
 class SparkEngine:
@@ -81,7 +79,7 @@ class SparkEngine:
         parsed = self._names.try_parse_query(self.spark, text)
         if parsed is None:
             return None
-        replacements = self._replacements(parsed, text)
+        replacements = self._replacements(parsed)
         return parsed.to_frame(replacements, self._args) if replacements else None
 
     def query(self, text: str, ctes: str | None = None) -> Any:
@@ -91,37 +89,20 @@ class SparkEngine:
             # Spark has no WITH after a WITH; a subquery has.
             whole = f"with {ctes}\nselect * from ({text}\n)"
         parsed = self._names.parse_query(self.spark, whole)
-        return parsed.to_frame(self._replacements(parsed, whole), self._args)
+        return parsed.to_frame(self._replacements(parsed), self._args)
 
-    def _replacements(self, parsed: Any, text: str) -> dict[int, Any]:
+    def _replacements(self, parsed: Any) -> dict[int, Any]:
         found: dict[int, Any] = {}
-        frames: dict[Any, Any] = {}
-        hidden: set[Any] = set()
-        shows_metadata = _METADATA_COLUMNS.search(text) is not None
+        plans: dict[Any, Any] = {}
         for at, one in enumerate(parsed.names):
             if one.kind != "relation" or _PRIVILEGES in (one.options or {}):
                 continue
             # A table that a query names twice is read in one state.
             key = (one.parts, one.version, one.timestamp, tuple(sorted((one.options or {}).items())))
-            if key not in frames:
-                frames[key] = self.find_frame(one, shows_metadata=shows_metadata)
-            frame = frames[key]
-            if frame is None:
-                continue
-            is_hiding = shows_metadata and has_star(text)
-            if is_hiding and key in hidden:
-                # Columns of its own: Spark renews those of a table that is there twice, but not the hidden ones.
-                frame = frame.toDF(*frame.columns)
-            hidden.add(key)
-            plan = self._names.aliased_plan(self.spark, frame, self.full_name(one.parts))
-            if not is_hiding:
-                found[at] = plan
-                continue
-            # An alias above hides what is hidden below it: there the alias, which comes before its table, is replaced.
-            place = at - 1 if one.is_aliased and at > 0 and parsed.names[at - 1].kind == "alias" else at
-            if place != at:
-                plan = self._names.aliased_again(self.spark, plan, parsed.names[place].parts[0])
-            found[place] = self._names.hide_columns(self.spark, plan, _METADATA_NAMES)
+            if key not in plans:
+                plans[key] = self.find_plan(one)
+            if plans[key] is not None:
+                found[at] = plans[key]
         calls = {at: name for at, one in enumerate(parsed.names) if (name := self._find_function(one)) is not None}
         if calls:
             room = spark_room("sql_functions")
@@ -146,17 +127,19 @@ class SparkEngine:
         is_kept = len(parts) == 1 and parts[0].lower() in self.session.temporary_views
         return is_kept or self.session.find_place(parts) is not None
 
-    def full_name(self, parts: Name) -> Name:
-        """Return a table's name with its lake's."""
-        place = self.session.find_place(parts)
-        return parts if place is None else (place.lake_name, *place.name)
-
-    def find_frame(self, name: Any, *, shows_metadata: bool = False) -> Any:
+    def find_frame(self, name: Any) -> Any:
         """Return the DataFrame of a name that means something in a lake; None where it is Spark's."""
+        plan = self.find_plan(name)
+        return None if plan is None else self._names.frame_of_plan(self.spark, plan)
+
+    def find_plan(self, name: Any) -> Any:
+        """Return the plan of a name that means something in a lake, under its full name; None where it is Spark's."""
         place = self.session.find_place(name.parts)
         if place is None:
             text = self.session.temporary_views.get(name.parts[0].lower()) if len(name.parts) == 1 else None
-            return None if text is None else self._inner(self.session, self._views).query(text)
+            if text is None:
+                return None
+            return self._names.aliased_plan(self.spark, self._inner(self.session, self._views).query(text), name.parts)
         if name.is_streaming:
             raise UnsupportedError(f"Cannot read {place} as a stream in SQL", hint="Read it as a table.")
         try:
@@ -170,10 +153,28 @@ class SparkEngine:
                 ) from problem
             if name.version is not None or name.timestamp is not None:
                 raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from problem
-            return self._view_frame(place, view)
+            frame = self._view_frame(place, view)
+            return self._names.aliased_plan(self.spark, frame, (place.lake_name, *place.name))
         state = self._state(relation, name)
         found = Relation(relation.place, relation.table, state, relation.metadata_table)
-        return self.frame_of(found, shows_metadata=shows_metadata, options=name.options or {})
+        return self._plan_of(found, (place.lake_name, *place.name), name.options or {})
+
+    def _plan_of(self, relation: Relation, name: Name, options: Mapping[str, str]) -> Any:
+        """Return the plan of a table or of one of its metadata tables; a table's own have metadata columns, hidden."""
+        scan = self._scan_of(relation, options)
+        if scan is None:
+            return self._names.aliased_plan(self.spark, self.frame_of(relation), name)
+        hidden = _hidden_columns(scan)
+
+        def frame_with(asked: list[str]) -> Any:
+            frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(self.spark)
+            # How and when a row changed comes last.
+            return frame if scan.changelog is None else frame.select(*map(quote, [*own, *asked]))
+
+        frame = scan.to_spark(self.spark)
+        own = frame.columns
+        schema = spark_room("types").shown_schema(hidden, self.spark)
+        return spark_room("hidden_columns").hide_columns(self.spark, frame, name, schema, frame_with)
 
     def _state(self, relation: Relation, name: Any) -> State:
         states = [relation.state, state_of_options(name.options or {})]
@@ -191,10 +192,18 @@ class SparkEngine:
                 return State(branch=branch)
         return given[0] if given else relation.state
 
-    def frame_of(
-        self, relation: Relation, *, shows_metadata: bool = False, options: Mapping[str, str] | None = None
-    ) -> Any:
+    def frame_of(self, relation: Relation, options: Mapping[str, str] | None = None) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
+        scan = self._scan_of(relation, options or {})
+        if scan is not None:
+            return scan.to_spark(self.spark)
+        table = relation.table
+        return spark_room("metadata_frames").metadata_frame(
+            self.spark, table._loaded, relation.metadata_table, choice=_choice(relation.state), cache=table._cache
+        )
+
+    def _scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
+        """Return the scan of a table, or of its changes; other metadata tables have none."""
         table, state = relation.table, relation.state
         if state.branch is not None or state.tag is not None:
             ref = table.metadata.ref(state.branch or state.tag or "")
@@ -203,33 +212,18 @@ class SparkEngine:
                 raise InvalidRequestError(
                     f"Cannot read {wanted} {state.reference!r} of {relation.place}: it is a {ref.type}"
                 )
-        choice = SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
+        scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
-            hidden = [one for one in _hidden_columns(table) if one != DELETED.name]
-            return scan_changes(
-                table._loaded,
-                options or {},
-                choice=choice,
-                columns=["*", *hidden] if shows_metadata else None,
-                scan_options=ScanOptions(manifest_cache=table._cache),
-            ).to_spark(self.spark)
+            return scan_changes(table._loaded, options, choice=_choice(state), scan_options=scan_options)
         if relation.metadata_table is not None:
-            return spark_room("metadata_frames").metadata_frame(
-                self.spark,
-                table._loaded,
-                relation.metadata_table,
-                choice=choice,
-                cache=table._cache,
-            )
-        asked = {key: value for key, value in (options or {}).items() if key.lower() not in STATE_OPTIONS}
-        scan = scan_with_options(
+            return None
+        asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
+        return scan_with_options(
             table._loaded,
             {**asked, **option_of_state(state)},
-            columns=["*", *_hidden_columns(table)] if shows_metadata else None,
             time_zone=self.setting("spark.sql.session.timeZone") or "UTC",
-            scan_options=ScanOptions(manifest_cache=table._cache),
+            scan_options=scan_options,
         )
-        return scan.to_spark(self.spark)
 
     def changes(self, place: Place, table: Table, options: Mapping[str, str]) -> Any:
         """Return the changes of a table's rows as a DataFrame."""
@@ -359,6 +353,7 @@ class SparkEngine:
                 frame = self.find_frame(one)
             if frame is None:
                 continue
+            frame = spark_room("hidden_columns").show_named(frame, text)
             name = self.register(frame)
             start, stop = self._names.place_in_text(text, one)
             alias = "" if one.is_aliased else f" as {quote(one.parts[-1])}"
@@ -382,11 +377,19 @@ class SparkEngine:
                 self.spark.catalog.dropTempView(self._temporary.pop())
 
 
-def _hidden_columns(table: Table) -> list[str]:
-    """Return the metadata columns a table has beside its own."""
-    own = {part.name.lower() for part in table.schema.fields}
-    lineage = ("_row_id", "_last_updated_sequence_number")
-    return [one for one in _METADATA_NAMES if one not in own and (table.format_version >= 3 or one not in lineage)]
+def _choice(state: State) -> SnapshotChoice:
+    return SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
+
+
+def _hidden_columns(scan: Scan) -> Schema:
+    """Return the metadata columns that a scan has beside the table's own."""
+    left_out = {part.name.lower() for part in scan.table_schema.fields}
+    if scan.table.metadata.format_version < 3:
+        left_out |= {part.name for part in ROW_LINEAGE_COLUMNS}
+    if scan.changelog is not None:
+        left_out.add(DELETED.name)
+    names = tuple(one for one in (*METADATA_COLUMNS, PARTITION_NAME) if one not in left_out)
+    return replace(scan, columns=names, changelog=None).schema if names else Schema(())
 
 
 def _find_view(place: Place) -> View | None:

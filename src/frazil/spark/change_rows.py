@@ -15,8 +15,9 @@ their ids, and the sequence number of their last change unless this is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,6 +31,7 @@ from frazil.commit.overwrite import Overwrite
 from frazil.commit.row_delta import Command, RowDelta
 from frazil.datafile.apply_deletes import load_positions, position_tasks
 from frazil.datafile.delete_cache import DeleteCache
+from frazil.datafile.read_task import view_table
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.datafile.write_target import write_target
 from frazil.errors import EngineError
@@ -44,14 +46,22 @@ from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import in_own_session
 from frazil.spark.relation import ReadRequest
 from frazil.spark.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
-from frazil.spark.target_rows import FileChoice, plan_tasks, read_chosen
+from frazil.spark.target_rows import PATH, FileChoice, plan_tasks, read_chosen
 from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
 from frazil.spark.write_files import write_stored
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
 from frazil.spec.properties import DistributionMode, IsolationLevel, RowLevelMode, read_property
 from frazil.spec.property_kinds import Property
-from frazil.spec.reserved_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, ROW_LINEAGE_COLUMNS
+from frazil.spec.reserved_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+    ROW_LINEAGE_COLUMNS,
+    SPEC_ID,
+    partition_column,
+)
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, UnknownType
 
@@ -96,6 +106,7 @@ class RowChange:
         self._cache = cache
         self._rules = _RULES[command]
         self._read: Predicate = TRUE
+        self._offered: list[NestedField] = []
 
     @property
     def has_lineage(self) -> bool:
@@ -124,12 +135,24 @@ class RowChange:
             open_file_cost_bytes=split_bytes,
         )
 
+    def offer(self, expressions: Iterable[Any], other_names: Collection[str] = ()) -> None:
+        """Let expressions name metadata columns of the rows, unless a column of that name is there otherwise.
+
+        What is offered and not used costs nothing; so it is enough to know what may be named.
+        """
+        text = " ".join(map(str, expressions)).lower()
+        taken = {part.name.lower() for part in self.schema.fields} | {name.lower() for name in other_names}
+        partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
+        known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
+        self._offered = [part for part in known if part.name in text and part.name not in taken]
+
     def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
         """Return the table's rows as users see them, with their places, and stored columns where those differ.
 
         `predicate` is tested exactly; `only` are files to read, with positions to leave out.
         """
         more = [FILE, POS, *([ROW_ID] if self.has_lineage else [])]
+        more += [PATH if part == FILE else part for part in self._offered if part not in more or part == FILE]
         self._read = predicate
         if only is not None:
             self.choice.only = only
@@ -147,6 +170,9 @@ class RowChange:
         columns += [F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN)]
         if self.has_lineage:
             columns.append(F.col(ROW_ID.name).alias(ROW_ID_COLUMN))
+        for part in self._offered:
+            column = F.col(PATH.name if part == FILE else part.name)
+            columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
         return stored.select(*columns)
 
     def no_rows(self) -> DataFrame:
@@ -162,6 +188,7 @@ class RowChange:
         fields += [st.StructField(FILE_COLUMN, st.IntegerType()), st.StructField(POS_COLUMN, st.LongType())]
         if self.has_lineage:
             fields.append(st.StructField(ROW_ID_COLUMN, st.LongType()))
+        fields += shown_schema(Schema(tuple(self._offered)), self.spark).fields
         return st.StructType(fields)
 
     def stored_column(self, part: NestedField, qualifier: str | None = None) -> Column:

@@ -63,6 +63,7 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
             change.choice.note(where)
             may, may_not = where, not_(where)
         else:
+            change.offer([where])
             # What conditions may call the table, where a subquery has columns of the same names.
             rows = change.rows().alias("target")
             condition = to_column(where)
@@ -73,6 +74,7 @@ def find_rows(change: RowChange, where: Any) -> FoundRows:
                 return FoundRows({}, [])
             may = asked
             other = RowChange(change.spark, change.loaded, change.command, change.target)
+            other.offer([where])
             may_not = opposite_predicate(other.rows().alias("target"), condition, change.schema, other.choice)
     tasks = change.plan_files(may)
     if not tasks:

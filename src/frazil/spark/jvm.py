@@ -95,7 +95,7 @@ def planned_relation(
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         told = (table, str(size_bytes), str(rows), columns)
-        for value in (_Callback(planner), key, root, _to_java(jvm, constants), *told):
+        for value in (_Callback(planner), key, root, to_java(jvm, constants), *told):
             arguments.add(value)
         index = compiled_class(spark, SOURCE, CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
@@ -104,12 +104,12 @@ def planned_relation(
         elif shows_ids:
             reader = packages.parquet.ParquetFileFormat()
         else:
-            reader = _made(spark, READER_NAME, _to_java(jvm, data))
+            reader = _made(spark, READER_NAME, to_java(jvm, data))
         own_session = spark._jsparkSession
         relation = packages.HadoopFsRelation(
             index,
-            _to_java(jvm, constants),
-            _to_java(jvm, data if shows_ids else without_metadata(data)),
+            to_java(jvm, constants),
+            to_java(jvm, data if shows_ids else without_metadata(data)),
             jvm.scala.Option.empty(),  # type: ignore[union-attr]
             reader,
             _to_scala_map(jvm, options),
@@ -118,11 +118,12 @@ def planned_relation(
         plan = _module(packages, "LogicalRelation").apply(relation, index.table())
         frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
     except (TypeError, AttributeError) as error:
-        raise _moved(error) from error
+        raise moved(error) from error
     return DataFrame(frame, spark)
 
 
-def _moved(error: Exception) -> UnsupportedError:
+def moved(error: Exception) -> UnsupportedError:
+    """Return the error for a part of Spark that is not where it was."""
     return UnsupportedError(
         f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
         hint="Use a newer frazil, or Spark 4.0 to 4.3.",
@@ -193,7 +194,7 @@ def row_index_name(spark: SparkSession) -> str:
         packages = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         return str(packages.parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
     except (TypeError, AttributeError) as error:
-        raise _moved(error) from error
+        raise moved(error) from error
 
 
 def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
@@ -211,7 +212,7 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
     try:
         invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
             jvm.java.lang.Class.forName("org.apache.hadoop.io.WritableComparator"),
-            _to_java(jvm, st.IntegerType()),
+            to_java(jvm, st.IntegerType()),
             "readUnsignedShort",
             lists.asScala(given).toList(),
             lists.asScala(jvm.java.util.ArrayList()).toList(),
@@ -222,7 +223,7 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
         )
         word = Column(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
     except (TypeError, AttributeError) as error:
-        raise _moved(error) from error
+        raise moved(error) from error
     is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
     return F.when(F.expr(f"shiftright({at}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
 
@@ -304,7 +305,8 @@ def _module(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _to_java(jvm: Any, schema: st.DataType) -> Any:
+def to_java(jvm: Any, schema: st.DataType) -> Any:
+    """Return a type as Spark's own."""
     return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))
 
 

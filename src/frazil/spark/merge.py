@@ -105,6 +105,8 @@ def merge_rows(
     """
     _check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
+    written_out = [part for one in clauses for part in (one.condition, *(one.values or {}).values())]
+    change.offer([on, *written_out], source.columns)
     with engine_errors(f"merge into {loaded.name}"):
         pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
         filter_rows(pairs, on, f"merge into {loaded.name}", "the condition of ON")

@@ -206,6 +206,8 @@ class ReadColumn:
         return self.is_read and not has_default and not is_changed
 
     def _is_rebuilt(self, kind: Type) -> bool:
+        if _holds_empty(kind):
+            return True
         if any(not self._is_read(part) for part in _struct_parts(kind)):
             return True
         return bool(self.shape.dates) and any(part.field_id in self.shape.dates for part in _all_parts(kind))
@@ -342,6 +344,13 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
     if isinstance(have, MapType) and isinstance(want, MapType):
         return F.transform_values(column, lambda _, one: narrow_column(one, have.value_type, want.value_type))
     return column
+
+
+def _holds_empty(kind: Type) -> bool:
+    """Return whether a type is, or holds, a struct without parts: it is read with one that says whether it is null."""
+    if isinstance(kind, StructType) and not kind.fields:
+        return True
+    return isinstance(kind, NestedType) and any(_holds_empty(part.field_type) for part in kind.fields)
 
 
 def _all_parts(kind: Type) -> Iterator[NestedField]:

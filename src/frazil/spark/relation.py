@@ -577,6 +577,8 @@ class Reader:
             return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
         if part.field_id == PARTITION_FIELD_ID:
             parts = self._shown_partition.fields
+            if not parts:
+                return F.lit(None).cast(st.StructType())
             stored = F.struct(*[F.col(quote(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
         elif isinstance(part.field_type, UnknownType):
             return F.lit(None)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -77,7 +77,7 @@ public class UnresolvedNames implements java.util.function.Function {
 
   // The types of arguments that were marked: structs whose first field has the mark in its name.
   private static void types(Object o, String mark, StringBuilder out) {
-    if (o instanceof CreateNamedStruct) {
+    if (o instanceof CreateNamedStruct && !((CreateNamedStruct) o).children().isEmpty()) {
       CreateNamedStruct node = (CreateNamedStruct) o;
       String name = String.valueOf(((Expression) node.children().apply(0)).toString());
       Expression argument = (Expression) node.children().apply(1);
@@ -327,32 +327,16 @@ def find_in_expression(spark: SparkSession, text: str) -> list[FoundName]:
     return ParsedQuery(spark, _parser(spark).parseExpression(text)).names
 
 
-def aliased_plan(spark: SparkSession, frame: DataFrame, name: tuple[str, ...]) -> Any:
+def aliased_plan(spark: SparkSession, frame: DataFrame, name: Sequence[str]) -> Any:
     """Return a DataFrame's plan under a table's full name, as Spark's own resolution would give it."""
-    jvm = _jvm(spark)
     plan = frame._jdf.queryExecution().analyzed()
-    qualifier = scala_list(spark, list(name[:-1]))
-    alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name[-1], qualifier)
-    return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan)
+    logical = _jvm(spark).org.apache.spark.sql.catalyst.plans.logical
+    return logical.SubqueryAlias(alias_identifier(spark, name), plan)
 
 
-def aliased_again(spark: SparkSession, plan: Any, alias: str) -> Any:
-    """Return a plan under an alias that a query gives it."""
-    jvm = _jvm(spark)
-    identifier = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(alias, scala_list(spark, []))
-    return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(identifier, plan)
-
-
-def hide_columns(spark: SparkSession, plan: Any, hidden: list[str]) -> Any:
-    """Return a plan whose `*` leaves some columns out that can be named all the same, as metadata columns are."""
-    jvm = _jvm(spark)
-    output = plan.output()
-    columns = [output.apply(at) for at in range(output.size())]
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    made = logical.Project(scala_list(spark, [one for one in columns if one.name() not in hidden]), plan)
-    tag = getattr(getattr(logical, "Project$"), "MODULE$").hiddenOutputTag()
-    made.setTagValue(tag, scala_list(spark, [one for one in columns if one.name() in hidden]))
-    return made
+def alias_identifier(spark: SparkSession, name: Sequence[str]) -> Any:
+    """Return a table's full name as Spark qualifies columns with it."""
+    return _jvm(spark).org.apache.spark.sql.catalyst.AliasIdentifier(name[-1], scala_list(spark, list(name[:-1])))
 
 
 def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
@@ -394,7 +378,7 @@ def term_text(spark: SparkSession, column: Any) -> str:
 def alias_of(frame: DataFrame) -> str | None:
     """Return the alias a DataFrame was given last, if it was."""
     plan = frame._jdf.queryExecution().logical()
-    return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
+    return str(plan.alias()) if plan.nodeName() in ("SubqueryAlias", "HiddenColumns") else None
 
 
 def parse_name(spark: SparkSession, text: str) -> tuple[str, ...] | None:

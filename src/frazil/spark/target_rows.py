@@ -5,6 +5,7 @@ it has read, and what other writers must not have changed meanwhile. Then, to re
 and of those all rows but the ones it has found. Both are the lazy relation (`relation.py`) over a chosen set of files.
 
 `_file` comes as a number here, the same for each file in one choice: paths would weigh on every row that is shuffled.
+Where a condition is about paths, they come as `PATH`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyspark.sql.types as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
@@ -24,6 +26,7 @@ from frazil.datafile.apply_deletes import load_positions
 from frazil.expr.predicates import Predicate, all_of, any_of
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.tasks import FileScanTask
+from frazil.spark.column_values import quote
 from frazil.spark.planned_files import (
     Constant,
     DeleteKind,
@@ -31,10 +34,17 @@ from frazil.spark.planned_files import (
     PlannedBatch,
     ScanFiles,
     chosen_part,
+    column_constant,
     vector_bytes,
 )
+from frazil.spark.read_columns import ReadColumn
 from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import FILE, POS
+from frazil.spec.schema import Schema
+from frazil.spec.types import STRING, NestedField
+
+PATH = NestedField(FILE.field_id + 1, "__frazil_path", STRING, required=True)
+"""The path of a row's file, with an id that the specification has no column for."""
 
 
 class FileChoice:
@@ -154,9 +164,17 @@ class _ChosenReader(Reader):
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         file_name = self.names.own("file")
-        return [
+        found = [
             self._number_constant(one.name) if one.name == file_name else one for one in super()._own_constants(group)
         ]
+        if self._shows(PATH):
+            found.append(column_constant(self.names.own("path"), "file_path", pa.string()))
+        return found
+
+    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        if part.field_id == PATH.field_id:
+            return F.col(quote(self.names.own("path")))
+        return super()._value(part, group, columns)
 
     def _number_constant(self, name: str) -> Constant:
         number_of = self._choice.number_of
@@ -169,9 +187,16 @@ class _ChosenReader(Reader):
     def _read_by_python(self, group: FileGroup) -> DataFrame:
         """Return the rows of files that Python reads: paths become numbers, and positions are joined."""
         self._choice.note(self.predicate)
+        whole = self.request
+        shown = Schema(tuple(part for part in whole.shown.fields if part.field_id != PATH.field_id))
+        self.request = replace(whole, shown=shown)
         frame = super()._read_by_python(group)
+        self.request = whole
         if FILE.name not in frame.columns:
             return frame
+        if self._shows(PATH):
+            paths_too = frame.withColumn(PATH.name, F.col(FILE.name))
+            frame = paths_too.select(*(quote(part.name) for part in whole.shown.fields))
         paths = [
             task.data_file.file_path for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)
         ]

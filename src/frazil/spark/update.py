@@ -40,6 +40,7 @@ def plan_update(
 
 def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> PlannedChange | None:
     with engine_errors(f"update {change.loaded.name}"):
+        change.offer([where, *values.values()])
         # `target` is what expressions may call the table, where a subquery has columns of the same names.
         rows = (change.rows(where) if isinstance(where, Predicate) else change.rows()).alias("target")
         found = rows if isinstance(where, Predicate) else filter_rows(rows, where, f"update {change.loaded.name}")

@@ -118,17 +118,6 @@ def spell_identifiers(text: str, values: Mapping[str, object], is_ours: Callable
     return replace_spans(text, spans)
 
 
-def has_star(text: str) -> bool:
-    """Return whether a query selects all columns of something, with `*` or `t.*`."""
-    before: Token | None = None
-    for token in cut_tokens(text):
-        if token.is_mark("*") and before is not None:
-            if before.upper in ("SELECT", "DISTINCT", "ALL") or before.is_mark(",") or before.is_mark("."):
-                return True
-        before = token
-    return False
-
-
 def has_default(text: str) -> bool:
     """Return whether a text may use DEFAULT as a value."""
     return _DEFAULT.search(text) is not None

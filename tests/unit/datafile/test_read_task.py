@@ -115,7 +115,7 @@ def test_the_partition_is_shown_under_the_union_of_all_specs() -> None:
 def test_an_unpartitioned_table_has_an_empty_partition() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS[:2])
-    assert read(table, file, partition_column(StructType(()))) == {"_partition": [{}, {}]}
+    assert read(table, file, partition_column(StructType(()))) == {"_partition": [None, None]}
 
 
 def test_only_metadata_columns_read_no_data() -> None:

@@ -7,7 +7,6 @@ from frazil.sql.rewrite import (
     fill_defaults,
     fill_parameters,
     has_default,
-    has_star,
     is_default,
     replace_spans,
     requalify,
@@ -95,21 +94,6 @@ def test_named_parameters_become_values(text: str, expected: str) -> None:
 
 def test_parameters_by_place_become_values() -> None:
     assert fill_parameters("values (?, '?', ?)", ["1", "2"]) == "values (1, '?', 2)"
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("select * from t", True),
-        ("select a, t.* from t", True),
-        ("select distinct * from t", True),
-        ("select count(*) from t", False),
-        ("select a * b from t", False),
-        ("select '*' from t", False),
-    ],
-)
-def test_a_star_is_told_from_a_product(text: str, expected: bool) -> None:
-    assert has_star(text) is expected
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from frazil.columns.manifest_columns import live_mask
 from frazil.columns.seen_hashes import SeenHashes
 from frazil.commit.delete_paths import delete_paths
 from frazil.commit.reachable_files import ReachableFiles
-from frazil.errors import CorruptTableError, StorageError
+from frazil.errors import CorruptTableError, StorageError, UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -184,7 +184,7 @@ def _manifests_of(
     """Return the manifests of snapshots by path, and whether a list could not be read."""
 
     def read_one(snapshot: Snapshot) -> list[ManifestFile] | None:
-        with contextlib.suppress(StorageError, CorruptTableError):
+        with contextlib.suppress(StorageError, CorruptTableError, UnsupportedError):
             return read_manifest_list(storage, snapshot)
         return None
 
@@ -204,7 +204,7 @@ def _candidates(
     seen = SeenHashes()
 
     def read_old(manifest: ManifestFile) -> pa.Table | None:
-        with contextlib.suppress(StorageError, CorruptTableError):
+        with contextlib.suppress(StorageError, CorruptTableError, UnsupportedError):
             return _live(before, manifest, ("file_path", "content", "file_size_in_bytes"))
         return None
 

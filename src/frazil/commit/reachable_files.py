@@ -159,7 +159,10 @@ class ReachableFiles:
         local = [at for at, one in enumerate(locations) if scheme_of(one) in (None, "file")]
         if not local:
             return [locations]
-        resolved = self._resolved([locations[at] for at in local], must_resolve=must_resolve)
+        written = [locations[at] for at in local]
+        resolved = self._resolved(written, must_resolve=must_resolve)
+        if resolved == written:
+            return [locations]
         if len(local) == len(locations):
             return [locations, resolved]
         followed = list(locations)

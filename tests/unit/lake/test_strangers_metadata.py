@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.codec.manifest_list_avro import encode_manifest_list
 from frazil.commit.append import Append
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.transaction import commit_actions
 from frazil.errors import InvalidRequestError
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile, FileFormat
+from frazil.spec.statistics import StatisticsFile
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -311,6 +315,27 @@ def test_expiry_keeps_a_file_that_is_in_use_as_another_kind(lake: frazil.Lake, k
     assert expire(table).deleted_data_files_count == 0
     assert Path(named.removeprefix("file://")).exists()
     assert table.refresh().scan().count() == 2
+
+
+@pytest.mark.parametrize("kind", ["manifest", "statistics"])
+def test_expiry_keeps_a_data_file_that_expired_metadata_names_as_another_kind(lake: frazil.Lake, kind: str) -> None:
+    table = new_table(lake, "db.t")
+    (path,) = files_of(table)
+    old = table.current_snapshot
+    assert old is not None
+    table.append(rows(3))
+    if kind == "statistics":
+        table.set_statistics(StatisticsFile(old.snapshot_id, path, 1, 1))
+    else:
+        storage = table._loaded.storage
+        forged = [replace(one, manifest_path=path) for one in read_manifest_list(storage, old)]
+        options = {"snapshot_id": old.snapshot_id, "parent_snapshot_id": None, "sequence_number": old.sequence_number}
+        data = encode_manifest_list(forged, format_version=2, **options).data
+        storage.replace(str(old.manifest_list), data)
+    done = expire(table)
+    assert done.expired_snapshot_ids == (old.snapshot_id,)
+    assert done.deleted_manifest_files_count == done.deleted_statistics_files_count == 0
+    assert table.check().ok
 
 
 # Purges

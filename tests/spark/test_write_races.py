@@ -27,12 +27,12 @@ START: list[Row] = [(1, "a", "v"), (2, "a", "v"), (3, "b", "v"), (4, "b", "v")]
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.string())])
 
 
-@dataclass(frozen=True)
 class World:
-    """A table, and what a write to it needs."""
+    """A table, a handle on it, and what a write to it needs."""
 
-    spark: SparkSession
-    lake: frazil.Lake
+    def __init__(self, spark: SparkSession, lake: frazil.Lake) -> None:
+        self.spark = spark
+        self.lake = lake
 
     def sql(self, text: str) -> None:
         self.spark.sql(text).collect()
@@ -40,8 +40,11 @@ class World:
     def frame(self, *rows: Row) -> DataFrame:
         return self.spark.createDataFrame(list(rows), "id bigint, k string, v string")
 
+    handle: frazil.Table
+
     @property
     def table(self) -> frazil.Table:
+        """Another handle, as a rival has it."""
         return self.lake.table("db.t")
 
     def rows(self) -> list[Row]:
@@ -178,21 +181,21 @@ WRITES: dict[str, Write] = {
         lambda world: world.frame(N).write.mode("overwrite").saveAsTable("lake.db.t"), only(N), True
     ),
     "mergeInto": Write(merge_into, merged),
-    "t.overwrite": Write(lambda world: world.table.overwrite(world.frame(N)), only(N), True),
+    "t.overwrite": Write(lambda world: world.handle.overwrite(world.frame(N)), only(N), True),
     "t.overwrite where": Write(
-        lambda world: world.table.overwrite(world.frame(N), where="id = 1"),
+        lambda world: world.handle.overwrite(world.frame(N), where="id = 1"),
         lambda rows: [*(one for one in rows if one[0] != 1), N],
         True,
     ),
     "t.overwrite_partitions": Write(
-        lambda world: world.table.overwrite_partitions(world.frame(N)), in_place_of("a", N), True
+        lambda world: world.handle.overwrite_partitions(world.frame(N)), in_place_of("a", N), True
     ),
-    "t.delete": Write(lambda world: world.table.delete("id = 1"), where(lambda one: one[0] != 1)),
+    "t.delete": Write(lambda world: world.handle.delete("id = 1"), where(lambda one: one[0] != 1)),
     "t.update": Write(
-        lambda world: world.table.update({"v": "'n'"}, where="id = 1"),
+        lambda world: world.handle.update({"v": "'n'"}, where="id = 1"),
         lambda rows: [with_value(one, "n", ids=(1,)) for one in rows],
     ),
-    "t.upsert": Write(lambda world: world.table.upsert(world.frame(*TWO), keys=["id"]), merged),
+    "t.upsert": Write(lambda world: world.handle.upsert(world.frame(*TWO), keys=["id"]), merged),
 }
 
 
@@ -249,6 +252,7 @@ def make(world: World, mode: str, isolation: str, version: int) -> None:
         "db.t", "id bigint, k string, v string", partition_by=["k"], properties=properties, format_version=version
     )
     table.append(local(*START))
+    world.handle = table
 
 
 def race(

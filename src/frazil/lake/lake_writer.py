@@ -89,7 +89,8 @@ class LakeWriter:
 
     def createOrReplace(self) -> None:  # noqa: N802
         """Create a table with the rows, or replace the one there is."""
-        self._create(find_table(self._place()), creates=True, replaces=True)
+        given = None if self._given is None or self._given[2] is not None else self._given[1]
+        self._create(given or find_table(self._place()), creates=True, replaces=True)
 
     def _create(self, existing: Table | None, *, creates: bool, replaces: bool) -> None:
         statement = s.CreateTable(

@@ -329,8 +329,13 @@ def test_expiry_keeps_a_data_file_that_expired_metadata_names_as_another_kind(la
     else:
         storage = table._loaded.storage
         forged = [replace(one, manifest_path=path) for one in read_manifest_list(storage, old)]
-        options = {"snapshot_id": old.snapshot_id, "parent_snapshot_id": None, "sequence_number": old.sequence_number}
-        data = encode_manifest_list(forged, format_version=2, **options).data
+        data = encode_manifest_list(
+            forged,
+            format_version=2,
+            snapshot_id=old.snapshot_id,
+            parent_snapshot_id=None,
+            sequence_number=old.sequence_number,
+        ).data
         storage.replace(str(old.manifest_list), data)
     done = expire(table)
     assert done.expired_snapshot_ids == (old.snapshot_id,)

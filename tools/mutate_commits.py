@@ -65,6 +65,7 @@ STRANGERS = ["tests/unit/lake/test_strangers_metadata.py", "-k", "not memory"]
 PATHS = ["tests/unit/maintenance/test_rewrite_table_path.py"]
 LOCATIONS = ["tests/unit/storage/test_locations.py"]
 CHOICES = ["tests/unit/storage/test_choose.py"]
+CONNECT = ["tests/unit/lake/test_connect.py"]
 PLANS = ["tests/unit/scan"]
 DANGLING = ["tests/unit/maintenance/test_rewrite_deletes.py"]
 
@@ -415,7 +416,7 @@ OWNERSHIP = (
          "if False:", LOCATIONS),
     swap("storage/locations.py", "\"gcs\": \"gs\", ", "", LOCATIONS),
     swap("storage/locations.py", "rf\"^({'|'.join(_ALIASES)}):|", "r\"", LOCATIONS),
-    skip("storage/choose.py", "SchemeStorage._check_inside", CHOICES),
+    skip("storage/choose.py", "SchemeStorage._check_inside", CHOICES, CONNECT),
     skip("storage/choose.py", "SchemeStorage.check_readable", CHOICES),
     swap("storage/choose.py", "known[folder] = any(is_within(folder, one) for one in roots)", "known[folder] = True", CHOICES),
     swap("storage/choose.py", "if scheme not in self._schemes:", "if False:", CHOICES),

@@ -402,7 +402,6 @@ OWNERSHIP = (
     swap("commit/expired_files.py", "reachable.find_unreachable(statistics)[0],", "statistics,", EXPIRY, GUARDS, STRANGERS),
     swap("commit/expired_files.py", "reachable.find_unreachable([one.manifest_path for one in old])[0],",
          "[one.manifest_path for one in old],", EXPIRY, GUARDS, STRANGERS),
-    swap("commit/expired_files.py", "if path in unused]", "]", EXPIRY),
     drop("commit/expired_files.py", "reachable.add_files(workers)", EXPIRY),
     swap("commit/expired_files.py", "~reachable.contains(", "~0 * reachable.contains(", EXPIRY),
     swap("commit/expired_files.py", "if old or statistics or unread:", "if old:", EXPIRY, GUARDS, STRANGERS),

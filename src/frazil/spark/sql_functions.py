@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.spark.partition_columns import transform_value
 from frazil.spark.sql_names import ParsedQuery, expression_of, scala_list
-from frazil.spark.types import from_spark_type, store_column
+from frazil.spark.types import from_spark_type, store_column, stored_type
 from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
 
 ICEBERG_VERSION = "iceberg_version"
@@ -32,6 +32,8 @@ _UNARY: dict[str, Transform] = {
     "hour": HOUR,
 }
 _WITH_NUMBER: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "truncate": Truncate}
+_ANY_NUMBER: dict[str, Transform] = {"bucket": Bucket(1), "truncate": Truncate(1)}
+_NUMBER_TYPES = frozenset({"tinyint", "smallint", "int"})
 _MARK = "__frazil_argument_"
 
 
@@ -45,7 +47,7 @@ def function_expressions(
 ) -> dict[int, Any]:
     """Return Spark's expression for each call of a lake's function, by its place among the names of a query."""
     found: dict[int, Any] = {}
-    arguments: dict[int, tuple[Transform, Any]] = {}
+    arguments: dict[int, tuple[Transform | None, Any]] = {}
     for at, name in calls.items():
         given = parsed.node(at).arguments()
         parts = [given.apply(place) for place in range(given.size())]
@@ -60,6 +62,15 @@ def function_expressions(
         if at not in kinds:
             raise InvalidRequestError(f"Cannot use {calls[at]}: the type of its argument is not known")
         kind = from_spark_type(kinds[at], calls[at], count(1))
+        checked = _ANY_NUMBER[calls[at]] if transform is None else transform
+        if not checked.can_transform(kind):
+            raise InvalidRequestError(
+                f"Cannot use {calls[at]} of {kinds[at].simpleString()} values: the transform is not of such",
+                hint="Cast the argument to a type that it takes.",
+            )
+        if transform is None:
+            found[at] = expression_of(spark, F.lit(None).cast(stored_type(checked.result_type(kind))))
+            continue
         column = Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(argument))  # type: ignore[union-attr]
         value = transform_value(transform, store_column(column, kind), kind, spark)
         if transform == DAY:
@@ -68,12 +79,18 @@ def function_expressions(
     return found
 
 
-def _transform(name: str, parts: list[Any]) -> tuple[Transform, Any]:
-    """Return the transform that a call names, and the expression it is of."""
+def _transform(name: str, parts: list[Any]) -> tuple[Transform | None, Any]:
+    """Return the transform that a call names, None where its number is null, and the expression it is of."""
     if name in _UNARY and len(parts) == 1:
         return _UNARY[name], parts[0]
     if name in _WITH_NUMBER and len(parts) == 2 and parts[0].foldable():
-        return _WITH_NUMBER[name](int(parts[0].eval(None))), parts[1]
+        kind = parts[0].dataType().catalogString() if parts[0].resolved() else "unknown"
+        if kind not in _NUMBER_TYPES:
+            raise InvalidRequestError(
+                f"Cannot use {name} with a number of the type {kind}", hint="Write a plain whole number: an int."
+            )
+        number = parts[0].eval(None)
+        return None if number is None else _WITH_NUMBER[name](int(number)), parts[1]
     if name in _UNARY or name in _WITH_NUMBER:
         usage = f"{name}(column)" if name in _UNARY else f"{name}(number, column)"
         raise InvalidRequestError(f"Cannot use {name} with {len(parts)} arguments", hint=f"Write {usage}.")

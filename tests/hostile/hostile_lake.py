@@ -24,8 +24,10 @@ import pyarrow.parquet as pq
 
 import frazil
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
+from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.local import LocalStorage
 from tests.avro_builders import container, required
 from tests.tables import TableBuilder
@@ -309,7 +311,12 @@ class Stranger:
         }
         self.views = [("db", name) for name in queries]
         for name, text in queries.items():
-            self._lake.create_view(("db", name), text, schema="x string", properties={"comment": EVIL})
+            # Past the lake, which refuses what is no query.
+            version = ViewVersion(
+                1, 0, 1, (SqlRepresentation(text, "spark"),), ("db",), None, FrozenMap({"engine-name": "other"})
+            )
+            schema = Schema((NestedField(1, "x", STRING, required=False),))
+            self._lake.catalog.create_view(("db", name), schema, version, properties={"comment": EVIL})
 
     def _point_anywhere(self) -> None:
         with sqlite3.connect(self.warehouse / "catalog.db") as database:

@@ -123,9 +123,9 @@ def test_a_folder_without_metadata_is_no_table(tmp_path: Path) -> None:
 
 
 def test_an_address_shows_no_secrets() -> None:
-    address = LakeAddress("w", "postgresql://user:secret@host/db", properties={"s3.secret-access-key": "secret"})
-    assert "secret" not in repr(address)
-    assert "secret" not in repr(SourceTables({"lake": address}, {"s3.secret-access-key": "secret"}))
+    address = LakeAddress("w", "postgresql://user:hidden@host/db", properties={"s3.secret-access-key": "hidden"})
+    assert "hidden" not in repr(address)
+    assert "hidden" not in repr(SourceTables({"lake": address}, {"s3.secret-access-key": "hidden"}))
 
 
 @pytest.mark.skipif(not HAS_PUSHDOWN, reason="this Spark offers no filters to Python data sources")

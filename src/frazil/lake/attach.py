@@ -36,6 +36,7 @@ from frazil.lake.sql_session import SPARK_CATALOG, SqlSession
 from frazil.sql.parse import parse_statement
 from frazil.sql.rewrite import fill_parameters, spell_identifiers
 from frazil.sql.script import statements_of
+from frazil.sql.sql_literals import text_literal
 from frazil.sql.statements import Name
 
 _USE = re.compile(r"\s*(use\b|set\s+catalog\b)", re.IGNORECASE)
@@ -106,7 +107,11 @@ class Attachment:
     # SQL
 
     def sql(self, run: Callable[..., Any], text: str, args: Any) -> Any:
-        """Run a statement: a lake's, a query over lakes, or Spark's own."""
+        """Run a statement that a user wrote. Spark's variables in it are replaced here, and nowhere after."""
+        return self._sql(run, self._names.substituted(self._spark, text), args)
+
+    def _sql(self, run: Callable[..., Any], text: str, args: Any) -> Any:
+        """Run a statement as it stands: a lake's, a query over lakes, or Spark's own."""
         if is_script(text) or is_immediate(text):
             found = (self._script if is_script(text) else self._immediate)(run, text, args)
             if found is not self._not_ours:
@@ -136,7 +141,7 @@ class Attachment:
             raise UnsupportedError(
                 "Cannot run a script over tables of lakes with ? as parameters", hint="Use :names, and a dict."
             )
-        answer = ScriptRunner(self._spark, lambda one: self.sql(run, one, args)).run(script)
+        answer = ScriptRunner(self._spark, lambda one: self._sql(self._plain_sql, one, args)).run(script)
         return self._names.empty_frame(self._spark) if answer is None else answer
 
     def _is_for_lakes(self, run: Callable[..., Any], text: str) -> bool:
@@ -163,7 +168,7 @@ class Attachment:
             return frame
         with engine.statement():
             view = engine.register(frame)
-            return run(f"set var ({', '.join(immediate.targets)}) = (select * from {view})")
+            return self._plain_sql(f"set var ({', '.join(immediate.targets)}) = (select * from {view})")
 
     def _query(self, run: Callable[..., Any], text: str, args: Any) -> Any:
         if not self._may_name_lakes(text):
@@ -245,7 +250,7 @@ class Attachment:
         asked = {key: value for key, value in options.items() if key.lower() not in ("path", "timestampasof")}
         known = {key.lower(): value for key, value in options.items()}
         timestamp = known.get("timestampasof")
-        text = None if timestamp is None else "'" + timestamp.replace("'", "\\'") + "'"
+        text = None if timestamp is None else text_literal(timestamp)
         frame = engine.find_frame(self._names.FoundName("relation", parts, options=asked, timestamp=text))
         return self._not_ours if frame is None else frame
 

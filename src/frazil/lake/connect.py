@@ -18,8 +18,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from frazil.lake.lake import Lake
-from frazil.lake.open_catalog import TRUST_ALL, open_catalog
+from frazil.errors import InvalidPropertyError
+from frazil.lake.lake import TRUSTED_VIEWS, Lake
+from frazil.lake.open_catalog import TRUST_ALL, check_properties, open_catalog
+from frazil.storage.choose import KNOWN_PROPERTIES
 
 
 def connect(
@@ -34,9 +36,18 @@ def connect(
 
     `warehouse` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder.
     `name` is the catalog's name in a SQL database, which several lakes can share. `properties` say how object
-    stores are reached and what may be read.
+    stores are reached, what may be read, and whether views may do more than query (`read.trusted-views`).
     `trust="none"` is for what a stranger wrote: only files below the warehouse (and `read.roots`) are opened, views
     are shown and not run, and nothing is written, changed or deleted.
     """
-    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=properties, trust=trust)
-    return Lake(opened, trust=trust)
+    given = dict(properties or {})
+    check_properties(given, KNOWN_PROPERTIES | {TRUSTED_VIEWS})
+    trusts_views = _is_true(TRUSTED_VIEWS, given.pop(TRUSTED_VIEWS, "false"))
+    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=given, trust=trust)
+    return Lake(opened, trust=trust, trusts_views=trusts_views)
+
+
+def _is_true(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidPropertyError(f"Cannot connect with the property {name!r}: {text!r} is neither true nor false")
+    return text.lower() == "true"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.schema import Schema
 
 Name = str | tuple[str, ...]
+TRUSTED_VIEWS: Final = "read.trusted-views"
+"""The property by which queries of views may call Java, run programs and open files by their path."""
 
 
 class Lake:
@@ -32,10 +34,19 @@ class Lake:
     attached_spark: Any = None
     """The Spark session that the lake is attached to."""
 
-    def __init__(self, catalog: Catalog, *, cache: ManifestCache | None = None, trust: str = TRUST_ALL) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        cache: ManifestCache | None = None,
+        trust: str = TRUST_ALL,
+        trusts_views: bool = False,
+    ) -> None:
         self._catalog = catalog
         self.trust = trust
         """Whether what is in the lake is trusted: `all`, or `none`."""
+        self.trusts_views = trusts_views
+        """Whether queries of views may call Java, run programs and open files by their path."""
         self._cache = ManifestCache() if cache is None else cache
         self.attached_spark: Any = None
         self._own_spark: Any = None

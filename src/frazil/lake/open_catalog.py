@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def open_catalog(
     trust: str = TRUST_ALL,
 ) -> Catalog:
     """Open the catalog of a lake, as `connect` does."""
-    _check_properties(properties or {})
+    check_properties(properties or {}, KNOWN_PROPERTIES)
     if trust not in (TRUST_ALL, TRUST_NONE):
         raise InvalidRequestError(f'Cannot connect with trust={trust!r}: it is "all" or "none"')
     text = os.fspath(warehouse)
@@ -96,15 +96,14 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
 
 
-def _check_properties(properties: Mapping[str, str]) -> None:
+def check_properties(properties: Mapping[str, str], known: Collection[str]) -> None:
+    """Refuse properties that are not known, or are no text."""
     for name, value in properties.items():
-        if name not in KNOWN_PROPERTIES:
-            near = get_close_matches(str(name), KNOWN_PROPERTIES, 1)
+        if name not in known:
+            near = get_close_matches(str(name), known, 1)
             raise InvalidPropertyError(
                 f"Cannot connect with the property {name!r}: it is not known",
-                hint=f"Did you mean {near[0]}?"
-                if near
-                else f"The properties are: {', '.join(sorted(KNOWN_PROPERTIES))}.",
+                hint=f"Did you mean {near[0]}?" if near else f"The properties are: {', '.join(sorted(known))}.",
             )
         if not isinstance(value, str):
             raise InvalidPropertyError(f"Cannot connect with the property {name!r}: its value is not text")

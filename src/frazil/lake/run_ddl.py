@@ -36,7 +36,7 @@ from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.snapshot import MAIN_BRANCH
 from frazil.spec.versions import DEFAULT
 from frazil.sql import statements as s
-from frazil.sql.quote_names import quote, quote_path
+from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"
@@ -216,7 +216,7 @@ def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]
     """Return the schema that columns of a statement describe; defaults are evaluated."""
     parts = []
     for one in columns:
-        text = f"{quote(one.path[0])} {one.type}"
+        text = f"{quote_if_needed(one.path[0])} {one.type}"
         if one.is_required:
             text += " not null"
         if one.comment is not None:

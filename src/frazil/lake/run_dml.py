@@ -25,7 +25,7 @@ from frazil.sql import statements as s
 from frazil.sql.literals import read_literal
 from frazil.sql.quote_names import quote, quote_path
 from frazil.sql.rewrite import fill_defaults, has_default, is_default, requalify
-from frazil.sql.sql_literals import sql_literal, sql_text
+from frazil.sql.sql_literals import plain_text, shown_literal
 from frazil.sql.type_names import spark_type_name
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -111,8 +111,9 @@ def _insertion(context: SqlContext, statement: s.Insert, targets: Targets) -> Ca
     if not statement.is_by_name:
         frame = by_place(frame, [schema.field(name) for name in names], place, may_differ=statement.evolves_schema)
     for name, value in static.items():
-        kind = spark_type_name(schema.field(name).field_type)
-        frame = frame.selectExpr("*", f"cast({value} as {kind}) as {quote(name)}")
+        frame = spark_room("column_values").with_value(
+            frame, name, value, spark_type_name(schema.field(name).field_type)
+        )
     options = write_options(engine, table, branch, statement.options)
     options["merge_schema"] = statement.evolves_schema
 
@@ -158,7 +159,7 @@ def _equals(part: NestedField, value: str) -> str:
     is_text = isinstance(part.field_type, StringType) and isinstance(literal, str)
     is_whole = isinstance(part.field_type, IntType | LongType) and type(literal) is int
     if is_text or is_whole:
-        return f"{name} = {sql_text(literal) if is_text else literal}"
+        return f"{name} = {plain_text(literal) if is_text else literal}"
     return f"{name} <=> cast({value} as {spark_type_name(part.field_type)})"
 
 
@@ -216,7 +217,7 @@ def _default_at(schema: Schema, names: list[str], at: int) -> str:
 
 def default_text(part: NestedField) -> str:
     """Return what DEFAULT means for a column, as an expression."""
-    return sql_literal(part.write_default, part.field_type)
+    return shown_literal(part.write_default, part.field_type)
 
 
 # DELETE, UPDATE

@@ -8,7 +8,7 @@ from typing import Any
 
 from frazil.catalog.names import shown
 from frazil.codec.arrow_schema import from_arrow_type
-from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
+from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import metadata_table_schema
 from frazil.lake.answer import Answer, answer
 from frazil.lake.sql_context import SqlContext
@@ -20,8 +20,9 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import CHANGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
-from frazil.sql.quote_names import quote, quote_path
+from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import (
+    column_name,
     escape,
     live_fields,
     order_terms,
@@ -144,7 +145,7 @@ def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         for one in fields:
             part = table.schema.field(one.source_id)
-            name = quote_path(tuple(table.schema.name_of(one.source_id).split(".")))
+            name = column_name(table.schema, one.source_id)
             rows.append((name, spark_type_name(part.field_type), part.doc))
     elif fields:
         rows += [_EMPTY, ("# Partitioning", "", "")]
@@ -177,7 +178,7 @@ def _describe_metadata_table(relation: Relation) -> Answer:
 
 def _metadata_columns(table: Table) -> list[tuple[Any, ...]]:
     parts = ",".join(
-        f"{quote(one.name)}:{spark_type_name(one.result_type(table.schema, table.metadata.schemas))}"
+        f"{quote_if_needed(one.name)}:{spark_type_name(one.result_type(table.schema, table.metadata.schemas))}"
         for one in table.spec.fields
     )
     rows: list[tuple[Any, ...]] = [
@@ -268,6 +269,13 @@ def show_create_table(context: SqlContext, statement: s.ShowCreateTable) -> Answ
     """Show the statement that makes such a table or view."""
     found = _find(context, statement.name)
     text = _create_view(*found) if isinstance(found, tuple) else _create_table(found)
+    if "${" in text:
+        # In strings it is escaped. Names and queries know no such thing, and the statement would make something else.
+        raise UnsupportedError(
+            f"Cannot show the statement that makes {shown(statement.name)}: a name or the query in it has ${{ in it, "
+            "which Spark replaces in statements",
+            hint="DESCRIBE EXTENDED shows it as it is.",
+        )
     return answer(("createtab_stmt string not null",), [(text,)])
 
 
@@ -275,7 +283,7 @@ def _create_table(relation: Relation) -> str:
     table = relation.table
     lines = []
     for part in table.schema.fields:
-        line = f"  {quote(part.name)} {sql_type_name(part.field_type)}"
+        line = f"  {quote_if_needed(part.name)} {sql_type_name(part.field_type)}"
         if part.required:
             line += " NOT NULL"
         if part.doc is not None:
@@ -303,7 +311,7 @@ def _create_view(place: Place, view: LoadedView) -> str:
     columns = []
     for part in metadata.current_schema.fields:
         comment = "" if part.doc is None else f" COMMENT '{escape(part.doc)}'"
-        columns.append(f"  {quote(part.name)}{comment}")
+        columns.append(f"  {quote_if_needed(part.name)}{comment}")
     text = f"CREATE VIEW {quote_path((place.lake_name, *place.name))} (\n" + ",\n".join(columns) + ")\n"
     if "comment" in metadata.properties:
         text += f"COMMENT '{escape(metadata.properties['comment'])}'\n"

@@ -31,7 +31,7 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
             return NOTHING
         raise taken
     engine = context.spark("create a view")
-    schema = engine.view_schema(statement.query.text, (place.lake_name, *place.name))
+    schema = engine.view_schema(statement.query.text, place)
     columns = _named(schema, statement, place)
     default_catalog = session.catalog or SPARK_CATALOG
     namespace = session.namespace if session.catalog is not None else engine.current_namespace()

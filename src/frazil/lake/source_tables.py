@@ -5,18 +5,23 @@
     file:/…/metadata/00003-….metadata.json one state of a table
 
 The processes beside the driver and on executors that run a data source of Spark's have no lake open: they get the
-addresses of lakes, and connect. An address may hold a password, which goes to them and is never shown.
+addresses of lakes, and connect. What they get is pickled, and Spark keeps it: so an address with a password or a key in
+it is refused. Those are in a file that every machine has, and are read where the address arrives (`secrets_file`).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
 from frazil.lake.connect import connect
+from frazil.lake.lake import Lake
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.parse_name import parse_name
 from frazil.lake.scan import Scan
@@ -26,27 +31,51 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage
 from frazil.storage.locations import find_metadata_version, scheme_of, strip_slashes
+from frazil.storage.object_properties import SECRETS
 
 _METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
 
 
 @dataclass(frozen=True)
 class LakeAddress:
-    """How to open a lake: what `frazil.connect` takes."""
+    """How to open a lake: what `frazil.connect` takes.
+
+    Passwords and keys are not sent. `secrets_file` is the path of a file on each machine, JSON of what it adds:
+    `{"catalog": "postgresql://…", "properties": {"s3.secret-access-key": "…"}}`.
+    """
 
     warehouse: str
     catalog: str | None = field(default=None, repr=False)
     name: str = "lake"
     properties: Mapping[str, str] = field(default=FrozenMap(), repr=False)
+    secrets_file: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _check_no_secrets(self.properties, self.catalog)
+        given = (self.warehouse, self.catalog, self.name, dict(self.properties), self.secrets_file)
+        return LakeAddress, given
+
+    def open(self) -> Lake:
+        """Connect to the lake, with what the file of secrets adds."""
+        catalog, properties = self.catalog, dict(self.properties)
+        if self.secrets_file is not None:
+            added = _read_secrets(self.secrets_file)
+            catalog = added.get("catalog", catalog)
+            properties |= added.get("properties", {})
+        return connect(self.warehouse, catalog=catalog, name=self.name, properties=properties)
 
 
 @dataclass(frozen=True)
 class SourceTables:
-    """Opens scans by the options of a read. It can be sent to other processes."""
+    """Opens scans by the options of a read. It can be sent to other processes, without passwords and keys."""
 
     lakes: Mapping[str, LakeAddress] = FrozenMap()
     properties: Mapping[str, str] = field(default=FrozenMap(), repr=False)
     time_zone: str = "UTC"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _check_no_secrets(self.properties)
+        return SourceTables, (dict(self.lakes), dict(self.properties), self.time_zone)
 
     def __call__(self, options: Mapping[str, str]) -> Scan:
         """Return the scan that options ask for: `path`, what `scan_options.py` knows, `columns` and `filter`."""
@@ -79,10 +108,35 @@ class SourceTables:
                 f"Cannot find the table {path!r}: no lake goes by the name {parts[0]!r}",
                 hint=f"The lakes are: {known}. A path has a slash in it.",
             )
-        with connect(
-            address.warehouse, catalog=address.catalog, name=address.name, properties=dict(address.properties)
-        ) as lake:
+        with address.open() as lake:
             return lake.catalog.load_table(parts[1:])
+
+
+def _check_no_secrets(properties: Mapping[str, str], catalog: str | None = None) -> None:
+    """Refuse to send what lets others in; the error does not show it."""
+    found = next((name for name in properties if name in SECRETS), None)
+    parts = urlsplit(catalog or "")
+    if found is None and parts.password is None and "password" not in {name.lower() for name in parse_qs(parts.query)}:
+        return
+    raise InvalidRequestError(
+        f"Cannot send {found or 'the password of the catalog'} to Spark's other processes: it would be pickled",
+        hint="Put it into a file that every machine has, and give LakeAddress(…, secrets_file=path); "
+        "or use the machines' own keys (s3.use-environment).",
+    )
+
+
+def _read_secrets(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidRequestError(
+            f"Cannot read the secrets of a lake: {path!r} is not there, or no JSON", cause=type(error).__name__
+        ) from None
+    if not isinstance(found, dict) or not found.keys() <= {"catalog", "properties"}:
+        raise InvalidRequestError(
+            f"Cannot read the secrets of a lake: {path!r} is no JSON object of catalog and properties"
+        )
+    return found
 
 
 def load_table_at(storage: Storage, path: str) -> LoadedTable:
@@ -129,8 +183,11 @@ def register_source(
     """Let a session read `format("iceberg")` through Spark's Python Data Source API, Spark Connect included.
 
     Executors need frazil. `lakes` are known by their names there, `properties` say how paths in object stores are
-    reached. A session with a JVM reads faster after `attach`.
+    reached; passwords and keys in them are refused. A session with a JVM reads faster after `attach`.
     """
+    for address in lakes.values():
+        _check_no_secrets(address.properties, address.catalog)
+    _check_no_secrets(properties)
     session = choose_session(spark)
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     spark_room("source").register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone))

@@ -16,6 +16,7 @@ from typing import Any
 from frazil.catalog.names import shown
 from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
+from frazil.lake.lake import TRUSTED_VIEWS
 from frazil.lake.on_spark import spark_room
 from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import ALL_COLUMNS, Scan, ScanOptions
@@ -89,6 +90,9 @@ class SparkEngine:
             # Spark has no WITH after a WITH; a subquery has.
             whole = f"with {ctes}\nselect * from ({text}\n)"
         parsed = self._names.parse_query(self.spark, whole)
+        command = parsed.find_command()
+        if command is not None:
+            raise InvalidRequestError(f"Cannot use a command where a query belongs: Spark reads {command}")
         return parsed.to_frame(self._replacements(parsed), self._args)
 
     def _replacements(self, parsed: Any) -> dict[int, Any]:
@@ -247,8 +251,10 @@ class SparkEngine:
                 f"Cannot read view {place}: it has no query in Spark's dialect",
                 hint=f"Its dialects are: {', '.join(sorted(view.dialects)) or '(none)'}.",
             )
-        frame = self._inner(self._session_of(place, version.default_catalog, version.default_namespace),
-                            self._views | {name}).query(view.sql_for("spark"))  # fmt: skip
+        session = self._session_of(place, version.default_catalog, version.default_namespace)
+        frame = self._inner(session, self._views | {name})._query_of_view(
+            f"read view {place}", place, view.sql_for("spark")
+        )
         return self._as_declared(frame, view, place)
 
     def _as_declared(self, frame: Any, view: View, place: Place) -> Any:
@@ -270,13 +276,24 @@ class SparkEngine:
             return renamed
         if mode == "BINDING":
             spark_room("store_assignment").check_bound(renamed, fields, str(place))
-        columns = [
-            f"cast({quote(part.name)} as {spark_type_name(part.field_type)}) as {quote(part.name)}"
-            if kind != spark_type_name(part.field_type)
-            else quote(part.name)
+        cast = {
+            part.name: spark_type_name(part.field_type)
             for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
-        ]
-        return renamed.selectExpr(*columns)
+            if kind != spark_type_name(part.field_type)
+        }
+        return spark_room("column_values").cast_columns(renamed, cast) if cast else renamed
+
+    def _query_of_view(self, what: str, place: Place, text: str) -> Any:
+        """Return the DataFrame of a view's query, which somebody else may have written: a query and nothing more."""
+        is_trusted = place.lake.trusts_views
+        parsed = self._names.parse_view(self.spark, text)
+        _check_view(what, parsed.find_refused(is_trusted=is_trusted))
+        for one in parsed.names:
+            if not is_trusted and one.kind == "relation" and _is_path(one.parts) and not self._is_ours(one.parts):
+                _check_view(what, ("code", shown(one.parts)))
+        frame, refused = parsed.to_view_frame(self._replacements(parsed), is_trusted=is_trusted)
+        _check_view(what, refused)
+        return frame
 
     def _session_of(self, place: Place, catalog: str | None, namespace: Name) -> SqlSession:
         """Return the names as a view sees them: from its own catalog and namespace, nothing temporary."""
@@ -290,8 +307,9 @@ class SparkEngine:
             is_foreign_catalog=self.session.is_foreign_catalog,
         )
 
-    def view_schema(self, text: str, name: Name) -> Schema:
+    def view_schema(self, text: str, place: Place) -> Schema:
         """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
+        name = (place.lake_name, *place.name)
         parsed = self._names.parse_query(self.spark, text)
         for one in parsed.names:
             if one.kind == "relation" and len(one.parts) == 1 and self.session.is_temporary_view(one.parts):
@@ -299,7 +317,8 @@ class SparkEngine:
                     f"Cannot create view {shown(name)}: it uses {one.parts[0]!r}, a temporary view that ends "
                     "with the session"
                 )
-        return self.schema_of(self._inner(self.session, self._views | {name}).query(text))
+        inner = self._inner(self.session, self._views | {name})
+        return self.schema_of(inner._query_of_view(f"create view {place}", place, text))
 
     def current_namespace(self) -> Name:
         """Return the namespace of Spark's own catalog."""
@@ -309,9 +328,8 @@ class SparkEngine:
 
     def evaluate(self, expressions: Sequence[str]) -> tuple[Any, ...]:
         """Return the values of constant expressions."""
-        text = "select " + ", ".join(expressions)
-        frame = self._run(text, self._args) if self._args else self._run(text)
-        return tuple(frame.first())
+        parsed = self._names.parse_query(self.spark, "select " + ", ".join(expressions))
+        return tuple(parsed.to_frame({}, self._args).first())
 
     def schema_of(self, frame: Any) -> Schema:
         """Return the schema of a DataFrame in the format's types."""
@@ -397,3 +415,24 @@ def _find_view(place: Place) -> View | None:
         return place.lake.view(place.name)
     except NotFoundError:
         return None
+
+
+def _check_view(what: str, refused: tuple[str, str] | None) -> None:
+    """Refuse what is more than a query."""
+    if refused is None:
+        return
+    kind, name = refused
+    if kind == "command":
+        raise InvalidRequestError(
+            f"Cannot {what}: its text is a command to Spark ({name})",
+            hint="A view is a query: SELECT, VALUES or TABLE.",
+        )
+    raise InvalidRequestError(
+        f"Cannot {what}: its query uses {name}, which may run code or open files by their path",
+        hint=f'If whoever writes views may do that, connect the lake with properties={{"{TRUSTED_VIEWS}": "true"}}.',
+    )
+
+
+def _is_path(parts: Name) -> bool:
+    """Return whether a name can be a file by its path, as in csv.`/data/x.csv`."""
+    return len(parts) == 2 and any(one in parts[1] for one in "/:\\")

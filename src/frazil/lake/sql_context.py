@@ -41,7 +41,7 @@ class Engine(Protocol):
     def schema_of(self, frame: Any) -> Schema:
         """Return the schema of a DataFrame in the format's types."""
 
-    def view_schema(self, text: str, name: Name) -> Schema:
+    def view_schema(self, text: str, place: Place) -> Schema:
         """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
 
     def current_namespace(self) -> Name:

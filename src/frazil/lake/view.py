@@ -31,6 +31,7 @@ from frazil.spec.view_evolution import (
     roll_back_view,
 )
 from frazil.spec.view_metadata import SqlRepresentation, VersionLogEntry, ViewMetadata, ViewVersion
+from frazil.sql.query_text import find_no_query
 
 DEFAULT_DIALECT: Final = "spark"
 """The dialect of a query that is given without one."""
@@ -222,6 +223,11 @@ def make_version(
             raise InvalidRequestError(f"Cannot define a view in the dialect {name!r}: it has no name")
         if not isinstance(text, str) or text.strip() == "":
             raise InvalidRequestError(f"Cannot define a view: the query in the dialect {name!r} is empty")
+        found = find_no_query(text) if name.lower() == DEFAULT_DIALECT else None
+        if found is not None:
+            raise InvalidRequestError(
+                f"Cannot define a view by {found}: it is no query", hint="A view is a query: SELECT, VALUES or TABLE."
+            )
     return ViewVersion(
         FIRST_VERSION_ID,
         0,

@@ -40,7 +40,6 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.column_values import quote
 from frazil.spark.distribute import write_settings
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import in_own_session
@@ -64,6 +63,7 @@ from frazil.spec.reserved_columns import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, UnknownType
+from frazil.sql.quote_names import quote
 
 ROW_ID_COLUMN = "__frazil_row_id"
 _STORED = "__frazil_stored_"

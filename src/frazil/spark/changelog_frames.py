@@ -35,7 +35,6 @@ from frazil.scan.changelog import (
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.planned_files import (
     Constant,
@@ -53,6 +52,7 @@ from frazil.spark.read_columns import ReadColumn
 from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
 
 _CONSTANTS = {
     CHANGE_TYPE.field_id: (CHANGE_TYPE_FIELD, pa.string()),

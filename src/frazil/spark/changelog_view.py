@@ -19,8 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.scan.changelog import DELETE, INSERT
-from frazil.spark.column_values import quote
 from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from frazil.sql.quote_names import quote
 
 UPDATE_BEFORE = "UPDATE_BEFORE"
 UPDATE_AFTER = "UPDATE_AFTER"

@@ -1,14 +1,15 @@
-"""Values of the format as Spark literals, in their stored form, and names as Spark reads them."""
+"""Values of the format as Spark literals, in their stored form, and columns cast to other types."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.spark.sql_literals import sql_literal
+from frazil.spark.exact_sql import expression
 from frazil.spark.types import stored_type
 from frazil.spec.types import (
     BinaryType,
@@ -23,16 +24,29 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.sql.quote_names import quote
+from frazil.sql.sql_literals import stored_literal
 
 
-def quote(name: str) -> str:
-    """Return a name so that Spark takes it for one column, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
+def cast_columns(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Return a frame with some columns cast, by name, to types in Spark's words."""
+    columns = [F.col(quote(name)) for name in frame.columns]
+    return frame.select(
+        *(
+            column.cast(kinds[name]).alias(name) if name in kinds else column
+            for name, column in zip(frame.columns, columns, strict=True)
+        )
+    )
+
+
+def with_value(frame: DataFrame, name: str, text: str, kind: str) -> DataFrame:
+    """Return a frame with one more column: an expression, cast to a type in Spark's words."""
+    return frame.select("*", expression(text).cast(kind).alias(name))
 
 
 def literal(value: Any, kind: Type) -> Column:
     """Return a value, as `spec/types.py` holds it, as a literal of the stored form."""
-    made = F.expr(sql_literal(value, kind))
+    made = expression(stored_literal(value, kind))
     return made.cast(stored_type(kind)) if value is None or kind.is_nested else made
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import FALSE, TRUE, Predicate, any_of, is_null
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark import exact_sql
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import RowChange
 from frazil.spark.engine_errors import engine_errors
@@ -31,7 +31,7 @@ Expression: TypeAlias = "str | Column"
 def to_column(expression: Any) -> Column:
     """Return an expression, SQL text or a column of Spark's, as a column."""
     if isinstance(expression, str):
-        return F.expr(expression)
+        return exact_sql.expression(expression)
     if isinstance(expression, Column):
         return expression
     raise InvalidRequestError(

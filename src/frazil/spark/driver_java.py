@@ -54,6 +54,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 public class PlannedFiles implements FileIndex {
   private final java.util.function.Function planner;
+  private final String word;
   private final String key;
   private final String root;
   private final StructType constants;
@@ -64,9 +65,10 @@ public class PlannedFiles implements FileIndex {
   private boolean isPruned = false;
 
   public PlannedFiles(
-      java.util.function.Function planner, String key, String root, StructType constants, String name, String bytes,
-      String rows, String columns) {
+      java.util.function.Function planner, String word, String key, String root, StructType constants, String name,
+      String bytes, String rows, String columns) {
     this.planner = planner;
+    this.word = word;
     this.key = key;
     this.root = root;
     this.constants = constants;
@@ -99,7 +101,7 @@ public class PlannedFiles implements FileIndex {
     for (Object text : texts) all.append(text);
     String request = all.append(']').toString();
     if (request.equals(asked)) return answered;
-    Object answer = planner.apply(request);
+    Object answer = planner.apply(word + request);
     if (!(answer instanceof byte[])) throw new IllegalArgumentException(String.valueOf(answer));
     asked = request;
     answered = (byte[]) answer;
@@ -108,7 +110,7 @@ public class PlannedFiles implements FileIndex {
 
   /** The same files under filters that are known before Spark plans joins: it has their size, and can show it. */
   public PlannedFiles pruned(java.util.Collection filters) {
-    PlannedFiles found = new PlannedFiles(planner, key, root, constants, name, "0", "0", columns);
+    PlannedFiles found = new PlannedFiles(planner, word, key, root, constants, name, "0", "0", columns);
     found.shown = shown;
     byte[] answer = found.ask(filters);
     ArrowStreamReader reader = open(answer);

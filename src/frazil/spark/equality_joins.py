@@ -27,7 +27,6 @@ from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
-from frazil.spark.column_values import quote
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
 from frazil.spark.read_columns import ReadColumn, ReadNames
@@ -35,6 +34,7 @@ from frazil.spark.types import stored_type
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
 
 ALL_PARTITIONS = -2
 """The partition number of deletes that apply everywhere; no data file has it."""

@@ -7,15 +7,20 @@ Spark 4.0 to 4.3. Where a later Spark moves one of them, the error says so; noth
 
 from __future__ import annotations
 
+import hmac
 import json
+import secrets
 import threading
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyspark
 import pyspark.sql.types as st
-from py4j.protocol import Py4JJavaError
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -27,6 +32,7 @@ from frazil.spark.types import without_metadata
 Planner = Callable[[str], bytes]
 """Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
 
+_WORD_SIZE = 64
 _lock = threading.Lock()
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
@@ -39,22 +45,68 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 class _Callback:
-    """A planner as Java sees it. An error is given back as text, which Java raises with its whole message."""
+    """A planner as Java sees it, and as whoever else reaches the port that Java calls: it has one method, no state.
 
-    class Java:
-        implements = ("java.util.function.Function",)
+    Py4J calls any attribute that it is told to. A request begins with a word that only the relation knows; without it,
+    nothing is planned. An error is given back as text, which Java raises with its whole message.
+    """
 
-    def __init__(self, planner: Planner) -> None:
-        self._planner = planner
+    __slots__ = ("_apply",)
+    Java = SimpleNamespace(implements=("java.util.function.Function",))
 
-    def apply(self, request: str) -> Any:
-        try:
-            return self._planner(request)
-        except FrazilError as error:
-            return str(error)
-        except Exception as error:
-            # Nothing may be raised into Py4J: it would lose the message.
-            return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+    def __new__(cls, planner: Planner | None = None, word: str = "") -> _Callback:
+        if not callable(planner) or len(word) != _WORD_SIZE:
+            raise TypeError("Cannot make a planner without its word")
+        made = object.__new__(cls)
+        object.__setattr__(made, "_apply", lambda request: _answer(planner, word, request))
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "apply":
+            return object.__getattribute__(self, "_apply")
+        if name in ("Java", "__class__"):
+            return object.__getattribute__(self, name)
+        raise AttributeError(name)
+
+
+def _answer(planner: Planner, word: str, request: object) -> Any:
+    if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
+        return "Cannot plan the files of a query: the question is none of Spark's"
+    try:
+        return planner(request[_WORD_SIZE:])
+    except FrazilError as error:
+        return str(error)
+    except Exception as error:
+        # Nothing may be raised into Py4J: it would lose the message.
+        return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+
+
+def _start_callbacks(context: SparkContext) -> None:
+    """Let Java call Python, as PySpark does, with a token that every connection must bring.
+
+    PySpark starts the same server without one. Where it runs already, or Py4J has changed, words have to do.
+    """
+    gateway: Any = context._gateway
+    with _lock:
+        has_server = gateway.__dict__.get("_callback_server") is not None
+        parameters = gateway.callback_server_parameters
+        token = None if has_server or parameters.auth_token is not None else secrets.token_hex(32)
+        parameters.auth_token = token or parameters.auth_token
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        if token is not None and not _tell_java(gateway, token):
+            parameters.auth_token = None
+
+
+def _tell_java(gateway: Any, token: str) -> bool:
+    """Give Java's side the token that it shows when it connects; Py4J forgets it when it is told the port."""
+    try:
+        client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+        field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
+        field.setAccessible(True)
+        field.set(client, token)
+    except (Py4JError, TypeError):
+        return False
+    return True
 
 
 def planned_relation(
@@ -89,13 +141,14 @@ def planned_relation(
             hint='Use spark.read.format("iceberg"), which plans when the query is built.',
         )
     context = spark.sparkContext
-    jvm, gateway = context._jvm, context._gateway
+    jvm = context._jvm
     try:
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        _start_callbacks(context)
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         told = (table, str(size_bytes), str(rows), columns)
-        for value in (_Callback(planner), key, root, to_java(jvm, constants), *told):
+        word = secrets.token_hex(_WORD_SIZE // 2)
+        for value in (_Callback(planner, word), word, key, root, to_java(jvm, constants), *told):
             arguments.add(value)
         index = compiled_class(spark, SOURCE, CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
@@ -160,6 +213,15 @@ def _made(spark: SparkSession, name: str, *given: Any) -> Any:
     constructor = compiled_class(spark, SOURCE, name).getDeclaredConstructors()[0]
     constructor.setAccessible(True)
     return constructor.newInstance(arguments.toArray())
+
+
+def compiled(spark: SparkSession, name: str, source: str) -> Any:
+    """Return an object of a compiled class that has no state of its own; one for each JVM."""
+    known = _compiled.setdefault(spark.sparkContext._gateway, {})
+    if name not in known:
+        no_arguments = spark.sparkContext._jvm.java.util.ArrayList().toArray()  # type: ignore[union-attr]
+        known[name] = compiled_class(spark, source, name).getConstructors()[0].newInstance(no_arguments)
+    return known[name]
 
 
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:

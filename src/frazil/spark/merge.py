@@ -28,7 +28,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns, settle_values
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import ROW_ID_COLUMN, RowChange
-from frazil.spark.column_values import literal, quote
+from frazil.spark.column_values import literal
 from frazil.spark.conditions import filter_rows, to_column
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import equal_columns, look_up_alone, to_bytes
@@ -38,6 +38,7 @@ from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
 
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]

@@ -25,7 +25,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.columns.transforms import transform_column
 from frazil.errors import InvalidRequestError, UnsupportedError
-from frazil.spark.column_values import quote
 from frazil.spark.jvm_write import hash_longs
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import stored_type
@@ -51,6 +50,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.sql.quote_names import quote
 
 _MICROS_PER_HOUR = 3_600_000_000
 _MICROS_PER_DAY = 24 * _MICROS_PER_HOUR

@@ -45,7 +45,7 @@ from frazil.spark.types import stored_type
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
@@ -355,9 +355,11 @@ class ScanFiles:
     def _totals(self) -> dict[str, str]:
         """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
         summary = None if self.snapshot is None else self.snapshot.summary
-        total = None if summary is None else summary.get("total-data-files")
+        total = None if summary is None else summary.get(Summary.TOTAL_DATA_FILES)
         told = {"about": self.about, "mark": self.mark}
-        return {**told, "total-files": total} if total is not None and total.isascii() and total.isdigit() else told
+        # A summary may hold any text; Spark's plans show this one as a path.
+        is_count = total is not None and total.isascii() and total.isdigit()
+        return {**told, "total-files": str(total)} if is_count else told
 
     @property
     def about(self) -> str:

@@ -28,7 +28,6 @@ from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, read_columns
 from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
-from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import naming
 from frazil.spark.jvm import planned_relation
 from frazil.spark.planned_files import ScanFiles, files_stream
@@ -39,6 +38,7 @@ from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS
+from frazil.sql.quote_names import quote
 from frazil.storage.base import Storage
 
 DEFAULT_BUDGET_BYTES = 64 << 20

@@ -51,7 +51,6 @@ from frazil.expr.predicates import (
     push_not,
     starts_with,
 )
-from frazil.spark.sql_literals import sql_literal
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BinaryType,
@@ -71,6 +70,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.sql.sql_literals import stored_literal
 
 _DAY_MICROS = 86_400_000_000
 _HOUR_MICROS = 3_600_000_000
@@ -418,7 +418,9 @@ def _any_sql(children: Sequence[Predicate], find: Callable[[BoundReference], str
     found = []
     for child in children:
         if child in greater and isinstance(child, Bound) and isinstance(child.term, BoundReference):
-            found.append(f"{find(child.term)} {_SIGNS[child.op]} {sql_literal(child.literal, child.term.result_type)}")
+            found.append(
+                f"{find(child.term)} {_SIGNS[child.op]} {stored_literal(child.literal, child.term.result_type)}"
+            )
         elif not (isinstance(child, Bound) and child.op is Op.IS_NAN and child.term in covered):
             found.append(_sql(child, find))
     return found
@@ -433,7 +435,7 @@ def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
         return f"{column} IS {'NULL' if op is Op.IS_NULL else 'NOT NULL'}"
     if op in (Op.IS_NAN, Op.NOT_NAN):
         return f"isnan({column})" if op is Op.IS_NAN else f"{column} IS NULL OR NOT isnan({column})"
-    literals = [sql_literal(one, kind) for one in predicate.literals]
+    literals = [stored_literal(one, kind) for one in predicate.literals]
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         starts = f"startswith({column}, {literals[0]})"
         return starts if op is Op.STARTS_WITH else f"{column} IS NULL OR NOT {starts}"

@@ -24,9 +24,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError
-from frazil.spark.column_values import quote
+from frazil.spark.exact_sql import expression
 from frazil.spark.file_shapes import BY_ID, FileShape, is_filled_by_spark
-from frazil.spark.sql_literals import sql_literal
 from frazil.spark.types import FIELD_ID, stored_type, without_metadata
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
@@ -41,6 +40,8 @@ from frazil.spec.types import (
     Type,
     UnknownType,
 )
+from frazil.sql.quote_names import quote
+from frazil.sql.sql_literals import stored_literal
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
 _SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
@@ -146,7 +147,7 @@ class ReadColumn:
         metadata: dict[str, Any] = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
         has_default = part.initial_default is not None and is_filled_by_spark(part.field_type) and self.shape.has_ids
         if has_default:
-            metadata[EXISTS_DEFAULT] = sql_literal(part.initial_default, part.field_type)
+            metadata[EXISTS_DEFAULT] = stored_literal(part.initial_default, part.field_type)
         # Spark refuses a file without a required column before it looks for a default.
         is_nullable = part.optional or has_default
         return st.StructField(self.name, self._read_type(part), is_nullable, metadata)
@@ -193,7 +194,7 @@ class ReadColumn:
         column = self._rebuilt(column, part, is_required=part.required)
         if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
             # Files without the column give the default already; this says that nothing is null.
-            column = F.coalesce(column, F.expr(sql_literal(part.initial_default, part.field_type)))
+            column = F.coalesce(column, expression(stored_literal(part.initial_default, part.field_type)))
         return column
 
     @cached_property
@@ -263,7 +264,9 @@ class ReadColumn:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
                 return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
         if part.initial_default is not None:
-            return F.expr(sql_literal(part.initial_default, kind)).cast(stored_type(kind, with_ids=self.keeps_ids))
+            return expression(stored_literal(part.initial_default, kind)).cast(
+                stored_type(kind, with_ids=self.keeps_ids)
+            )
         if part.required:
             raise SchemaMismatchError(
                 f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but some files have no "

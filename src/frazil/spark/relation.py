@@ -49,9 +49,9 @@ from frazil.scan.split import SplitOptions
 from frazil.spark.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors, naming
 from frazil.spark.equality_joins import EqualityJoins
+from frazil.spark.exact_sql import expression, select_exactly
 from frazil.spark.file_shapes import FileShapes, default_parts, former_dates
 from frazil.spark.jvm import bit_at, can_open, name_shown_forms, planned_relation, row_index_name, session_with
 from frazil.spark.planned_files import (
@@ -110,6 +110,7 @@ from frazil.spec.types import (
     UnknownType,
     UuidType,
 )
+from frazil.sql.quote_names import quote
 
 UNION_CODEGEN = "spark.sql.codegen.wholeStage.union.enabled"
 FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
@@ -301,10 +302,10 @@ class Reader:
         shown = {part: self._shown_text(part, columns) for part in self.request.shown.fields}
         if all(shown.values()):
             # A call to the JVM for each column, where it takes seven otherwise.
-            frame = frame.selectExpr(*shown.values())
+            frame = select_exactly(frame, list(shown.values()))
         else:
             frame = frame.select(
-                *(F.expr(text) if text else self._shown(part, group, columns) for part, text in shown.items())
+                *(expression(text) if text else self._shown(part, group, columns) for part, text in shown.items())
             )
         if not self.request.as_stored:
             self._name_shown_forms(frame, columns)
@@ -360,7 +361,7 @@ class Reader:
         kept = row_filter(self.predicate, find)
         if kept is None:
             return frame
-        return (frame.withColumns(made) if made else frame).filter(F.expr(kept))
+        return (frame.withColumns(made) if made else frame).filter(expression(kept))
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
         """Return the rows of files that Spark's readers cannot read."""
@@ -591,7 +592,9 @@ class Reader:
         filler = _FILLERS.get(type(part.field_type)) if part.required else None
         # Shown forms are made of functions that may give null; this says that nothing is.
         return (
-            shown if filler is None else F.coalesce(shown, F.expr(filler).cast(shown_type(part.field_type, self.spark)))
+            shown
+            if filler is None
+            else F.coalesce(shown, expression(filler).cast(shown_type(part.field_type, self.spark)))
         )
 
     def _lineage(self, part: NestedField, inherited: Column, group: FileGroup) -> Column:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
+from frazil.spark.exact_sql import expression
 from frazil.spark.kept_rows import FEW_ROWS, collect_few
 
 FILE_COLUMN = "__frazil_file"
@@ -59,10 +60,10 @@ def _from_words(kept: DataFrame) -> Places:
     bit = f"shiftleft(1L, cast({POS_COLUMN} & 63 as int))"
     words = (
         kept.filter(f"{FILE_COLUMN} is not null")
-        .groupBy(FILE_COLUMN, F.expr(f"cast(shiftright({POS_COLUMN}, 6) as int)").alias("word"))
+        .groupBy(FILE_COLUMN, expression(f"cast(shiftright({POS_COLUMN}, 6) as int)").alias("word"))
         .agg(
-            F.expr(f"bit_or(case when {ACTION_COLUMN} > 0 then {bit} else 0L end)").alias("bits"),
-            F.expr(f"count(1) > bit_count(bit_or({bit}))").alias("is_twice"),
+            expression(f"bit_or(case when {ACTION_COLUMN} > 0 then {bit} else 0L end)").alias("bits"),
+            expression(f"count(1) > bit_count(bit_or({bit}))").alias("is_twice"),
         )
         .filter("bits <> 0L or is_twice")
         .toArrow()

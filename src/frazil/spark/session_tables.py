@@ -24,9 +24,11 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
 from frazil.maintenance.adopt_table import SourcePart, SourceTable
 from frazil.spark.engine_errors import engine_errors
+from frazil.spark.exact_sql import parse_exactly
 from frazil.spark.jvm import is_classic
 from frazil.spark.types import from_spark_schema
 from frazil.spec.data_file import FileFormat
+from frazil.sql.quote_names import quote
 
 _PROVIDERS = {"parquet": FileFormat.PARQUET, "orc": FileFormat.ORC, "avro": FileFormat.AVRO, "hive": None}
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -156,8 +158,7 @@ def _location(spark: SparkSession, storage: Any) -> str:
 
 
 def _identifier(spark: SparkSession, name: tuple[str, ...]) -> Any:
-    text = ".".join(f"`{one.replace('`', '``')}`" for one in name)
-    return spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(text)
+    return parse_exactly(spark, "parseTableIdentifier", ".".join(map(quote, name)))
 
 
 def _catalog(spark: SparkSession) -> Any:

@@ -20,7 +20,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of, any_of, at_least, at_most, is_in, is_null, less_than
-from frazil.spark.column_values import quote
 from frazil.spark.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.partition_columns import plain_number, transform_value
 from frazil.spec.partitioning import PartitionSpec
@@ -37,6 +36,7 @@ from frazil.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from frazil.sql.quote_names import quote
 
 MAX_VALUES = 200
 """Beyond this many values, planning asks for bounds only, as it does with longer lists anyway."""

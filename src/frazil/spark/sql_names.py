@@ -22,15 +22,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.catalog import CatalogMetadata, Column, Database, Table
 from pyspark.sql.types import StructType
 
-from frazil.errors import UnsupportedError
-from frazil.spark.jvm import compiled_class
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spark.exact_sql import expression, find_refused, parse_exactly, substituted
+from frazil.spark.jvm import compiled
+from frazil.sql.query_text import without_semicolons
 
 _SOURCE = r"""
 import java.util.*;
@@ -234,9 +236,7 @@ public class UnresolvedNames implements java.util.function.Function {
 }
 """
 
-__all__ = ["CatalogMetadata", "Column", "Database", "Table"]
-
-_finders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+__all__ = ["CatalogMetadata", "Column", "Database", "Table", "substituted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +271,33 @@ class ParsedQuery:
 
     def argument_types(self, replacements: Mapping[int, Any], mark: str) -> dict[str, str]:
         """Return the types, as JSON, of expressions that replacements mark; nothing is checked and nothing runs."""
-        plans = _java_list(self._spark, [replacements.get(at) for at in range(len(self.names))])
-        plan = _call(self._spark, self._finder, "replace", plans)
-        analysed = self._spark._jsparkSession.sessionState().analyzer().execute(plan)
+        analysed = self._spark._jsparkSession.sessionState().analyzer().execute(self._replaced(replacements))
         found: dict[str, Any] = json.loads(_call(self._spark, self._finder, "types", analysed, mark))
         return {at: json.dumps(kind) for at, kind in found.items()}
 
     def to_frame(self, replacements: Mapping[int, Any], args: Any = None) -> DataFrame:
         """Return the DataFrame of the query with plans or expressions in the places of some names."""
-        plan = self._plan
-        if replacements:
-            plans = _java_list(self._spark, [replacements.get(at) for at in range(len(self.names))])
-            plan = _call(self._spark, self._finder, "replace", plans)
-        return frame_of_plan(self._spark, with_parameters(self._spark, plan, args))
+        return frame_of_plan(self._spark, with_parameters(self._spark, self._replaced(replacements), args))
+
+    def find_command(self) -> str | None:
+        """Return Spark's name of a command in the text; None where it is a query."""
+        found = find_refused(self._spark, self._plan)
+        return None if found is None else found[1]
+
+    def find_refused(self, *, is_trusted: bool) -> tuple[str, str] | None:
+        """Return what a view may not hold, `command` or `code` with Spark's name for it; None where nothing is."""
+        return find_refused(self._spark, self._plan, is_trusted=is_trusted)
+
+    def to_view_frame(self, replacements: Mapping[int, Any], *, is_trusted: bool) -> tuple[DataFrame, Any]:
+        """Return a view's DataFrame, and what it may not hold that only showed when names were resolved."""
+        frame = self.to_frame(replacements)
+        return frame, find_refused(self._spark, frame._jdf.queryExecution().analyzed(), is_trusted=is_trusted)
+
+    def _replaced(self, replacements: Mapping[int, Any]) -> Any:
+        if not replacements:
+            return self._plan
+        plans = _java_list(self._spark, [replacements.get(at) for at in range(len(self.names))])
+        return _call(self._spark, self._finder, "replace", plans)
 
 
 def is_classic(spark: SparkSession) -> bool:
@@ -293,15 +307,27 @@ def is_classic(spark: SparkSession) -> bool:
 
 def parse_query(spark: SparkSession, text: str) -> ParsedQuery:
     """Parse a statement with the session's own parser; what it refuses it refuses with its own error."""
-    return ParsedQuery(spark, _parser(spark).parsePlan(text))
+    return ParsedQuery(spark, parse_text(spark, "parsePlan", text))
 
 
 def try_parse_query(spark: SparkSession, text: str) -> ParsedQuery | None:
     """Parse a statement; None where Spark's parser refuses it."""
     try:
         return parse_query(spark, text)
-    except ParseException:
+    except (ParseException, Py4JJavaError):
         return None
+
+
+def parse_view(spark: SparkSession, text: str) -> ParsedQuery:
+    """Parse a view's query. What is no query by Spark's grammar has a command in it, or is refused by the parser."""
+    try:
+        parsed = parse_query(spark, text)
+    except Py4JJavaError as error:
+        # Errors of statements that belong into scripts are none of those that PySpark knows.
+        raise InvalidRequestError(f"Cannot use {text!r} as a view's query: Spark's parser refuses it") from error
+    if parsed.find_command() is None:
+        parse_text(spark, "parseQuery", without_semicolons(text))
+    return parsed
 
 
 def place_in_text(text: str, name: FoundName) -> tuple[int, int]:
@@ -324,7 +350,7 @@ def place_in_text(text: str, name: FoundName) -> tuple[int, int]:
 
 def find_in_expression(spark: SparkSession, text: str) -> list[FoundName]:
     """Return the names in the subqueries of an expression."""
-    return ParsedQuery(spark, _parser(spark).parseExpression(text)).names
+    return ParsedQuery(spark, parse_text(spark, "parseExpression", text)).names
 
 
 def aliased_plan(spark: SparkSession, frame: DataFrame, name: Sequence[str]) -> Any:
@@ -367,7 +393,7 @@ def literal_texts(spark: SparkSession, args: Any) -> Any:
 
 def column_text(spark: SparkSession, column: Any) -> str:
     """Return a column expression as text in Spark's words."""
-    return str(expression_of(spark, functions.expr(column) if isinstance(column, str) else column).sql())
+    return str(expression_of(spark, expression(column) if isinstance(column, str) else column).sql())
 
 
 def term_text(spark: SparkSession, column: Any) -> str:
@@ -384,7 +410,7 @@ def alias_of(frame: DataFrame) -> str | None:
 def parse_name(spark: SparkSession, text: str) -> tuple[str, ...] | None:
     """Return the parts of a name; None for what is no name, such as a path."""
     try:
-        parts = _parser(spark).parseMultipartIdentifier(text)
+        parts = parse_text(spark, "parseMultipartIdentifier", text)
     except ParseException:
         return None
     return tuple(parts.apply(at) for at in range(parts.size()))
@@ -437,19 +463,16 @@ def _jvm(spark: SparkSession) -> Any:
     return spark._jvm
 
 
-def _parser(spark: SparkSession) -> Any:
+def parse_text(spark: SparkSession, verb: str, text: str) -> Any:
+    """Parse a text as it stands with the session's own parser (`exact_sql.py`)."""
     _jvm(spark)
-    return spark._jsparkSession.sessionState().sqlParser()
+    return parse_exactly(spark, verb, text)
 
 
 def _finder(spark: SparkSession) -> Any:
-    """Return an instance of the compiled class; one for each JVM."""
-    gateway = spark.sparkContext._gateway
-    found = _finders.get(gateway)
-    if found is None:
-        made = compiled_class(spark, _SOURCE, "UnresolvedNames").getConstructors()[0]
-        found = _finders[gateway] = made.newInstance(_jvm(spark).java.util.ArrayList().toArray())
-    return found
+    """Return the compiled class's first instance."""
+    _jvm(spark)
+    return compiled(spark, "UnresolvedNames", _SOURCE)
 
 
 def _call(spark: SparkSession, target: Any, *parts: Any) -> Any:

@@ -14,7 +14,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import UnsupportedError
-from frazil.spark.sql_names import _parser
+from frazil.spark.sql_names import parse_text
 from frazil.sql.quote_names import quote
 from frazil.sql.script import Block, Choice, ForEach, Handler, Immediate, Jump, Loop, Run, Step, StepKind
 
@@ -27,7 +27,7 @@ _WITHOUT_HANDLERS = 3
 def read_script(spark: SparkSession, text: str) -> Block | None:
     """Return the script that a text is; None where Spark reads it as something else, or not at all."""
     try:
-        plan = _parser(spark).parsePlan(text)
+        plan = parse_text(spark, "parsePlan", text)
     except (ParseException, Py4JJavaError):
         return None
     return _Reader(text).block(plan) if _kind(plan) == "CompoundBody" else None
@@ -36,7 +36,7 @@ def read_script(spark: SparkSession, text: str) -> Block | None:
 def read_immediate(spark: SparkSession, text: str) -> Immediate | None:
     """Return what an EXECUTE IMMEDIATE says; None where the text is none, or not one of this form."""
     try:
-        plan = _parser(spark).parsePlan(text)
+        plan = parse_text(spark, "parsePlan", text)
     except ParseException:
         return None
     if _kind(plan) != "UnresolvedExecuteImmediate":

@@ -28,7 +28,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.spark.column_values import literal, quote, some_value
+from frazil.spark.column_values import literal, some_value
 from frazil.spark.types import FIELD_ID, shown_type, store_column, stored_type
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -43,6 +43,7 @@ from frazil.spec.types import (
     UnknownType,
     UuidType,
 )
+from frazil.sql.quote_names import quote
 
 Convert = Callable[[Column], Column]
 

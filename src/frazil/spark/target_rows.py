@@ -26,7 +26,6 @@ from frazil.datafile.apply_deletes import load_positions
 from frazil.expr.predicates import Predicate, all_of, any_of
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.column_values import quote
 from frazil.spark.planned_files import (
     Constant,
     DeleteKind,
@@ -42,6 +41,7 @@ from frazil.spark.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import FILE, POS
 from frazil.spec.schema import Schema
 from frazil.spec.types import STRING, NestedField
+from frazil.sql.quote_names import quote
 
 PATH = NestedField(FILE.field_id + 1, "__frazil_path", STRING, required=True)
 """The path of a row's file, with an id that the specification has no column for."""
@@ -212,7 +212,8 @@ class _ChosenReader(Reader):
         table = pa.table(
             {FILE.name: pa.array(np.concatenate(numbers), pa.int32()), POS.name: pa.array(np.concatenate(positions))}
         )
-        return frame.join(self.spark.createDataFrame(table), [FILE.name, POS.name], "left_anti").select(*frame.columns)
+        kept = frame.join(self.spark.createDataFrame(table), [FILE.name, POS.name], "left_anti")
+        return kept.select(*(F.col(quote(name)) for name in frame.columns))
 
     def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
         return f"{super()._key(group, data, constants)} {self._id}"

@@ -15,7 +15,6 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.column_values import quote
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.merge import SOURCE, TARGET, Clause, merge_rows
@@ -23,6 +22,7 @@ from frazil.spark.progress import showing_progress
 from frazil.spark.source_keys import JoinKey, read_keys
 from frazil.spark.types import shown_type
 from frazil.spec.schema import Schema
+from frazil.sql.quote_names import quote
 
 
 @without_call_sites()

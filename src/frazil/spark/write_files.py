@@ -24,7 +24,6 @@ from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
 from frazil.loaded import LoadedTable
 from frazil.spark.arrow_write import can_travel, write_in_this_process, write_on_executors
 from frazil.spark.call_sites import without_call_sites
-from frazil.spark.column_values import quote
 from frazil.spark.distribute import choose_mode, distribute, has_partitions, write_settings
 from frazil.spark.jvm_write import can_reach, in_own_session
 from frazil.spark.native_write import is_native, write_natively
@@ -39,6 +38,7 @@ from frazil.spec.property_kinds import Property
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
+from frazil.sql.quote_names import quote
 
 _MIN_FILE_ROWS = 10_000
 

@@ -14,7 +14,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import parse_partition_term
 from frazil.spec.sorting import parse_sort_term
 from frazil.sql.cursor import Cursor
-from frazil.sql.quote_names import quote, quote_path
+from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.statements import Properties
 from frazil.sql.tokens import NUMBER, STRING, WORD
 
@@ -116,7 +116,7 @@ def _struct(cursor: Cursor, depth: int) -> str:
     def field() -> None:
         name = cursor.identifier("a field's name")
         cursor.take_mark(":")
-        text = f"{quote(name)}: {parse_type(cursor, depth + 1)}"
+        text = f"{quote_if_needed(name)}: {parse_type(cursor, depth + 1)}"
         if cursor.take_words("NOT", "NULL"):
             text += " not null"
         if cursor.take_words("COMMENT"):

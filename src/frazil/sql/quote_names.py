@@ -1,4 +1,4 @@
-"""Names as SQL writes them: in backticks where they are not plain words."""
+"""Names as SQL writes them. Spark's parser replaces variables in them too: see `spark/exact_sql.py`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def quote(part: str) -> str:
-    """Return a part of a name as terms and types write it: in backticks where it is not a plain word."""
-    return part if _PLAIN.fullmatch(part) else "`" + part.replace("`", "``") + "`"
+    """Return a part of a name so that a parser takes it for one name, whatever is in it: `null` too."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def quote_if_needed(part: str) -> str:
+    """Return a part of a name as people read it, and as frazil's own parsers do: plain words are not quoted."""
+    return part if _PLAIN.fullmatch(part) else quote(part)
 
 
 def quote_path(path: Sequence[str]) -> str:
     """Return a nested name with its parts quoted where they need it."""
-    return ".".join(quote(part) for part in path)
+    return ".".join(quote_if_needed(part) for part in path)

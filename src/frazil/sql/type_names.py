@@ -7,7 +7,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.sorting import SortOrder
 from frazil.spec.transforms import Transform
 from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
-from frazil.sql.quote_names import quote, quote_path
+from frazil.sql.quote_names import quote_if_needed, quote_path
 
 _NAMES = {
     "long": "bigint",
@@ -25,7 +25,8 @@ _PLURALS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 def spark_type_name(kind: Type) -> str:
     """Return a type as Spark's `simpleString` writes it."""
     if isinstance(kind, StructType):
-        return f"struct<{','.join(f'{quote(one.name)}:{spark_type_name(one.field_type)}' for one in kind.fields)}>"
+        parts = (f"{quote_if_needed(one.name)}:{spark_type_name(one.field_type)}" for one in kind.fields)
+        return f"struct<{','.join(parts)}>"
     if isinstance(kind, ListType):
         return f"array<{spark_type_name(kind.element_type)}>"
     if isinstance(kind, MapType):
@@ -39,7 +40,7 @@ def spark_type_name(kind: Type) -> str:
 def sql_type_name(kind: Type) -> str:
     """Return a type as a CREATE TABLE of Spark SQL writes it, so that it can be run again."""
     if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quote(one.name)}: {_part(one)}' for one in kind.fields)}>"
+        return f"STRUCT<{', '.join(f'{quote_if_needed(one.name)}: {_part(one)}' for one in kind.fields)}>"
     if isinstance(kind, ListType):
         return f"ARRAY<{sql_type_name(kind.element_type)}>"
     if isinstance(kind, MapType):
@@ -59,13 +60,13 @@ def _part(part: NestedField) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text as it stands between single quotes."""
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+    """Return text as it stands between single quotes in a statement; Spark takes `${` for the start of a variable."""
+    return text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
 
 
 def term_name(schema: Schema, transform: Transform, source_ids: tuple[int, ...]) -> str:
     """Return a transform of a column as SQL writes it: `bucket(16, id)`, `days(ts)`, `id`."""
-    column = quote_path(tuple((schema.names_by_id.get(source_ids[0], f"dropped {source_ids[0]}")).split(".")))
+    column = column_name(schema, source_ids[0])
     text = str(transform)
     if transform.is_identity:
         return column
@@ -73,6 +74,14 @@ def term_name(schema: Schema, transform: Transform, source_ids: tuple[int, ...])
         name, _, number = text.removesuffix("]").partition("[")
         return f"{name}({number}, {column})"
     return f"{_PLURALS.get(text, text)}({column})"
+
+
+def column_name(schema: Schema, field_id: int) -> str:
+    """Return a column's name with the structs it is in, as SQL writes it: a dot in a name is no step."""
+    part = schema.find_field(field_id)
+    if part is None:
+        return quote_path((f"dropped {field_id}",))
+    return quote_path(tuple(one.name for one in [*reversed(schema.ancestors_of(field_id)), part]))
 
 
 def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:

@@ -21,6 +21,9 @@ GCS_TOKEN: Final = "gcs.oauth2.token"
 GCS_ENDPOINT: Final = "gcs.service.host"
 GCS_ANONYMOUS: Final = "gcs.no-auth"
 
+SECRETS: Final = frozenset({*S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN})
+"""The properties whose values let whoever reads them in."""
+
 NOT_BUILT: Final = {
     "s3.signer": "signing by a server",
     "s3.remote-signing-enabled": "signing by a server",

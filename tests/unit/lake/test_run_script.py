@@ -70,13 +70,13 @@ def test_variables_end_with_their_block_even_after_an_error() -> None:
         "declare a, b int",
         "add",
         "drop temporary variable if exists `b c`",
-        "drop temporary variable if exists a",
+        "drop temporary variable if exists `a`",
         "after",
     ]
     counter = Counter()
     with pytest.raises(InvalidRequestError, match="so it is"):
         ScriptRunner(None, counter).run(Block((declare, command("fail"), command("never"))))
-    assert counter.done[-1] == "drop temporary variable if exists a"
+    assert counter.done[-1] == "drop temporary variable if exists `a`"
     assert "never" not in counter.done
 
 

@@ -1,0 +1,72 @@
+"""Whether a text can be a query, as far as its words tell. Spark's own parser decides where there is one.
+
+A view is a query. Whoever writes one without Spark is told at once where it begins like a command; when Spark reads a
+view, its parser refuses every command, wherever it hides (`spark/exact_sql.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from frazil.sql.tokens import BROKEN, MARK, QUOTED, WORD, Token, cut_tokens
+
+_STARTS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "WITH", "MAP", "REDUCE"})
+_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+_AFTER_INSERT = frozenset({"INTO", "OVERWRITE", "WITH"})
+
+
+def find_no_query(text: str) -> str | None:
+    """Return the word by which a text is no query, in capitals; None where it may be one."""
+    tokens = list(cut_tokens(text))
+    if tokens and tokens[-1].kind == BROKEN:
+        return tokens[-1].text
+    at = _skip_open(tokens, 0)
+    if at >= len(tokens) or tokens[at].upper not in _STARTS:
+        return _word(tokens, at)
+    if tokens[at].upper == "WITH":
+        at = _skip_open(tokens, _skip_definitions(tokens, at + 1))
+        if at >= len(tokens) or tokens[at].upper in _CHANGES:
+            return _word(tokens, at)
+    for one, following in pairwise(tokens):
+        if one.upper == "INSERT" and following.upper in _AFTER_INSERT:
+            return "INSERT"
+    last = next((place for place, one in enumerate(tokens) if one.is_mark(";")), len(tokens))
+    more = next((one for one in tokens[last:] if not one.is_mark(";")), None)
+    return None if more is None else "; " + more.text.upper()
+
+
+def without_semicolons(text: str) -> str:
+    """Return a text without the semicolons at its end."""
+    tokens = list(cut_tokens(text))
+    while tokens and tokens[-1].is_mark(";"):
+        text = text[: tokens.pop().start]
+    return text
+
+
+def _word(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].text.upper() if at < len(tokens) else "nothing"
+
+
+def _skip_open(tokens: Sequence[Token], at: int) -> int:
+    while at < len(tokens) and tokens[at].is_mark("("):
+        at += 1
+    return at
+
+
+def _skip_definitions(tokens: Sequence[Token], at: int) -> int:
+    """Return the place after the definitions of a WITH: the first word that follows a closing mark and no comma."""
+    depth = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token.kind == MARK and token.text in "([{":
+            depth += 1
+        elif token.kind == MARK and token.text in ")]}":
+            depth -= 1
+            following = tokens[at + 1] if at + 1 < len(tokens) else None
+            if depth == 0 and following is not None and following.kind in (WORD, QUOTED, MARK):
+                is_open = following.is_mark(",") or following.upper in ("AS", "MAX", "USING")
+                if not is_open:
+                    return at + 1
+        at += 1
+    return at

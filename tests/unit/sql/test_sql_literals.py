@@ -1,0 +1,49 @@
+"""No text of a value is read as SQL."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from frazil.spec.types import BINARY, BOOLEAN, INT, STRING
+from frazil.spec.types import UUID as UUID_TYPE
+from frazil.sql.quote_names import quote, quote_if_needed
+from frazil.sql.sql_literals import plain_text, shown_literal, stored_literal, text_literal
+from frazil.sql.tokens import STRING as STRING_TOKEN
+from frazil.sql.tokens import cut_tokens
+from frazil.sql.type_names import escape
+
+TEXTS = ["${env:HOME}", "it's", '"', "\\", "\\'", "a\nb", "\x00\x1f\x85", "$$x$$", "--", "/*", "\u2028", "𝄞", ""]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_literal_has_no_sign_that_parsers_differ_about(text: str) -> None:
+    for made in (text_literal(text), stored_literal(text, STRING), shown_literal(text, STRING)):
+        assert not set('$\\"\n\x00') & set(made)
+        pieces = [token for token in cut_tokens(made) if token.kind == STRING_TOKEN]
+        assert all("'" not in piece.text for piece in pieces)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_text_of_statements_that_are_shown_can_be_pasted(text: str) -> None:
+    for made in (f"'{escape(text)}'", plain_text(text)):
+        (token,) = cut_tokens(made)
+        assert token.text == text
+    assert "${" not in escape(text)
+
+
+def test_values_of_other_types_keep_their_forms() -> None:
+    assert shown_literal(None, INT) == "cast(null as int)"
+    assert shown_literal(7, INT) == "cast('7' as int)"
+    assert shown_literal(b"\x01", BINARY) == "X'01'"
+    assert stored_literal(True, BOOLEAN) == shown_literal(True, BOOLEAN) == "true"
+    assert stored_literal(UUID(int=1), UUID_TYPE) == f"X'{UUID(int=1).hex}'"
+    assert shown_literal(UUID(int=1), UUID_TYPE) == f"cast('{UUID(int=1)}' as string)"
+
+
+def test_a_name_is_quoted_whatever_word_it_is() -> None:
+    assert quote("null") == "`null`"
+    assert quote("a`b") == "`a``b`"
+    assert quote_if_needed("plain") == "plain"
+    assert quote_if_needed("a b") == "`a b`"

@@ -33,8 +33,7 @@ from tests.spark.conftest import spark
 __all__ = ["spark"]
 pytestmark = pytest.mark.spark
 
-STATEMENTS = (
-    """
+STATEMENTS = """
 USE hostile.db
 SHOW CURRENT NAMESPACE
 CREATE NAMESPACE hostile.more
@@ -45,7 +44,6 @@ SHOW TABLES IN hostile.db
 SHOW VIEWS IN hostile.db
 CREATE TABLE hostile.db.made (id bigint)
 CREATE TABLE hostile.db.copied LIKE hostile.db.{}
-RENAME
 REFRESH TABLE hostile.db.{}
 ALTER TABLE hostile.db.{} ADD COLUMNS (more int)
 ALTER TABLE hostile.db.{} DROP COLUMNS (more)
@@ -89,10 +87,7 @@ TRUNCATE TABLE hostile.db.{}
 ALTER TABLE hostile.db.made RENAME TO hostile.db.remade
 DROP NAMESPACE hostile.more
 DROP TABLE hostile.db.{} PURGE
-""".strip()
-    .replace("RENAME\nREFRESH", "REFRESH")
-    .splitlines()
-)
+""".strip().splitlines()
 VALUES = {
     "table": "'db.{}'", "snapshot_id": "1", "timestamp": "TIMESTAMP '2020-01-01'", "wap_id": "'w'", "branch": "'main'",
     "to": "'main'", "metadata_file": "'file:///nowhere/v1.metadata.json'", "source_table": "'parquet.`/nowhere`'",
@@ -177,5 +172,30 @@ def test_a_strangers_lake_is_looked_at_by_statements_and_nothing_comes_of_it(
     after = {one: one.stat().st_mtime_ns for one in stranger.warehouse.rglob("*") if one.suffix != ".db-shm"}
     assert {one.name for one in after.keys() ^ before.keys()} <= {"catalog.db-wal", "catalog.db-shm"}
     check(session, CANARY_ROW)
+    assert not spark.catalog.tableExists("default.pwned")
+    assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+
+
+def test_a_strangers_tables_in_use_by_statements_harm_nobody(
+    spark: Any, session: Session, tmp_path: Path, outside: Outside
+) -> None:
+    stranger = Stranger(tmp_path, outside)
+    with frazil.connect(stranger.warehouse, properties=PROPERTIES) as lake:
+        frazil.attach(spark, lake, name="hostile")
+        for name in ("http", "https", "ftp", "webhdfs", "jar", "home", "far_vector"):
+            session.run(f"SELECT * FROM hostile.db.{name}")
+        for text in STATEMENTS:
+            if text.startswith(("SELECT", "INSERT", "UPDATE", "MERGE", "DESCRIBE TABLE", "SHOW CREATE", "EXPLAIN")):
+                session.run(text.replace("{}", "names"))
+        for name in ("expire_snapshots", "remove_orphan_files"):
+            session.run(f"CALL hostile.system.{name}(table => 'db.home')")
+            session.run(f"CALL hostile.system.{name}(table => 'db.victims_path')")
+        session.run("DROP TABLE hostile.db.data_path PURGE")
+        for _, name in stranger.views:
+            session.run(f"SELECT * FROM hostile.db.{name}")
+        session.heard += [str(one) for one in lake.table("db.names").scan().to_arrow().to_pylist()]
+        outside.check_kept("statements")
+        assert lake.table("db.victim").check(bounds=True).ok
+    check(session)
     assert not spark.catalog.tableExists("default.pwned")
     assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"

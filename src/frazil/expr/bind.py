@@ -11,10 +11,12 @@ from frazil.errors import InvalidRequestError
 from frazil.expr.bind_leaf import bind_leaf
 from frazil.expr.predicates import (
     And,
+    Bound,
     BoundReference,
     BoundTerm,
     BoundTransform,
     Not,
+    Op,
     Or,
     Predicate,
     Reference,
@@ -31,6 +33,10 @@ from frazil.expr.sql_tests import bind_sql_test
 from frazil.spec.schema import Schema
 from frazil.spec.types import StructType
 
+_GREATER = frozenset({Op.GT, Op.GT_EQ})
+_NEVER_NAN = frozenset({Op.LT, Op.LT_EQ, Op.NOT_NAN})
+"""Tests that no NaN passes."""
+
 
 def bind(schema: Schema, predicate: Predicate, *, case_sensitive: bool = True) -> Predicate:
     """Return the predicate bound to a schema, without `Not`; refuse unknown columns and misfit literals."""
@@ -38,9 +44,10 @@ def bind(schema: Schema, predicate: Predicate, *, case_sensitive: bool = True) -
 
 
 def _bind(schema: Schema, predicate: Predicate, case_sensitive: bool) -> Predicate:
-    if isinstance(predicate, And | Or):
-        combine = all_of if isinstance(predicate, And) else any_of
-        return combine(*(_bind(schema, child, case_sensitive) for child in predicate.children))
+    if isinstance(predicate, And):
+        return _without_nan(all_of(*(_bind(schema, child, case_sensitive) for child in predicate.children)))
+    if isinstance(predicate, Or):
+        return any_of(*(_bind(schema, child, case_sensitive) for child in predicate.children))
     if isinstance(predicate, Not):
         pushed = push_not(predicate)
         if not isinstance(pushed, Not):
@@ -53,6 +60,27 @@ def _bind(schema: Schema, predicate: Predicate, case_sensitive: bool) -> Predica
         term = bind_term(schema, predicate.term, case_sensitive=case_sensitive)
         return bind_leaf(predicate.op, term, predicate.literals)
     return predicate
+
+
+def _without_nan(predicate: Predicate) -> Predicate:
+    """Return a conjunction in which no test takes NaN where another one leaves it out.
+
+    To SQL NaN is greater than every number, and a file whose NaNs are not counted may hold some. So `x > 1` alone rules
+    out no file by its upper bound, and `x > 1 and x < 2` does.
+    """
+    if not isinstance(predicate, And):
+        return predicate
+    numbers = {one.term for one in predicate.children if isinstance(one, Bound) and one.op in _NEVER_NAN}
+    return all_of(*(_plain_order(one, numbers) for one in predicate.children)) if numbers else predicate
+
+
+def _plain_order(predicate: Predicate, numbers: set[BoundTerm]) -> Predicate:
+    """Return a test for greater values or NaN without NaN, where its term is never NaN."""
+    if not isinstance(predicate, Or) or len(predicate.children) != 2:
+        return predicate
+    ordered, nan = predicate.children
+    is_such = isinstance(ordered, Bound) and ordered.op in _GREATER and isinstance(nan, Bound) and nan.op is Op.IS_NAN
+    return ordered if is_such and ordered.term == nan.term and nan.term in numbers else predicate
 
 
 def bind_term(schema: Schema, term: Term, *, case_sensitive: bool = True) -> BoundTerm:

@@ -337,3 +337,20 @@ def test_a_null_struct_has_null_parts_whatever_their_counts_say() -> None:
     table.commit(DataFile("memory://lake/db/t/data/f", FileFormat.PARQUET, 10, 1000, **counted))
     for text in ("s.a is null", "s.d is null"):
         assert names(plan_scan(table.load(), text)) == ["f"]
+
+
+def test_a_range_of_floats_is_pruned_by_both_bounds_though_nans_are_not_counted() -> None:
+    # To SQL NaN is greater than every number, so one bound alone leaves files out at one end only.
+    table = TableBuilder(Schema((NestedField(1, "x", DOUBLE),)))
+    for name, low, high in (("low", 0.0, 1.0), ("mid", 2.0, 3.0), ("high", 4.0, 5.0)):
+        bounds: dict[str, Any] = {
+            "value_counts": {1: 10},
+            "null_value_counts": {1: 0},
+            "lower_bounds": {1: encode_value(low, DOUBLE)},
+            "upper_bounds": {1: encode_value(high, DOUBLE)},
+        }
+        table.commit(DataFile(f"memory://lake/db/t/data/{name}", FileFormat.PARQUET, 10, 1000, **bounds))
+    assert sorted(names(plan_scan(table.load(), "x > 1.5"))) == ["high", "low", "mid"]
+    for text in ("x > 1.5 and x < 3.5", "x >= 1.5 and not (x >= 3.5)", "x between 1.5 and 3.5", "x > 1.5 and x <= 3.5"):
+        assert names(plan_scan(table.load(), text)) == ["mid"], text
+    assert sorted(names(plan_scan(table.load(), "x > 1.5 and not isnan(x)"))) == ["high", "mid"]

@@ -79,8 +79,10 @@ def _plain_order(predicate: Predicate, numbers: set[BoundTerm]) -> Predicate:
     if not isinstance(predicate, Or) or len(predicate.children) != 2:
         return predicate
     ordered, nan = predicate.children
-    is_such = isinstance(ordered, Bound) and ordered.op in _GREATER and isinstance(nan, Bound) and nan.op is Op.IS_NAN
-    return ordered if is_such and ordered.term == nan.term and nan.term in numbers else predicate
+    if not isinstance(ordered, Bound) or not isinstance(nan, Bound):
+        return predicate
+    is_needless = ordered.op in _GREATER and nan.op is Op.IS_NAN and ordered.term == nan.term and nan.term in numbers
+    return ordered if is_needless else predicate
 
 
 def bind_term(schema: Schema, term: Term, *, case_sensitive: bool = True) -> BoundTerm:

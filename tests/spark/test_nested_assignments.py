@@ -489,3 +489,26 @@ def test_an_evolving_merge_of_all_columns_keeps_parts_that_the_source_lacks(
         assert stored(lake) == want
         if (value, have) != PARTIAL[-1]:
             lake.drop_table("db.t")
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_merge_writes_structs_of_the_table_and_of_the_source_into_one_file(
+    spark: SparkSession, lake: frazil.Lake, mode: str
+) -> None:
+    # Spark forgets the ids of parts where it chooses between a struct that was there and one that is new.
+    table = lake.create_table(
+        "db.t", "id bigint, k string, s struct<a: int, c: struct<x: int>>", properties={"write.merge.mode": mode}
+    )
+    rows = "id bigint, k string, s struct<a: int, c: struct<x: int>>"
+    table.append(spark.createDataFrame([(1, "a", (1, (2,))), (2, "b", None), (3, "c", (3, None))], rows))
+    source = spark.createDataFrame([(2, "u", (5, (6,))), (3, "u", None), (4, "n", (7, (8,)))], rows)
+    merge = table.merge(source, on="target.id = source.id").when_matched().update({"k": "source.k"})
+    merge.when_not_matched().insert_all().execute()
+    found = {row["id"]: (row["k"], row["s"]) for row in table.scan().to_arrow().to_pylist()}
+    assert found == {
+        1: ("a", {"a": 1, "c": {"x": 2}}),
+        2: ("u", None),
+        3: ("u", {"a": 3, "c": None}),
+        4: ("n", {"a": 7, "c": {"x": 8}}),
+    }
+    assert table.check(bounds=True).ok

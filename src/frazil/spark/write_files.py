@@ -38,6 +38,7 @@ from frazil.spec.property_kinds import Property
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
+from frazil.spec.types import NestedField, StructType, Type
 from frazil.sql.quote_names import quote
 
 _MIN_FILE_ROWS = 10_000
@@ -93,11 +94,29 @@ def write_stored(
 
 
 def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
-    """Return a column with its id on the last projection; those in structs are part of its type, and stay."""
+    """Return a column with its id, and the ids of the parts of structs, on the last projection.
+
+    Parts have ids where their values come from one place. Spark forgets them where it chooses between values.
+    """
     lineage = {one.name: one.field_id for one in ROW_LINEAGE_COLUMNS}
     found = schema.find_field(name)
     field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
-    return F.col(quote(name)).alias(name, metadata={FIELD_ID: field_id})
+    kind = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
+    column = F.col(quote(name)) if kind == field.dataType else F.col(quote(name)).cast(kind)
+    return column.alias(name, metadata={FIELD_ID: field_id})
+
+
+def _type_with_ids(have: st.DataType, kind: Type) -> st.DataType:
+    """Return the type of a column with the ids of the parts of structs."""
+    if not isinstance(have, st.StructType) or not isinstance(kind, StructType):
+        return have
+    parts = {part.name: part for part in kind.fields}
+    return st.StructType([_part_with_id(one, parts[one.name]) for one in have.fields])
+
+
+def _part_with_id(have: st.StructField, part: NestedField) -> st.StructField:
+    metadata = {**have.metadata, FIELD_ID: part.field_id}
+    return st.StructField(have.name, _type_with_ids(have.dataType, part.field_type), have.nullable, metadata)
 
 
 def _key_name(schema: Schema) -> str:

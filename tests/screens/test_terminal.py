@@ -57,8 +57,10 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONUNBUFFERED": "1", **more}
 
 
-def on_terminal(*command: str, columns: int = 100) -> Terminal:
-    return Terminal([sys.executable, *command], environment=environment(INPUTRC="/dev/null"), columns=columns)
+def on_terminal(*command: str, columns: int = 100, height: int = 40) -> Terminal:
+    return Terminal(
+        [sys.executable, *command], environment=environment(INPUTRC="/dev/null"), columns=columns, height=height
+    )
 
 
 @pytest.fixture
@@ -198,7 +200,7 @@ def test_long_values_are_cut_to_the_terminal(warehouse: str) -> None:
 
 @pytest.mark.parametrize("command", [[], ["sql"], ["table", "show"], ["check"], ["demo"]], ids=" ".join)
 def test_help_has_examples(command: list[str]) -> None:
-    with on_terminal("-m", "frazil.cli", *command, "--help") as terminal:
+    with on_terminal("-m", "frazil.cli", *command, "--help", height=80) as terminal:
         assert terminal.wait_for_end() == 0
         assert any(line.strip().startswith("frazil ") for line in terminal.lines())
 

@@ -36,6 +36,10 @@ OTHERWISE: dict[str, tuple[str, ...]] = {
     "all_manifests": ("partition_summaries",),
 }
 """Columns of metadata tables that differ, and why."""
+JAR_BUGS = {
+    "java.lang.NullPointerException: Invalid object: null": "NOT IN over a partition whose value is null",
+}
+"""What the jar says where it fails on a table of its own; such a statement is left out of the history."""
 
 
 def _seeds() -> list[int]:
@@ -88,7 +92,7 @@ def both(java: None, tmp_path: Path, session: Any) -> Iterator[Both]:
 @pytest.mark.parametrize("seed", _seeds())
 def test_a_history_of_both_ends_like_one_of_the_jar(seed: int, both: Both) -> None:
     history = MixedHistory(seed)
-    made = history.create()
+    first_version, made = history.version, history.create()
     creator = "jar" if seed % 2 else "frazil"
     assert both.run(creator, made, "mixed") is None
     assert both.run("jar", made, "twin") is None
@@ -97,43 +101,58 @@ def test_a_history_of_both_ends_like_one_of_the_jar(seed: int, both: Both) -> No
     for _ in range(STEPS):
         who, statement = history.step()
         told.append(f"{who}: {statement}")
-        for by, name in (("jar", "twin"), (who, "mixed")):
-            refused = both.run(by, statement, name)
-            assert refused is None, f"{by} refuses: {refused}\n" + "\n".join(told)
+        refused = both.run("jar", statement, "twin")
+        if refused in JAR_BUGS:
+            continue
+        assert refused is None, f"the jar refuses: {refused}\n" + "\n".join(told)
+        refused = both.run(who, statement, "mixed")
+        assert refused is None, f"{who} refuses: {refused}\n" + "\n".join(told)
         for branch in ("", *(f".branch_{one}" for one in history.branches)):
             wanted = comparable(both.rows("jar", f"select * from lake.db.twin{branch}"))
             for reader in ("jar", "frazil"):
                 seen = comparable(both.rows(reader, f"select * from lake.db.mixed{branch}"))
                 assert seen == wanted, f"{reader} reads other rows{branch} after:\n" + "\n".join(told)
         if history.version >= 3:
-            lineage = _compare_lineage(both, lineage, told)
+            lineage = _compare_lineage(both, lineage, told, with_numbers=first_version >= 3)
     _compare_metadata(both, told)
     report = both.lake.table("db.mixed").check(bounds=True)
     assert report.ok, f"{report}\n" + "\n".join(told)
-    record("Histories of both, beside the jar's own", {"seed": f"{seed:02d}"}, {"frazil and Java": "✓"})
+    labels = {"table": f"made as v{first_version}"}
+    record("Histories of both, beside one of the jar's alone", labels, {"frazil": "✓", "Java": "✓"})
 
 
 def _lineage(both: Both, who: str, name: str) -> dict[int, tuple[int, int]]:
     query = f"select id, _row_id r, _last_updated_sequence_number n from lake.db.{name}"
     rows = both.rows(who, query)
     found = {row["id"]: (row["r"], row["n"]) for row in rows}
-    assert len({one for one, _ in found.values()}) == len(rows), "two rows have one id"
+    # Rows of a table that was upgraded have no ids before its next commit.
+    ids = [one for one, _ in found.values() if one is not None]
+    assert len(set(ids)) == len(ids), "two rows have one id"
     return found
 
 
 def _compare_lineage(
-    both: Both, before: dict[str, dict[int, tuple[int, int]]], told: list[str]
+    both: Both, before: dict[str, dict[int, tuple[int, int]]], told: list[str], *, with_numbers: bool
 ) -> dict[str, dict[int, tuple[int, int]]]:
-    """Check that both read the same ids and numbers, and that the same rows keep them as in the twin."""
+    """Check that both read the same ids and numbers, and that the same rows keep them as in the twin.
+
+    Numbers of tables that were upgraded are left out: for files that were rewritten before, the jar takes the sequence
+    number of the file where the specification says that of its data.
+    """
     seen = {"mixed": _lineage(both, "frazil", "mixed"), "twin": _lineage(both, "jar", "twin")}
-    assert _lineage(both, "jar", "mixed") == seen["mixed"], told
+    of_jar = _lineage(both, "jar", "mixed")
+    parts = 2 if with_numbers else 1
+    assert {one: found[:parts] for one, found in of_jar.items()} == {
+        one: found[:parts] for one, found in seen["mixed"].items()
+    }, told
 
     def kept(name: str, part: int) -> set[int]:
         return {one for one, values in seen[name].items() if values[part] == before[name].get(one, (None, None))[part]}
 
     if before["mixed"]:
         assert kept("mixed", 0) == kept("twin", 0), ("rows that keep their id", told)
-        assert kept("mixed", 1) == kept("twin", 1), ("rows that are as old as they were", told)
+        if with_numbers:
+            assert kept("mixed", 1) == kept("twin", 1), ("rows that are as old as they were", told)
     return seen
 
 

@@ -91,15 +91,22 @@ def map_in_order(
         yield from map(function, items)
         return
     window = ahead if ahead is not None else threads + 2
-    with ThreadPoolExecutor(threads, thread_name_prefix="frazil-plan") as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) >= window:
-                    yield waiting.popleft().result()
-            while waiting:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="frazil-plan")
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) >= window:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    except GeneratorExit:
+        # Nobody reads on. The garbage collector may say so anywhere, even where this thread holds a lock of
+        # `threading`, so nothing here waits or locks; the threads end when the pool is gone.
+        for future in waiting:
+            future.cancel()
+        raise
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()

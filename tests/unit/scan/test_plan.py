@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, plan_scan
+from frazil.scan.read_manifests import map_in_order
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
@@ -354,3 +356,21 @@ def test_a_range_of_floats_is_pruned_by_both_bounds_though_nans_are_not_counted(
     for text in ("x > 1.5 and x < 3.5", "x >= 1.5 and not (x >= 3.5)", "x between 1.5 and 3.5", "x > 1.5 and x <= 3.5"):
         assert names(plan_scan(table.load(), text)) == ["mid"], text
     assert sorted(names(plan_scan(table.load(), "x > 1.5 and not isnan(x)"))) == ["high", "mid"]
+
+
+def test_a_plan_that_nobody_reads_on_waits_for_nothing() -> None:
+    # The garbage collector may drop it while its thread holds a lock of `threading`: waiting would never end.
+    running, may_end = threading.Event(), threading.Event()
+
+    def wait(item: int) -> int:
+        if item > 0:
+            running.set()
+            may_end.wait(60)
+        return item
+
+    results = map_in_order(wait, iter(range(4)), threads=2, ahead=2)
+    assert next(results) == 0
+    assert running.wait(60)
+    results.close()  # type: ignore[attr-defined]
+    assert not may_end.is_set()
+    may_end.set()

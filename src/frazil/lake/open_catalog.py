@@ -51,7 +51,7 @@ def open_catalog(
     folder: Path | None = None
     memory: Storage | None = None
     if scheme in (None, "file"):
-        folder = _folder(text.removeprefix("file://").removeprefix("file:"))
+        folder = _folder(text)
         location = f"file://{folder}"
     elif scheme == "memory":
         memory, location = MemoryStorage(), MEMORY_WAREHOUSE
@@ -78,9 +78,9 @@ def open_catalog(
 
 
 def _folder(text: str) -> Path:
-    """Return a folder by its whole name; `~` is a user's own folder, as in a shell."""
+    """Return a folder, given as a path or a `file:` URI, by its whole name; `~` is a user's own, as in a shell."""
     try:
-        return Path(text).expanduser().absolute()
+        return Path(text.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
     except RuntimeError as error:
         raise InvalidRequestError(f"Cannot open the lake {text!r}: {error}") from error
 
@@ -92,7 +92,7 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
         return Path(catalog.removeprefix("sqlite:///")).exists()
     if scheme_of(text) not in (None, "file") or catalog not in (None, "filesystem"):
         return True
-    folder = _folder(text.removeprefix("file://").removeprefix("file:"))
+    folder = _folder(text)
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
 
 

@@ -258,3 +258,9 @@ def test_a_lake_is_found_again(tmp_path: Path) -> None:
         lake.create_table("db.t", DDL).append(rows(0, 3))
     with frazil.connect(tmp_path / "wh") as lake:
         assert ids(lake.table("db.t")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("version", [0, 4, -1])
+def test_a_format_version_that_is_not_there_is_refused(version: int) -> None:
+    with pytest.raises(frazil.FrazilError, match=str(version)):
+        frazil.connect("memory:").create_table("db.t", "id bigint", format_version=version)

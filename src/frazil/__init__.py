@@ -44,7 +44,7 @@ from frazil.errors import (
 from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
-    from frazil.lake.attach import attach, detach
+    from frazil.session.attach import attach, detach
     from frazil.lake.connect import connect
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
@@ -59,9 +59,9 @@ _ON_FIRST_USE = {
     "Scan": "frazil.lake.scan",
     "Table": "frazil.lake.table",
     "View": "frazil.lake.view",
-    "attach": "frazil.lake.attach",
+    "attach": "frazil.session.attach",
     "connect": "frazil.lake.connect",
-    "detach": "frazil.lake.attach",
+    "detach": "frazil.session.attach",
 }
 
 

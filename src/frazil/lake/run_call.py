@@ -75,8 +75,21 @@ class Target:
         return hold(self.lake.table(self.identifier(values["table"])))
 
 
+def answer_columns(context: SqlContext, statement: s.Call) -> tuple[str, ...]:
+    """Return the columns that a call will answer; nothing runs."""
+    _, name, procedure = _find(context, statement)
+    return procedure.columns_for(_bind(context, name, procedure, statement))
+
+
 def call(context: SqlContext, statement: s.Call) -> Answer:
     """Run a procedure."""
+    (lake, lake_name), name, procedure = _find(context, statement)
+    values = _bind(context, name, procedure, statement)
+    rows = procedure.run(Target(lake, lake_name, context), values)
+    return answer(procedure.columns_for(values), rows)
+
+
+def _find(context: SqlContext, statement: s.Call) -> tuple[tuple[Lake, str], str, Procedure]:
     found = context.session.find_procedure(statement.name)
     if found is None:
         raise NotFoundError(f"Cannot call {'.'.join(statement.name)}: it is not a lake's procedure")
@@ -88,9 +101,7 @@ def call(context: SqlContext, statement: s.Call) -> Answer:
             f"Cannot call {name!r}: there is no such procedure",
             hint=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(PROCEDURES))}.",
         )
-    values = _bind(context, name, procedure, statement)
-    rows = procedure.run(Target(lake, lake_name, context), values)
-    return answer(procedure.columns_for(values), rows)
+    return (lake, lake_name), name, procedure
 
 
 def _bind(context: SqlContext, name: str, procedure: Procedure, statement: s.Call) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class SparkEngine:
         try:
             relation = self.session.relation(place)
         except NotFoundError as problem:
-            view = _find_view(place)
+            view = find_view(place)
             if view is None:
                 raise TableNotFoundError(
                     f"Cannot find {place}: there is no such table or view",
@@ -157,7 +157,7 @@ class SparkEngine:
                 ) from problem
             if name.version is not None or name.timestamp is not None:
                 raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from problem
-            frame = self._view_frame(place, view)
+            frame = self.view_frame(place, view)
             return self._names.aliased_plan(self.spark, frame, (place.lake_name, *place.name))
         state = self._state(relation, name)
         found = Relation(relation.place, relation.table, state, relation.metadata_table)
@@ -165,10 +165,10 @@ class SparkEngine:
 
     def _plan_of(self, relation: Relation, name: Name, options: Mapping[str, str]) -> Any:
         """Return the plan of a table or of one of its metadata tables; a table's own have metadata columns, hidden."""
-        scan = self._scan_of(relation, options)
+        scan = self.scan_of(relation, options)
         if scan is None:
             return self._names.aliased_plan(self.spark, self.frame_of(relation), name)
-        hidden = _hidden_columns(scan)
+        hidden = hidden_columns(scan)
 
         def frame_with(asked: list[str]) -> Any:
             frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(self.spark)
@@ -187,6 +187,10 @@ class SparkEngine:
         if name.timestamp is not None:
             (as_of_ms,) = self.evaluate([f"unix_millis(cast({name.timestamp} as timestamp))"])
             states.append(State(as_of_ms=as_of_ms))
+        return self.state_of(relation, states)
+
+    def state_of(self, relation: Relation, states: Sequence[State]) -> State:
+        """Return the one state that is meant; without one, the branch that the session audits, if there is one."""
         given = [one for one in states if one.is_given]
         if len(given) > 1:
             raise InvalidRequestError(f"Cannot read {relation.place} in two states at once: give one")
@@ -198,7 +202,7 @@ class SparkEngine:
 
     def frame_of(self, relation: Relation, options: Mapping[str, str] | None = None) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
-        scan = self._scan_of(relation, options or {})
+        scan = self.scan_of(relation, options or {})
         if scan is not None:
             return scan.to_spark(self.spark)
         table = relation.table
@@ -206,7 +210,7 @@ class SparkEngine:
             self.spark, table._loaded, relation.metadata_table, choice=_choice(relation.state), cache=table._cache
         )
 
-    def _scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
+    def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
         """Return the scan of a table, or of its changes; other metadata tables have none."""
         table, state = relation.table, relation.state
         if state.branch is not None or state.tag is not None:
@@ -238,7 +242,7 @@ class SparkEngine:
     def _inner(self, session: SqlSession, views: frozenset[Name]) -> SparkEngine:
         return SparkEngine(self.spark, session, self._run, views=views, temporary=self._temporary)
 
-    def _view_frame(self, place: Place, view: View) -> Any:
+    def view_frame(self, place: Place, view: View) -> Any:
         name = (place.lake_name, *place.name)
         if name in self._views:
             raise InvalidRequestError(f"Cannot read view {place}: it reads itself, by way of {len(self._views)} views")
@@ -291,7 +295,7 @@ class SparkEngine:
         for one in parsed.names:
             if not is_trusted and one.kind == "relation" and _is_path(one.parts) and not self._is_ours(one.parts):
                 _check_view(what, ("code", shown(one.parts)))
-        frame, refused = parsed.to_view_frame(self._replacements(parsed), is_trusted=is_trusted)
+        frame, refused = parsed.toview_frame(self._replacements(parsed), is_trusted=is_trusted)
         _check_view(what, refused)
         return frame
 
@@ -399,7 +403,7 @@ def _choice(state: State) -> SnapshotChoice:
     return SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
 
 
-def _hidden_columns(scan: Scan) -> Schema:
+def hidden_columns(scan: Scan) -> Schema:
     """Return the metadata columns that a scan has beside the table's own."""
     left_out = {part.name.lower() for part in scan.table_schema.fields}
     if scan.table.metadata.format_version < 3:
@@ -410,7 +414,7 @@ def _hidden_columns(scan: Scan) -> Schema:
     return replace(scan, columns=names, changelog=None).schema if names else Schema(())
 
 
-def _find_view(place: Place) -> View | None:
+def find_view(place: Place) -> View | None:
     try:
         return place.lake.view(place.name)
     except NotFoundError:

@@ -33,6 +33,8 @@ def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
     """
     if isinstance(where, Predicate):
         return where
+    # An expression that Spark has resolved has Spark's text of it.
+    where = getattr(where, "sql_text", where)
     if not isinstance(where, str):
         return None
     try:

@@ -44,6 +44,8 @@ from frazil.spark.distribute import write_settings
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import in_own_session
 from frazil.spark.relation import ReadRequest
+from frazil.spark.resolved import Resolved
+from frazil.spark.resolved import bind as bind_columns
 from frazil.spark.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
 from frazil.spark.target_rows import PATH, FileChoice, plan_tasks, read_chosen
 from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
@@ -107,6 +109,7 @@ class RowChange:
         self._rules = _RULES[command]
         self._read: Predicate = TRUE
         self._offered: list[NestedField] = []
+        self._columns: Any = None
 
     @property
     def has_lineage(self) -> bool:
@@ -140,7 +143,9 @@ class RowChange:
 
         What is offered and not used costs nothing; so it is enough to know what may be named.
         """
-        text = " ".join(map(str, expressions)).lower()
+        written = list(expressions)
+        self._columns = next((one.columns for one in written if isinstance(one, Resolved)), None)
+        text = " ".join(map(str, written)).lower()
         taken = {part.name.lower() for part in self.schema.fields} | {name.lower() for name in other_names}
         partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
         known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
@@ -173,11 +178,15 @@ class RowChange:
         for part in self._offered:
             column = F.col(PATH.name if part == FILE else part.name)
             columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
-        return stored.select(*columns)
+        return self._bound(stored.select(*columns))
+
+    def _bound(self, frame: DataFrame) -> DataFrame:
+        """Return a frame over which resolved expressions can be asked."""
+        return frame if self._columns is None else bind_columns(frame, self._columns)
 
     def no_rows(self) -> DataFrame:
         """Return a frame with the columns of `rows`, to look names up in."""
-        return self.spark.createDataFrame([], self._row_schema())
+        return self._bound(self.spark.createDataFrame([], self._row_schema()))
 
     def _row_schema(self) -> st.StructType:
         fields = []

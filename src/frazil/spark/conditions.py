@@ -20,6 +20,7 @@ from frazil.spark import exact_sql
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import RowChange
 from frazil.spark.engine_errors import engine_errors
+from frazil.spark.resolved import Resolved
 from frazil.spark.jvm_write import ask_for_files, is_deterministic_filter, referenced_names
 from frazil.spark.target_rows import FileChoice
 from frazil.spec.schema import Schema, walk_fields
@@ -30,6 +31,8 @@ Expression: TypeAlias = "str | Column"
 
 def to_column(expression: Any) -> Column:
     """Return an expression, SQL text or a column of Spark's, as a column."""
+    if isinstance(expression, Resolved):
+        return expression.column
     if isinstance(expression, str):
         return exact_sql.expression(expression)
     if isinstance(expression, Column):

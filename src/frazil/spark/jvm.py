@@ -81,7 +81,7 @@ def _answer(planner: Planner, word: str, request: object) -> Any:
         return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
 
 
-def _start_callbacks(context: SparkContext) -> None:
+def start_callbacks(context: SparkContext) -> None:
     """Let Java call Python, as PySpark does, with a token that every connection must bring.
 
     PySpark starts the same server without one. Where it runs already, or Py4J has changed, words have to do.
@@ -143,7 +143,7 @@ def planned_relation(
     context = spark.sparkContext
     jvm = context._jvm
     try:
-        _start_callbacks(context)
+        start_callbacks(context)
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         told = (table, str(size_bytes), str(rows), columns)

@@ -34,6 +34,7 @@ from frazil.spark.engine_errors import engine_errors
 from frazil.spark.jvm_write import equal_columns, look_up_alone, to_bytes
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.progress import showing_progress
+from frazil.spark.resolved import Resolved
 from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spec.frozen_map import FrozenMap
@@ -217,7 +218,7 @@ def _join(
 
 def _one_sided(clause: Clause, rows: DataFrame, given: DataFrame) -> Clause:
     """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
-    if clause.when == "matched":
+    if clause.when == "matched" or any(isinstance(one, Resolved) for one in (clause.condition, *(clause.values or {}).values())):
         return clause
     own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
     names = list(clause.values or ())

@@ -1,0 +1,1 @@
+"""What `attach` gives a Spark session: lakes as catalogs of Spark's own."""

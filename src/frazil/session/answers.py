@@ -1,0 +1,588 @@
+"""What Python answers when Spark asks about lakes: tables, rows, changes, statements. See `spark/door.py`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from frazil.catalog.names import shown
+from frazil.errors import InvalidRequestError, NamespaceNotFoundError, NotFoundError, TableNotFoundError
+from frazil.lake.answer import Answer
+from frazil.lake.lake import Lake
+from frazil.lake.run_ddl import create_with_schema, find_table, optional_columns
+from frazil.lake.run_dml import by_place, default_text, snapshot_properties_of, write_options
+from frazil.lake.run_show import table_properties
+from frazil.lake.run_statement import run_statement
+from frazil.lake.scan import ALL_COLUMNS
+from frazil.lake.spark_engine import SparkEngine, find_view, hidden_columns
+from frazil.lake.sql_context import SqlContext
+from frazil.lake.sql_session import Place, Relation, SqlSession, State, version_state
+from frazil.lake.table import Table, hold
+from frazil.lake.view import View
+from frazil.spark.resolved import Resolved, resolved
+from frazil.spark.types import from_spark_schema, shown_schema
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
+from frazil.spec.schema import Schema
+from frazil.spec.transforms import Bucket, Truncate
+from frazil.sql import statements as s
+from frazil.sql.parse import parse_statement
+from frazil.sql.quote_names import quote
+
+_KEPT = 1000
+"""So many tables that Spark has asked for are remembered; a statement needs its own for as long as it is analysed."""
+
+
+@dataclass
+class Attached:
+    """The lakes of a session, and what undoes that it has some."""
+
+    leave_optimiser: Callable[[], None]
+    lakes: dict[str, Lake] = field(default_factory=dict)
+
+    def add(self, name: str, lake: Lake) -> str:
+        """Keep a lake under a name; return the id by which catalogs name it."""
+        self.lakes[name] = lake
+        return LAKES.keep(lake)
+
+
+class AttachedLakes:
+    """All lakes that are attached, by session and by id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Attached] = {}
+        self._lakes: WeakValueDictionary[str, Lake] = WeakValueDictionary()
+
+    def of(self, spark: Any) -> Attached | None:
+        """Return the lakes of a session."""
+        return self._sessions.get(_session_id(spark))
+
+    def begin(self, spark: Any, leave_optimiser: Callable[[], None]) -> Attached:
+        """Note a session that has no lakes yet."""
+        with self._lock:
+            return self._sessions.setdefault(_session_id(spark), Attached(leave_optimiser))
+
+    def end(self, spark: Any) -> Attached | None:
+        """Forget a session."""
+        if not hasattr(spark, "_jsparkSession"):
+            return None
+        with self._lock:
+            return self._sessions.pop(_session_id(spark), None)
+
+    def keep(self, lake: Lake) -> str:
+        """Return the id of a lake."""
+        key = uuid.uuid4().hex
+        self._lakes[key] = lake
+        return key
+
+    def lake(self, key: str, name: str) -> Lake:
+        """Return the lake of an id."""
+        found = self._lakes.get(key)
+        if found is None:
+            raise InvalidRequestError(f"Cannot use lake {name!r}: it is not attached any more")
+        return found
+
+    def names(self, spark: Any) -> dict[str, Lake]:
+        """Return the lakes that a session sees, by name: its own, and those of the session it is made of."""
+        settings = spark._jsparkSession.conf().getAll()
+        found: dict[str, Lake] = {}
+        prefix, suffix = "spark.sql.catalog.", ".lake-id"
+        pairs = settings.iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            key = str(pair._1())
+            if key.startswith(prefix) and key.endswith(suffix) and str(pair._2()) in self._lakes:
+                found[key[len(prefix) : -len(suffix)]] = self._lakes[str(pair._2())]
+        return found
+
+
+LAKES = AttachedLakes()
+
+
+def _session_id(spark: Any) -> str:
+    return str(spark._jsparkSession.sessionUUID())
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What Spark has asked for by a name: a table in a state, one of its metadata tables, or a view."""
+
+    relation: Relation | None
+    place: Place
+    view: View | None = None
+
+
+_tables: OrderedDict[str, _Kept] = OrderedDict()
+_statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _remember(kept: OrderedDict[str, Any], value: Any) -> str:
+    key = uuid.uuid4().hex
+    with _lock:
+        kept[key] = value
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    return key
+
+
+def answer(spark: Any, verb: str, told: Mapping[str, Any], objects: Any) -> Any:
+    """Answer one question of Spark's: text as JSON, an object of Java's, or None for what there is not."""
+    return _VERBS[verb](_Question(spark, told, objects))
+
+
+@dataclass(frozen=True)
+class _Question:
+    spark: Any
+    told: Mapping[str, Any]
+    objects: Any
+
+    def object(self, at: int) -> Any:
+        """Return something of Java's; the session itself comes first."""
+        return self.objects.get(at + 1)
+
+    @property
+    def lake(self) -> Lake:
+        return LAKES.lake(self.told["lake"], self.told["catalog"])
+
+    @property
+    def place(self) -> Place:
+        return Place(self.told["catalog"], self.lake, tuple(self.told["name"]))
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        return tuple(self.told["namespace"])
+
+    def session(self, catalog: str | None = None, namespace: Sequence[str] = ()) -> SqlSession:
+        lakes = LAKES.names(self.spark)
+        return SqlSession(
+            lakes,
+            catalog if catalog in lakes else None,
+            tuple(namespace) if catalog in lakes else (),
+            is_temporary_view=self._is_temporary_view,
+            is_foreign_catalog=lambda name: self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None,
+        )
+
+    def _is_temporary_view(self, name: tuple[str, ...]) -> bool:
+        parts = self.spark._jvm.java.util.ArrayList()
+        for one in name:
+            parts.add(one)
+        listed = self.spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(parts).toList()
+        return bool(self.spark._jsparkSession.sessionState().catalog().isTempView(listed))
+
+    def engine(self, session: SqlSession | None = None) -> SparkEngine:
+        return SparkEngine(self.spark, session or self.session(), self.spark.sql)
+
+    def kept(self) -> _Kept:
+        found = _tables.get(self.told["key"])
+        if found is None:
+            raise InvalidRequestError(f"Cannot use {self.place}: Spark asked for it too long ago. Run the statement again")
+        return found
+
+    def target(self) -> tuple[Place, Table, str | None]:
+        """Return the table to write to, held for one statement, and the branch that the name carries."""
+        kept = self.kept()
+        relation = kept.relation
+        if relation is None:
+            raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
+        if relation.metadata_table is not None:
+            raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
+        if relation.state.is_given and relation.state.branch is None:
+            raise InvalidRequestError(
+                f"Cannot write to {kept.place}: only branches can be written to",
+                hint="Write to the table, or a branch.",
+            )
+        if relation.state.branch is not None:
+            relation.table.metadata.ref(relation.state.branch)
+        return relation.place, hold(relation.table), relation.state.branch
+
+    def expression(self, told: Mapping[str, Any]) -> Resolved:
+        return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
+
+    def frame(self, at: int) -> Any:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self.object(at), self.spark)
+
+
+# Names
+
+
+def _load(question: _Question) -> str | None:
+    place, told = question.place, question.told
+    session = question.session()
+    engine = question.engine(session)
+    try:
+        relation = session.relation(place)
+    except NotFoundError:
+        view = find_view(place)
+        if view is None:
+            return None
+        if "version" in told or "micros" in told:
+            raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
+        frame = engine.view_frame(place, view)
+        return _loaded(_Kept(None, place, view), place, frame.schema.json(), Schema(()), question, {}, [])
+    states = [relation.state]
+    if "version" in told:
+        states.append(version_state(told["version"]))
+    if "micros" in told:
+        states.append(State(as_of_ms=told["micros"] // 1000))
+    relation = replace(relation, state=engine.state_of(relation, states))
+    kept = _Kept(relation, place)
+    scan = engine.scan_of(relation, {})
+    if scan is None:
+        schema, hidden = engine.frame_of(relation).schema, Schema(())
+        return _loaded(kept, place, schema.json(), hidden, question, {}, [])
+    shown_columns = shown_schema(scan.schema, question.spark)
+    defaults = {part.name: default_text(part) for part in scan.schema.fields if part.write_default is not None}
+    columns = []
+    for one in shown_columns.jsonValue()["fields"]:
+        if one["name"] in defaults:
+            text = defaults[one["name"]]
+            one["metadata"] = {**one["metadata"], "CURRENT_DEFAULT": text, "EXISTS_DEFAULT": text}
+        columns.append(one)
+    table = relation.table
+    return _loaded(
+        kept,
+        place,
+        json.dumps({"type": "struct", "fields": columns}),
+        hidden_columns(scan),
+        question,
+        table_properties(table),
+        _partitions(table),
+    )
+
+
+def _loaded(
+    kept: _Kept,
+    place: Place,
+    schema: str,
+    hidden: Schema,
+    question: _Question,
+    properties: Mapping[str, str],
+    partitions: list[dict[str, Any]],
+) -> str:
+    table = None if kept.relation is None else kept.relation.table
+    return json.dumps(
+        {
+            "key": _remember(_tables, kept),
+            "name": str(place),
+            "schema": schema,
+            "hidden": shown_schema(hidden, question.spark).json(),
+            "properties": dict(properties),
+            "partitions": partitions,
+            "any-schema": table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA),
+        }
+    )
+
+
+def _partitions(table: Table) -> list[dict[str, Any]]:
+    found = []
+    schema = table.schema
+    for one in table.spec.fields:
+        part = schema.find_field(one.source_id)
+        if part is None or one.transform.is_void:
+            continue
+        column = schema.name_of(part.field_id).split(".")
+        transform = one.transform
+        if isinstance(transform, Bucket):
+            found.append({"name": "bucket", "arguments": [transform.num_buckets, column]})
+        elif isinstance(transform, Truncate):
+            found.append({"name": "truncate", "arguments": [transform.width, column]})
+        else:
+            name = str(transform)
+            found.append({"name": name if name == "identity" else f"{name}s", "arguments": [column]})
+    return found
+
+
+def _table_exists(question: _Question) -> str | None:
+    place = question.place
+    try:
+        question.session().relation(place)
+    except NotFoundError:
+        return None if find_view(place) is None else "true"
+    return "true"
+
+
+def _list_tables(question: _Question) -> str | None:
+    if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
+        return None
+    return json.dumps([one[-1] for one in question.lake.list_tables(question.namespace)])
+
+
+def _list_namespaces(question: _Question) -> str | None:
+    if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
+        return None
+    return json.dumps([list(one) for one in question.lake.list_namespaces(question.namespace)])
+
+
+def _namespace(question: _Question) -> str | None:
+    try:
+        return json.dumps(dict(question.lake.catalog.load_namespace_properties(question.namespace)))
+    except NamespaceNotFoundError:
+        return None
+
+
+def _create_namespace(question: _Question) -> None:
+    question.lake.catalog.create_namespace(question.namespace, question.told["properties"])
+
+
+def _alter_namespace(question: _Question) -> None:
+    told = question.told
+    question.lake.catalog.update_namespace_properties(question.namespace, told["set"], told["removed"])
+
+
+def _drop_namespace(question: _Question) -> str:
+    place = Place(question.told["catalog"], question.lake, question.namespace)
+    name = (place.lake_name, *place.name)
+    run_statement(
+        SqlContext(question.session(), None), s.DropNamespace(name, cascade=question.told["cascade"], if_exists=False)
+    )
+    return "true"
+
+
+# Rows
+
+
+def _read(question: _Question) -> Any:
+    kept = question.kept()
+    engine = question.engine()
+    asked = question.told["hidden"]
+    if kept.view is not None:
+        frame = engine.view_frame(kept.place, kept.view)
+    else:
+        assert kept.relation is not None
+        relation = kept.relation
+        scan = engine.scan_of(relation, question.told["options"])
+        if scan is None:
+            frame = engine.frame_of(relation)
+        else:
+            own = [part.name for part in scan.schema.fields]
+            frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
+            if scan.changelog is not None:
+                # How and when a row changed comes last.
+                frame = frame.select(*map(quote, [*own, *asked]))
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _write(question: _Question, verb: str) -> None:
+    place, table, branch = question.target()
+    options = question.told["options"]
+    engine = question.engine()
+    given = write_options(engine, table, branch, options)
+    frame = question.frame(1)
+    known = {key.lower(): value for key, value in options.items()}
+    merges = known.get("mergeschema", known.get("merge-schema", "false")) == "true"
+    if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+        raise InvalidRequestError(
+            f"Cannot change the schema of {place} with a write: the table does not allow it",
+            hint="Set write.spark.accept-any-schema=true.",
+        )
+    if not question.told["by-name"] and question.told["any-schema"]:
+        frame = by_place(frame, table.schema.fields, place, may_differ=merges)
+    if verb == "append":
+        table.append(frame, merge_schema=merges, **given)
+    elif verb == "overwrite-partitions":
+        table.overwrite_partitions(frame, merge_schema=merges, **given)
+    elif known.get("overwrite-mode", "").lower() == "dynamic":
+        table.overwrite_partitions(frame, merge_schema=merges, **given)
+    else:
+        where = question.expression(question.told["where"])
+        if where.sql_text == "true":
+            table.overwrite(frame, merge_schema=merges, **given)
+        else:
+            table.overwrite(frame, where=where, merge_schema=merges, **given)
+
+
+def _delete(question: _Question) -> None:
+    _, table, branch = question.target()
+    where = question.expression(question.told["where"])
+    table.delete(where, **write_options(question.engine(), table, branch, question.told["options"]))
+
+
+def _values(question: _Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
+    return {quote(one["column"]): question.expression(one["value"]) for one in told}
+
+
+def _update(question: _Question) -> None:
+    _, table, branch = question.target()
+    options = write_options(question.engine(), table, branch, question.told["options"])
+    if "where" in question.told:
+        options["where"] = question.expression(question.told["where"])
+    values = _values(question, question.told["values"])
+    if values:
+        table.update(values, **options)
+
+
+def _merge(question: _Question) -> None:
+    _, table, branch = question.target()
+    options = write_options(question.engine(), table, branch, question.told["options"])
+    builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
+    for one in question.told["clauses"]:
+        condition = question.expression(one["where"]) if "where" in one else None
+        clause = getattr(builder, f"when_{one['when']}")(condition)
+        builder = clause.delete() if one["do"] == "delete" else getattr(clause, one["do"])(_values(question, one["values"]))
+    builder.execute()
+
+
+# Tables
+
+
+def _create(question: _Question) -> None:
+    told, place = question.told, question.place
+    existing = find_table(place)
+    if existing is not None and not told.get("replaces"):
+        if told.get("if-not-exists"):
+            return
+        from frazil.errors import TableAlreadyExistsError
+
+        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+    if existing is None and not told.get("creates", True):
+        raise TableNotFoundError(
+            f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
+        )
+    frame = None if "schema" in told else question.frame(0)
+    if frame is None:
+        schema = _schema_of(told["schema"])
+    else:
+        schema = optional_columns(question.engine().schema_of(frame))
+    properties = dict(told["properties"])
+    location = told.get("location") or properties.pop("location", None)
+    provider = told.get("provider") or properties.pop("provider", None)
+    comment = told.get("comment")
+    if comment is not None:
+        properties["comment"] = comment
+    properties |= {key.removeprefix("option."): value for key, value in told.get("table-options", {}).items()}
+    statement = s.CreateTable(
+        (place.lake_name, *place.name),
+        (),
+        tuple(_term(one) for one in told["partitions"]),
+        provider,
+        location,
+        FrozenMap(properties),
+        creates=told.get("creates", True),
+        replaces=told.get("replaces", False),
+    )
+    options = told.get("options", {})
+    if any(key.lower() == "branch" for key in options):
+        raise InvalidRequestError(
+            f"Cannot create {place} and write to a branch of it at once",
+            hint="Leave the branch out; write to it when the table is there.",
+        )
+    create_with_schema(place, existing, statement, schema, frame, snapshot_properties_of(options))
+
+
+def _schema_of(text: str) -> Schema:
+    from pyspark.sql.types import StructType
+
+    schema: Schema = from_spark_schema(StructType.fromJson(json.loads(text)))
+    return schema
+
+
+def _term(told: Mapping[str, Any]) -> str:
+    arguments = [".".join(map(quote, one)) if isinstance(one, list) else str(one) for one in told["arguments"]]
+    return arguments[0] if told["name"] == "identity" else f"{told['name']}({', '.join(arguments)})"
+
+
+def _drop(question: _Question) -> str | None:
+    place = question.place
+    if not place.lake.table_exists(place.name):
+        return None
+    place.lake.drop_table(place.name, purge=question.told.get("purge", False))
+    return "true"
+
+
+def _rename(question: _Question) -> None:
+    question.lake.rename_table(question.place.name, tuple(question.told["to"]))
+
+
+# Statements that only lakes have, and those that lakes answer in words of their own.
+
+_SPARKS = (s.Insert, s.MultiInsert, s.Delete, s.Update, s.Merge, s.Use)
+_SHOWN = (
+    s.ShowCurrentNamespace,
+    s.DescribeNamespace,
+    s.ShowNamespaces,
+    s.ShowTables,
+    s.ShowViews,
+    s.DescribeTable,
+    s.ShowCreateTable,
+    s.ShowProperties,
+    s.ShowColumns,
+    s.ShowPartitions,
+)
+
+
+def _parse(question: _Question) -> str | None:
+    told = question.told
+    session = question.session(told["current"], told["namespace"])
+    if not session.lakes:
+        return None
+    statement = parse_statement(told["text"], session.is_ours)
+    if statement is None or isinstance(statement, _SPARKS):
+        return None
+    if isinstance(statement, s.CreateTable) and statement.query is not None:
+        return None
+    found: Answer | None = None
+    columns = '{"type":"struct","fields":[]}'
+    if isinstance(statement, _SHOWN):
+        found = run_statement(SqlContext(session, question.engine(session)), statement)
+        columns = _columns(question, found.ddl)
+    elif isinstance(statement, s.Call):
+        from frazil.lake.run_call import answer_columns
+
+        context = SqlContext(session, question.engine(session))
+        columns = _columns(question, ", ".join(answer_columns(context, statement)))
+    return json.dumps(
+        {"key": _remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
+    )
+
+
+def _columns(question: _Question, ddl: str) -> str:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromDDL(ddl).json() if ddl else '{"type":"struct","fields":[]}'
+
+
+def _statement(question: _Question) -> Any:
+    told = question.told
+    statement, found = _statements[told["key"]]
+    session = question.session(told["current"], told["namespace"])
+    if found is None:
+        engine = question.engine(session)
+        with engine.statement():
+            found = run_statement(SqlContext(session, engine), statement)
+    if not found.columns:
+        return None
+    return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf
+
+
+_VERBS: dict[str, Callable[[_Question], Any]] = {
+    "load": _load,
+    "table-exists": _table_exists,
+    "list-tables": _list_tables,
+    "list-namespaces": _list_namespaces,
+    "namespace": _namespace,
+    "create-namespace": _create_namespace,
+    "alter-namespace": _alter_namespace,
+    "drop-namespace": _drop_namespace,
+    "read": _read,
+    "append": lambda question: _write(question, "append"),
+    "overwrite": lambda question: _write(question, "overwrite"),
+    "overwrite-partitions": lambda question: _write(question, "overwrite-partitions"),
+    "delete": _delete,
+    "update": _update,
+    "merge": _merge,
+    "create": _create,
+    "drop": _drop,
+    "rename": _rename,
+    "parse": _parse,
+    "statement": _statement,
+}

@@ -1,0 +1,52 @@
+"""Give a Spark session the tables of lakes: `frazil.attach(spark, lake)`, and `frazil.detach(spark)` to undo it.
+
+From then on `lake` is a catalog of Spark's like any other (`spark/door.py`): for SQL, DataFrames, views, scripts and
+every client of the session, and for sessions that are made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.lake.lake import Lake
+from frazil.lake.sql_session import SPARK_CATALOG
+from frazil.session.answers import LAKES, answer
+from frazil.spark.door import add_catalog, close_door, open_door, remove_catalog
+from frazil.spark.jvm import is_classic, prune_before_joins
+
+
+def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:
+    """Let a Spark session find a lake's tables under a name; return the lake.
+
+    Several lakes may be attached under different names; the same name again is another lake from then on.
+    """
+    if not isinstance(lake, Lake):
+        raise InvalidRequestError(f"Cannot attach {type(lake).__name__}: give a lake that frazil.connect() returned")
+    if not isinstance(name, str) or not name or name == SPARK_CATALOG:
+        raise InvalidRequestError(f"Cannot attach a lake as {name!r}: give a name that is not Spark's own catalog's")
+    if not is_classic(spark):
+        raise UnsupportedError(
+            "Cannot attach a lake to a client of Spark Connect: it has no driver",
+            hint="Attach it in the server's driver, as `frazil spark-server` does, or use register_source().",
+        )
+    open_door(spark, answer)
+    attached = LAKES.of(spark)
+    if attached is None:
+        attached = LAKES.begin(spark, prune_before_joins(spark))
+    add_catalog(spark, name, attached.add(name, lake))
+    lake.attached_spark = spark
+    return lake
+
+
+def detach(spark: Any) -> None:
+    """Leave a session as it was before lakes were attached to it; one without lakes is no error."""
+    attached = LAKES.end(spark)
+    if attached is None:
+        return
+    for name, lake in attached.lakes.items():
+        remove_catalog(spark, name)
+        if lake.attached_spark is spark:
+            lake.attached_spark = None
+    attached.leave_optimiser()
+    close_door(spark)

@@ -1,0 +1,216 @@
+"""Lakes inside Spark: a catalog, two rules of the analyser and a parser, which ask Python (`spark/java`).
+
+    lake.db.t   --Spark's analyser-->  LakeCatalog.loadTable  --Door-->  Python: columns, properties
+                --LakeRelations-->     frazil's relation in its place
+    INSERT …    --Spark's analyser-->  resolved, converted, checked
+                --LakeWrites-->        a command, which Python runs with the query as a DataFrame
+    CALL …, CREATE BRANCH …            --LakeParser-->  a command, which Python runs
+
+A session that runs already gets the rules by its analyser's fields; sessions that come later by the extensions and
+settings that Spark has for it. Nothing of PySpark is replaced.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from frazil.errors import (
+    AlreadyExistsError,
+    EngineError,
+    FieldNotFoundError,
+    FrazilError,
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    UnsupportedError,
+)
+from frazil.spark.java_classes import define_classes
+from frazil.spark.jvm import moved, start_callbacks
+
+Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
+"""Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
+
+CATALOG = "frazil.LakeCatalog"
+_WORD_SIZE = 64
+_RULES = {"extendedResolutionRules": ("LakeRelations",), "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites")}
+_MAKERS = {"injectResolutionRule": ("MakeRelations",), "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites")}
+_lock = threading.Lock()
+_opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
+
+
+class _Answers:
+    """Python as Java sees it: one method, no state that can be reached from outside."""
+
+    __slots__ = ("_apply",)
+    Java = SimpleNamespace(implements=("java.util.function.BiFunction",))
+
+    def __new__(cls, answer: Answer | None = None, word: str = "") -> _Answers:
+        if not callable(answer) or len(word) != _WORD_SIZE:
+            raise TypeError("Cannot answer without a word")
+        made = object.__new__(cls)
+        object.__setattr__(made, "_apply", lambda request, objects: _answered(answer, word, request, objects))
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "apply":
+            return object.__getattribute__(self, "_apply")
+        if name in ("Java", "__class__"):
+            return object.__getattribute__(self, name)
+        raise AttributeError(name)
+
+
+def _answered(answer: Answer, word: str, request: object, objects: Any) -> Any:
+    if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
+        return _problem("Cannot answer: the question is none of Spark's", "analysis")
+    verb, _, told = request[_WORD_SIZE:].partition(" ")
+    try:
+        return answer(session_of(objects.get(0)), verb, json.loads(told), objects)
+    except FrazilError as error:
+        return _problem(str(error), *_kind(error))
+    except AnalysisException as error:
+        return _problem(str(error), "analysis", error.getCondition())
+    except Exception as error:
+        # Nothing may be raised into Py4J: it would lose the message.
+        return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution")
+
+
+def _problem(message: str, kind: str, condition: str | None = None) -> str:
+    return "!" + json.dumps({"message": message, "kind": kind, "condition": condition})
+
+
+_CONDITIONS: tuple[tuple[type[FrazilError], str], ...] = (
+    (NamespaceNotFoundError, "SCHEMA_NOT_FOUND"),
+    (FieldNotFoundError, "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
+    (NotFoundError, "TABLE_OR_VIEW_NOT_FOUND"),
+    (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
+    (AlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
+)
+
+
+def _kind(error: FrazilError) -> tuple[str, str | None]:
+    for kind, condition in _CONDITIONS:
+        if isinstance(error, kind):
+            return "analysis", condition
+    if isinstance(error, UnsupportedError):
+        return "unsupported", None
+    return ("analysis" if isinstance(error, InvalidRequestError) else "execution"), None
+
+
+def session_of(java: Any) -> SparkSession:
+    """Return PySpark's object for a session of Spark's."""
+    key = str(java.sessionUUID())
+    with _lock:
+        found = _sessions.get(key)
+        if found is None:
+            context = next(iter(_opened))
+            found = _sessions[key] = SparkSession(context, java)
+        return found
+
+
+def open_door(spark: SparkSession, answer: Answer) -> None:
+    """Let Spark ask Python about lakes, in this session and in those that come later."""
+    context = spark.sparkContext
+    try:
+        package = define_classes(context)
+        start_callbacks(context)
+        with _lock:
+            _sessions[str(spark._jsparkSession.sessionUUID())] = spark
+            if context not in _opened:
+                word = secrets.token_hex(_WORD_SIZE // 2)
+                package.Door.open(_Answers(answer, word), word)
+                _opened[context] = None
+                _extend(spark._jsparkSession.extensions(), package)
+        _join(spark, package)
+    except (TypeError, AttributeError, Py4JError) as error:
+        raise moved(error) from error
+
+
+def close_door(spark: SparkSession) -> None:
+    """Take the rules and the parser out of a session."""
+    context = spark.sparkContext
+    package = define_classes(context)
+    state = spark._jsparkSession.sessionState()
+    analyzer = state.analyzer()
+    for name, kinds in _RULES.items():
+        field = _field(analyzer, name)
+        field.set(analyzer, _without(spark, field.get(analyzer), kinds))
+    parser = _field(state, "sqlParser")
+    parser.set(state, package.LakeParser.under(parser.get(state)))
+
+
+def _join(spark: SparkSession, package: Any) -> None:
+    """Put the rules and the parser into a session that runs already; once."""
+    state = spark._jsparkSession.sessionState()
+    analyzer = state.analyzer()
+    for name, kinds in _RULES.items():
+        field = _field(analyzer, name)
+        rules = _without(spark, field.get(analyzer), kinds)
+        for kind in kinds:
+            rule = getattr(package, kind)()
+            # Metadata columns come first: other rules turn writes into commands that hide their query.
+            rules = rules.prepended(rule) if kind == "ShowHiddenColumns" else rules.appended(rule)
+        field.set(analyzer, rules)
+    parser = _field(state, "sqlParser")
+    parser.set(state, package.LakeParser.over(package.LakeParser.under(parser.get(state))))
+
+
+def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
+    jvm: Any = spark._jvm
+    kept = jvm.java.util.ArrayList()
+    for at in range(rules.size()):
+        one = rules.apply(at)
+        if one.getClass().getName() not in {f"frazil.{kind}" for kind in kinds}:
+            kept.add(one)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
+
+
+def _extend(extensions: Any, package: Any) -> None:
+    for verb, kinds in _MAKERS.items():
+        for kind in kinds:
+            getattr(extensions, verb)(getattr(package, kind)())
+    extensions.injectParser(package.MakeParser())
+
+
+def _field(target: Any, name: str) -> Any:
+    kind = target.getClass()
+    while kind is not None:
+        for one in kind.getDeclaredFields():
+            # A value of a trait has the trait's name before its own.
+            if one.getName() == name or one.getName().endswith(f"$${name}"):
+                one.setAccessible(True)
+                return one
+        kind = kind.getSuperclass()
+    raise AttributeError(f"no field {name}")
+
+
+def add_catalog(spark: SparkSession, name: str, lake_id: str) -> None:
+    """Let a session, and those that come later, find a lake under a name."""
+    remove_catalog(spark, name)
+    settings = {f"spark.sql.catalog.{name}": CATALOG, f"spark.sql.catalog.{name}.lake-id": lake_id}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+        spark.sparkContext._jsc.sc().conf().set(key, value)
+
+
+def remove_catalog(spark: SparkSession, name: str) -> None:
+    """Let a session forget a lake."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    if str(manager.currentCatalog().name()) == name:
+        manager.setCurrentCatalog("spark_catalog")
+    _field(manager, "catalogs").get(manager).remove(name)
+    for key in (f"spark.sql.catalog.{name}", f"spark.sql.catalog.{name}.lake-id"):
+        spark.conf.unset(key)
+        spark.sparkContext._jsc.sc().conf().remove(key)

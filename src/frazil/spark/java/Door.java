@@ -1,0 +1,106 @@
+package frazil;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiFunction;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The way from Spark to Python: one question at a time, with a word that only this JVM and its Python know. */
+public class Door {
+  private static volatile BiFunction python;
+  private static volatile String word = "";
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  public static void open(BiFunction answers, String secret) {
+    python = answers;
+    word = secret;
+  }
+
+  public static void close() {
+    python = null;
+  }
+
+  /** Ask Python in the name of the session that is active; `objects` are handed over as they are. */
+  public static Object ask(String verb, Map told, List objects) {
+    BiFunction answers = python;
+    if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", null);
+    ArrayList handed = new ArrayList();
+    handed.add(SparkSession.active());
+    handed.addAll(objects);
+    Object answer = answers.apply(word + verb + " " + text(told), handed);
+    if (answer instanceof String && ((String) answer).startsWith("!")) {
+      Map problem = (Map) parse(((String) answer).substring(1));
+      fail((String) problem.get("message"), (String) problem.get("kind"), (String) problem.get("condition"));
+    }
+    return answer;
+  }
+
+  public static Object ask(String verb, Map told) {
+    return ask(verb, told, Collections.EMPTY_LIST);
+  }
+
+  /** What Python answers as JSON: a map, a list, a text, or null. */
+  public static Object read(String verb, Map told) {
+    Object answer = ask(verb, told);
+    return answer == null ? null : parse((String) answer);
+  }
+
+  public static String text(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (Exception e) {
+      throw new IllegalArgumentException(e);
+    }
+  }
+
+  public static Object parse(String text) {
+    try {
+      return JSON.readValue(text, Object.class);
+    } catch (Exception e) {
+      throw new IllegalArgumentException(e);
+    }
+  }
+
+  /** Raise what Python could not do, as the error that Spark's users expect; never returns. */
+  public static void fail(String message, String kind, String condition) {
+    if ("unsupported".equals(kind)) throw new UnsupportedOperationException(message);
+    if ("execution".equals(kind)) {
+      raise(new org.apache.spark.sql.execution.QueryExecutionException(message, null));
+    }
+    raise(
+        new AnalysisException(
+            message,
+            scala.Option.empty(),
+            scala.Option.empty(),
+            scala.Option.empty(),
+            scala.Option.apply(condition),
+            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(),
+            new org.apache.spark.QueryContext[0]));
+  }
+
+  public static void raise(Throwable error) {
+    org.apache.spark.unsafe.Platform.throwException(error);
+  }
+
+  public static Seq seq(List items) {
+    return CollectionConverters.asScala(items).toList();
+  }
+
+  public static List list(Object items) {
+    return CollectionConverters.asJava((Seq) items);
+  }
+
+  public static Map map(Object items) {
+    return CollectionConverters.asJava((scala.collection.Map) items);
+  }
+
+  public static List names(String[] parts) {
+    return java.util.Arrays.asList(parts);
+  }
+}

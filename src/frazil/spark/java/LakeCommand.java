@@ -1,0 +1,90 @@
+package frazil;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.ResetCommand;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/** Something that Python does when Spark runs it: a change of rows, a table that is made, a statement. */
+public class LakeCommand extends ResetCommand {
+  private final String verb;
+  private final Map told;
+  private final List objects;
+  private final List plans;
+  private final StructType columns;
+  private final Seq output;
+
+  /** `objects` are handed to Python, plans among them as Datasets; `columns` is what the command answers with. */
+  public LakeCommand(String verb, Map told, List objects, StructType columns) {
+    super(scala.Option.empty());
+    this.verb = verb;
+    this.told = told;
+    this.objects = objects;
+    this.columns = columns;
+    this.output = org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(columns);
+    ArrayList inner = new ArrayList();
+    for (Object one : objects) if (one instanceof LogicalPlan) inner.add(one);
+    this.plans = inner;
+  }
+
+  public Seq run(org.apache.spark.sql.SparkSession session) {
+    ArrayList handed = new ArrayList();
+    for (Object one : objects)
+      handed.add(
+          one instanceof LogicalPlan
+              ? (Object)
+                  org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
+                      (org.apache.spark.sql.classic.SparkSession) session, (LogicalPlan) one)
+              : one);
+    Object answer = Door.ask(verb, told, handed);
+    if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());
+    return Door.seq(Arrays.asList((Object[]) ((Dataset) answer).collect()));
+  }
+
+  public Seq output() {
+    return output;
+  }
+
+  public Seq innerChildren() {
+    return Door.seq(plans);
+  }
+
+  public String nodeName() {
+    return "Lake " + verb;
+  }
+
+  public String simpleString(int maxFields) {
+    Object name = told.get("shown");
+    return nodeName() + (name == null ? "" : " " + name);
+  }
+
+  public Seq otherCopyArgs() {
+    return Door.seq(Arrays.asList(new Object[] {verb, told, objects, columns}));
+  }
+
+  public int productArity() {
+    return 0;
+  }
+
+  public Object productElement(int at) {
+    throw new IndexOutOfBoundsException();
+  }
+
+  public boolean canEqual(Object other) {
+    return other == this;
+  }
+
+  public boolean equals(Object other) {
+    return other == this;
+  }
+
+  public int hashCode() {
+    return System.identityHashCode(this);
+  }
+}

@@ -1,0 +1,73 @@
+package frazil;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.types.StructType;
+
+/** Spark's own parser, and before it the statements about lakes that Spark does not know, or knows otherwise. */
+public class LakeParser implements InvocationHandler {
+  /** How statements begin that may be ours; whatever reads or changes rows is Spark's. */
+  private static final Pattern OURS =
+      Pattern.compile(
+          "(?is)^(\\s|--[^\\n]*(\\n|$)|/\\*.*?\\*/)*(create|drop|alter|show|desc|describe|call|refresh|comment)\\b.*");
+
+  private final ParserInterface spark;
+
+  private LakeParser(ParserInterface spark) {
+    this.spark = spark;
+  }
+
+  public static ParserInterface over(ParserInterface parser) {
+    return (ParserInterface)
+        Proxy.newProxyInstance(
+            ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class}, new LakeParser(parser));
+  }
+
+  /** The parser that was there before. */
+  public static ParserInterface under(ParserInterface parser) {
+    if (!Proxy.isProxyClass(parser.getClass())) return parser;
+    InvocationHandler handler = Proxy.getInvocationHandler(parser);
+    return handler instanceof LakeParser ? ((LakeParser) handler).spark : parser;
+  }
+
+  public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    if (method.getName().startsWith("parsePlan") && arguments.length > 0) {
+      LogicalPlan found = statement((String) arguments[0], arguments.length > 1 ? arguments[1] : null);
+      if (found != null) return found;
+    }
+    try {
+      return method.invoke(spark, arguments);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+
+  private LogicalPlan statement(String text, Object parameters) {
+    if (!OURS.matcher(text).matches()) return null;
+    Map told = new LinkedHashMap();
+    told.put("text", text);
+    CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
+    told.put("current", catalogs.currentCatalog().name());
+    told.put("namespace", Door.names(catalogs.currentNamespace()));
+    ArrayList objects = new ArrayList();
+    if (parameters != null) objects.add(parameters);
+    Object answer = Door.ask("parse", told, objects);
+    if (answer == null) return null;
+    Map found = (Map) Door.parse((String) answer);
+    told.put("key", found.get("key"));
+    told.put("shown", found.get("shown"));
+    StructType columns = (StructType) StructType.fromJson((String) found.get("columns"));
+    return new LakeCommand("statement", told, new ArrayList(), columns);
+  }
+}

@@ -1,0 +1,48 @@
+package frazil;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/** In the analyser: what a query reads of a lake becomes frazil's own plan, under the ids that the query knows. */
+public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
+  public TreeNode apply(TreeNode plan) {
+    if (!reads(plan)) return plan;
+    Set targets = Collections.newSetFromMap(new IdentityHashMap());
+    targets((LogicalPlan) plan, targets);
+    return ((LogicalPlan) plan).resolveOperatorsUp(new ReadRelation(targets));
+  }
+
+  private static boolean reads(TreeNode plan) {
+    if (plan instanceof DataSourceV2Relation) return ((DataSourceV2Relation) plan).table() instanceof LakeTable;
+    for (Object one : Door.list(plan.children())) if (reads((TreeNode) one)) return true;
+    return false;
+  }
+
+  /** The tables that a plan changes: they stay as they are. */
+  private static void targets(LogicalPlan plan, Set into) {
+    LogicalPlan target = null;
+    if (plan instanceof DeleteFromTable) target = ((DeleteFromTable) plan).table();
+    else if (plan instanceof UpdateTable) target = ((UpdateTable) plan).table();
+    else if (plan instanceof MergeIntoTable) target = ((MergeIntoTable) plan).targetTable();
+    if (target != null) into.add(relation(target));
+    for (Object one : Door.list(plan.children())) targets((LogicalPlan) one, into);
+  }
+
+  /** The relation under a target's aliases. */
+  static LogicalPlan relation(LogicalPlan plan) {
+    while (plan instanceof SubqueryAlias) plan = ((SubqueryAlias) plan).child();
+    return plan;
+  }
+}

@@ -1,0 +1,335 @@
+package frazil;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/** At the end of the analysis: what changes a lake becomes a command that Python runs, with what Spark has resolved. */
+public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
+  private static final StructType NOTHING = new StructType();
+
+  public TreeNode apply(TreeNode node) {
+    LogicalPlan plan = (LogicalPlan) node;
+    if (!plan.resolved()) return plan;
+    if (plan instanceof AppendData) return append((AppendData) plan);
+    if (plan instanceof OverwriteByExpression) return overwrite((OverwriteByExpression) plan);
+    if (plan instanceof OverwritePartitionsDynamic) return partitions((OverwritePartitionsDynamic) plan);
+    if (plan instanceof DeleteFromTable) return delete((DeleteFromTable) plan);
+    if (plan instanceof UpdateTable) return update((UpdateTable) plan);
+    if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
+    if (plan instanceof V2CreateTablePlan) return create((V2CreateTablePlan) plan);
+    return plan;
+  }
+
+  static DataSourceV2Relation target(Object plan) {
+    LogicalPlan found = LakeRelations.relation((LogicalPlan) plan);
+    if (!(found instanceof DataSourceV2Relation)) return null;
+    return ((DataSourceV2Relation) found).table() instanceof LakeTable ? (DataSourceV2Relation) found : null;
+  }
+
+  private static Map told(DataSourceV2Relation relation) {
+    LakeTable table = (LakeTable) relation.table();
+    Map told = table.catalog().told(table.identifier());
+    told.put("key", table.key());
+    told.put("shown", table.name());
+    told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
+    return told;
+  }
+
+  /** What Python is handed first of a change: the columns of the table, by the ids that expressions know. */
+  private static ArrayList columns(DataSourceV2Relation relation) {
+    ArrayList objects = new ArrayList();
+    objects.add(relation.output());
+    return objects;
+  }
+
+  private static LogicalPlan append(AppendData plan) {
+    DataSourceV2Relation relation = target(plan.productElement(0));
+    if (relation == null) return plan;
+    return write("append", relation, plan.query(), plan.writeOptions(), null, plan);
+  }
+
+  private static LogicalPlan overwrite(OverwriteByExpression plan) {
+    DataSourceV2Relation relation = target(plan.productElement(0));
+    if (relation == null) return plan;
+    return write("overwrite", relation, plan.query(), plan.writeOptions(), plan.deleteExpr(), plan);
+  }
+
+  private static LogicalPlan partitions(OverwritePartitionsDynamic plan) {
+    DataSourceV2Relation relation = target(plan.productElement(0));
+    if (relation == null) return plan;
+    return write("overwrite-partitions", relation, plan.query(), plan.writeOptions(), null, plan);
+  }
+
+  private static LogicalPlan write(
+      String verb,
+      DataSourceV2Relation relation,
+      LogicalPlan query,
+      Object options,
+      Expression where,
+      LogicalPlan plan) {
+    Map told = told(relation);
+    ((Map) told.get("options")).putAll(Door.map(options));
+    told.put("by-name", Boolean.valueOf(((V2WriteCommand) plan).isByName()));
+    told.put("any-schema", Boolean.valueOf(((LakeTable) relation.table()).takesAnySchema()));
+    ArrayList objects = columns(relation);
+    objects.add(query);
+    if (where != null) expression(where, told, objects, "where");
+    return new LakeCommand(verb, told, objects, NOTHING);
+  }
+
+  private static LogicalPlan delete(DeleteFromTable plan) {
+    DataSourceV2Relation relation = target(plan.table());
+    if (relation == null) return plan;
+    Map told = told(relation);
+    ArrayList objects = columns(relation);
+    expression(plan.condition(), told, objects, "where");
+    return new LakeCommand("delete", told, objects, NOTHING);
+  }
+
+  private static LogicalPlan update(UpdateTable plan) {
+    DataSourceV2Relation relation = target(plan.table());
+    if (relation == null) return plan;
+    Map told = told(relation);
+    ArrayList objects = columns(relation);
+    told.put("values", assignments(updated(relation, plan.assignments(), false), objects));
+    if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
+    return new LakeCommand("update", told, objects, NOTHING);
+  }
+
+  private static LogicalPlan merge(MergeIntoTable plan) {
+    DataSourceV2Relation relation = target(plan.targetTable());
+    if (relation == null) return plan;
+    Map told = told(relation);
+    ArrayList objects = columns(relation);
+    objects.add(plan.sourceTable());
+    expression(plan.mergeCondition(), told, objects, "on");
+    ArrayList clauses = new ArrayList();
+    clauses(relation, "matched", plan.matchedActions(), clauses, objects);
+    clauses(relation, "not_matched", plan.notMatchedActions(), clauses, objects);
+    clauses(relation, "not_matched_by_source", plan.notMatchedBySourceActions(), clauses, objects);
+    told.put("clauses", clauses);
+    return new LakeCommand("merge", told, objects, NOTHING);
+  }
+
+  private static void clauses(DataSourceV2Relation relation, String when, Seq actions, List into, List objects) {
+    for (Object one : Door.list(actions)) {
+      MergeAction action = (MergeAction) one;
+      LinkedHashMap clause = new LinkedHashMap();
+      clause.put("when", when);
+      if (action.condition().isDefined()) expression((Expression) action.condition().get(), clause, objects, "where");
+      if (action instanceof DeleteAction) {
+        clause.put("do", "delete");
+      } else if (action instanceof UpdateAction) {
+        clause.put("do", "update");
+        clause.put("values", assignments(updated(relation, ((UpdateAction) action).assignments(), false), objects));
+      } else {
+        clause.put("do", "insert");
+        clause.put("values", assignments(inserted(relation, ((InsertAction) action).assignments()), objects));
+      }
+      into.add(clause);
+    }
+  }
+
+  /** The own columns of a table, without metadata columns that a query named. */
+  private static Seq own(DataSourceV2Relation relation) {
+    return (Seq) relation.output().take(((LakeTable) relation.table()).schema().size());
+  }
+
+  /** A value for every column, converted as Spark's rules say. */
+  private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
+    return Spark.align("alignUpdateAssignments", own(relation), assignments);
+  }
+
+  private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
+    return Spark.align("alignInsertAssignments", own(relation), assignments);
+  }
+
+  /** Names of columns that are assigned, each with the place of its value among the objects. */
+  private static List assignments(Seq assignments, List objects) {
+    ArrayList found = new ArrayList();
+    for (Object one : Door.list(assignments)) {
+      Assignment assignment = (Assignment) one;
+      if (assignment.key().semanticEquals(assignment.value())) continue;
+      LinkedHashMap told = new LinkedHashMap();
+      told.put("column", ((Attribute) assignment.key()).name());
+      expression(assignment.value(), told, objects, "value");
+      found.add(told);
+    }
+    return found;
+  }
+
+  /** Notes where an expression is handed over, its text where it is about columns alone, and what it names. */
+  private static void expression(Expression expression, Map told, List objects, String as) {
+    LinkedHashMap found = new LinkedHashMap();
+    found.put("at", new Integer(objects.size()));
+    objects.add(expression);
+    if (!SubqueryExpression.hasSubquery(expression)) {
+      try {
+        found.put("text", ((Expression) expression.transformUp(new Unqualified())).sql());
+      } catch (RuntimeException e) {
+        // Some expressions have no text; they are run and not read.
+      }
+    }
+    ArrayList names = new ArrayList();
+    scala.collection.Iterator used = expression.references().iterator();
+    while (used.hasNext()) names.add(((Attribute) used.next()).name());
+    found.put("names", names);
+    told.put(as, found);
+  }
+
+  // Tables
+
+  private static LogicalPlan create(V2CreateTablePlan plan) {
+    Object name = ((LogicalPlan) plan).productElement(0);
+    if (!(name instanceof ResolvedIdentifier)) return (LogicalPlan) plan;
+    ResolvedIdentifier resolved = (ResolvedIdentifier) name;
+    if (!(resolved.catalog() instanceof LakeCatalog)) return (LogicalPlan) plan;
+    LakeCatalog catalog = (LakeCatalog) resolved.catalog();
+    Map told = catalog.told(resolved.identifier());
+    told.put("shown", resolved.identifier().toString());
+    told.put("partitions", partitions(plan.partitioning()));
+    TableSpec spec = (TableSpec) ((LogicalPlan) plan).productElement(3);
+    told.put("properties", new HashMap(Door.map(spec.properties())));
+    told.put("provider", option(spec.provider()));
+    told.put("location", option(spec.location()));
+    told.put("comment", option(spec.comment()));
+    told.put("table-options", new HashMap(Door.map(spec.options())));
+    ArrayList objects = new ArrayList();
+    boolean replaces = plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect;
+    Object last;
+    if (plan instanceof CreateTableAsSelect) {
+      CreateTableAsSelect as = (CreateTableAsSelect) plan;
+      objects.add(as.query());
+      told.put("options", new HashMap(Door.map(as.writeOptions())));
+      last = Boolean.valueOf(as.ignoreIfExists());
+    } else if (plan instanceof ReplaceTableAsSelect) {
+      ReplaceTableAsSelect as = (ReplaceTableAsSelect) plan;
+      objects.add(as.query());
+      told.put("options", new HashMap(Door.map(as.writeOptions())));
+      last = Boolean.valueOf(as.orCreate());
+    } else {
+      told.put("schema", columns(plan).json());
+      last = plan instanceof CreateTable
+          ? Boolean.valueOf(((CreateTable) plan).ignoreIfExists())
+          : Boolean.valueOf(((ReplaceTable) plan).orCreate());
+    }
+    told.put("replaces", Boolean.valueOf(replaces));
+    told.put("creates", replaces ? last : Boolean.TRUE);
+    told.put("if-not-exists", replaces ? Boolean.FALSE : last);
+    return new LakeCommand("create", told, objects, NOTHING);
+  }
+
+  /** The columns of a table that is made, with the text of their defaults and comments. */
+  private static StructType columns(V2CreateTablePlan plan) {
+    return org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(
+        Spark.columns((Seq) ((LogicalPlan) plan).productElement(1), plan));
+  }
+
+  private static Object option(scala.Option value) {
+    return value.isDefined() ? value.get() : null;
+  }
+
+  static List partitions(Object given) {
+    ArrayList found = new ArrayList();
+    List terms = given instanceof Seq ? Door.list(given) : Arrays.asList((Object[]) given);
+    for (Object one : terms) found.add(described((Transform) one));
+    return found;
+  }
+
+  private static Map described(Transform term) {
+    LinkedHashMap told = new LinkedHashMap();
+    told.put("name", term.name());
+    ArrayList arguments = new ArrayList();
+    org.apache.spark.sql.connector.expressions.Expression[] given = term.arguments();
+    for (int i = 0; i < given.length; i++) {
+      if (given[i] instanceof NamedReference) arguments.add(Door.names(((NamedReference) given[i]).fieldNames()));
+      else if (given[i] instanceof Literal) arguments.add(String.valueOf(((Literal) given[i]).value()));
+      else arguments.add(given[i].describe());
+    }
+    told.put("arguments", arguments);
+    return told;
+  }
+
+  /** A transform as Python describes it: its name, a number, columns. */
+  static Transform transform(Map told) {
+    ArrayList arguments = new ArrayList();
+    for (Object one : (List) told.get("arguments")) {
+      if (one instanceof List) arguments.add(Spark.reference((List) one));
+      else arguments.add(Expressions.literal(one));
+    }
+    return Expressions.apply(
+        (String) told.get("name"),
+        (org.apache.spark.sql.connector.expressions.Expression[])
+            arguments.toArray(new org.apache.spark.sql.connector.expressions.Expression[0]));
+  }
+
+  static List changes(TableChange[] changes) {
+    ArrayList found = new ArrayList();
+    for (int i = 0; i < changes.length; i++) found.add(described(changes[i]));
+    return found;
+  }
+
+  private static Map described(TableChange change) {
+    LinkedHashMap told = new LinkedHashMap();
+    told.put("kind", change.getClass().getSimpleName());
+    if (change instanceof TableChange.SetProperty) {
+      told.put("property", ((TableChange.SetProperty) change).property());
+      told.put("value", ((TableChange.SetProperty) change).value());
+    } else if (change instanceof TableChange.RemoveProperty) {
+      told.put("property", ((TableChange.RemoveProperty) change).property());
+    } else if (change instanceof TableChange.ColumnChange) {
+      told.put("column", Door.names(((TableChange.ColumnChange) change).fieldNames()));
+      if (change instanceof TableChange.AddColumn) {
+        TableChange.AddColumn one = (TableChange.AddColumn) change;
+        told.put("type", one.dataType().json());
+        told.put("nullable", Boolean.valueOf(one.isNullable()));
+        told.put("comment", one.comment());
+        told.put("position", position(one.position()));
+        told.put("default", one.defaultValue() == null ? null : Spark.get(one.defaultValue(), "getSql"));
+      } else if (change instanceof TableChange.RenameColumn) {
+        told.put("to", ((TableChange.RenameColumn) change).newName());
+      } else if (change instanceof TableChange.UpdateColumnType) {
+        told.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
+      } else if (change instanceof TableChange.UpdateColumnNullability) {
+        told.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
+      } else if (change instanceof TableChange.UpdateColumnComment) {
+        told.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
+      } else if (change instanceof TableChange.UpdateColumnPosition) {
+        told.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
+      } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
+        told.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
+      } else if (change instanceof TableChange.DeleteColumn) {
+        told.put("if-exists", ((TableChange.DeleteColumn) change).ifExists());
+      }
+    } else {
+      told.put("text", change.toString());
+    }
+    return told;
+  }
+
+  private static Object position(TableChange.ColumnPosition position) {
+    if (position == null) return null;
+    if (position instanceof TableChange.After) return ((TableChange.After) position).column();
+    return "";
+  }
+}

@@ -1,0 +1,38 @@
+package frazil;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/** Puts Python's plan of a table in the place of the relation that Spark made of its name. */
+public class ReadRelation extends scala.runtime.AbstractPartialFunction {
+  private final Set targets;
+
+  public ReadRelation(Set targets) {
+    this.targets = targets;
+  }
+
+  public boolean isDefinedAt(Object node) {
+    return node instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) node).table() instanceof LakeTable
+        && !targets.contains(node);
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 other) {
+    if (!isDefinedAt(node)) return other.apply(node);
+    DataSourceV2Relation relation = (DataSourceV2Relation) node;
+    LakeTable table = (LakeTable) relation.table();
+    Map told = table.catalog().told(table.identifier());
+    told.put("key", table.key());
+    told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
+    told.put("hidden", new ArrayList());
+    LogicalPlan plan = Bind.under((LogicalPlan) Door.ask("read", told), relation.output());
+    if (relation.metadataOutput().isEmpty()) return plan;
+    return new HiddenColumns(table.alias(), plan, new Offer(told, relation.metadataOutput(), null));
+  }
+}

@@ -1,0 +1,66 @@
+package frazil;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import scala.collection.immutable.Seq;
+
+/** What has other names or arguments in one Spark than in another. */
+public class Spark {
+  /** Call the only method of a Scala object that has a name, with flags that are left out as false. */
+  static Object call(Class kind, String name, Object[] given) {
+    try {
+      Object module = kind.getField("MODULE$").get(null);
+      Method[] all = kind.getMethods();
+      for (int i = 0; i < all.length; i++) {
+        if (!all[i].getName().equals(name) || all[i].getParameterCount() < given.length) continue;
+        Object[] arguments = new Object[all[i].getParameterCount()];
+        for (int at = 0; at < arguments.length; at++)
+          arguments[at] = at < given.length ? given[at] : (Object) Boolean.FALSE;
+        return all[i].invoke(module, arguments);
+      }
+    } catch (InvocationTargetException e) {
+      Door.raise(e.getCause());
+    } catch (ReflectiveOperationException e) {
+      throw new UnsupportedOperationException(String.valueOf(e));
+    }
+    throw new UnsupportedOperationException("This Spark has no " + kind.getName() + name);
+  }
+
+  /** Call a method without arguments that this compiler cannot see. */
+  static Object get(Object target, String name) {
+    try {
+      Method method = target.getClass().getMethod(name, new Class[0]);
+      method.setAccessible(true);
+      return method.invoke(target, new Object[0]);
+    } catch (InvocationTargetException e) {
+      Door.raise(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new UnsupportedOperationException(String.valueOf(e));
+    }
+  }
+
+  static Seq align(String verb, Seq columns, Seq assignments) {
+    return (Seq)
+        call(
+            org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class,
+            verb,
+            new Object[] {columns, assignments});
+  }
+
+  static Column[] columns(Seq definitions, Object plan) {
+    ArrayList found = new ArrayList();
+    for (Object one : Door.list(definitions)) found.add(((ColumnDefinition) one).toV2Column("CREATE TABLE"));
+    return (Column[]) found.toArray(new Column[0]);
+  }
+
+  static NamedReference reference(List parts) {
+    ArrayList names = new ArrayList(parts);
+    return new org.apache.spark.sql.connector.expressions.FieldReference(Door.seq(names));
+  }
+}

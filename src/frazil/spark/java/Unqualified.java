@@ -1,0 +1,16 @@
+package frazil;
+
+import java.util.ArrayList;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+
+/** Columns without what stands before their names. */
+public class Unqualified extends scala.runtime.AbstractPartialFunction {
+  public boolean isDefinedAt(Object node) {
+    return node instanceof AttributeReference;
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 other) {
+    if (!isDefinedAt(node)) return other.apply(node);
+    return ((AttributeReference) node).withQualifier(Door.seq(new ArrayList()));
+  }
+}

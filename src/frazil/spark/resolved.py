@@ -1,0 +1,37 @@
+"""Expressions that Spark has resolved: conditions and values of a statement, over the columns of its table by their ids.
+
+Frames that are to be asked such an expression get their columns under those ids (`bind`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An expression. `sql_text` is Spark's own text of it, None where a subquery is in it; `names` are columns it uses."""
+
+    column: Column
+    sql_text: str | None
+    names: tuple[str, ...]
+    columns: Any
+    """The columns of the table, as Spark's attributes."""
+
+    def __str__(self) -> str:
+        return " ".join(self.names)
+
+
+def resolved(spark: Any, expression: Any, text: str | None, names: Any, columns: Any) -> Resolved:
+    """Return an expression of Catalyst's as one that verbs take."""
+    made = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+    return Resolved(Column(made), text, tuple(names), columns)
+
+
+def bind(frame: DataFrame, columns: Any) -> DataFrame:
+    """Return a frame whose columns have, by their names, the ids that resolved expressions know."""
+    spark = frame.sparkSession
+    return DataFrame(spark._jvm.frazil.Bind.named(frame._jdf, columns), spark)

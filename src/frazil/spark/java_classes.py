@@ -2,12 +2,20 @@
 
 They are defined by the loader that has Spark itself. So every session, of whatever client, finds them by name, and
 there is no jar. A JVM has them once: Py4J keeps methods by the name of their class for as long as the JVM lives.
+
+What was compiled is kept beside the sources, as Python keeps its own, for the Spark and the sources that it is of.
+Where nothing can be written there, classes are compiled each time.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import threading
-from importlib.resources import files
+import zipfile
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,41 +24,7 @@ from pyspark import SparkContext
 
 from frazil.errors import EngineError
 
-_DEFINE = """
-import java.util.HashMap;
-import java.util.Iterator;
-import java.util.Map;
-import org.codehaus.commons.compiler.util.resource.*;
-
-public class Define {
-  public static void all(Map texts, ClassLoader loader) throws Throwable {
-    org.codehaus.janino.Compiler compiler = new org.codehaus.janino.Compiler();
-    compiler.setIClassLoader(new org.codehaus.janino.ClassLoaderIClassLoader(loader));
-    compiler.setSourceVersion(8);
-    compiler.setTargetVersion(8);
-    HashMap classes = new HashMap();
-    compiler.setClassFileCreator(new MapResourceCreator(classes));
-    Resource[] sources = new Resource[texts.size()];
-    Iterator all = texts.entrySet().iterator();
-    for (int i = 0; i < sources.length; i++) {
-      Map.Entry one = (Map.Entry) all.next();
-      sources[i] = new StringResource((String) one.getKey(), (String) one.getValue());
-    }
-    compiler.compile(sources);
-    java.lang.reflect.Method define = ClassLoader.class.getDeclaredMethod(
-        "defineClass", new Class[] {String.class, byte[].class, Integer.TYPE, Integer.TYPE});
-    define.setAccessible(true);
-    Iterator made = classes.entrySet().iterator();
-    while (made.hasNext()) {
-      Map.Entry one = (Map.Entry) made.next();
-      String name = ((String) one.getKey()).replace('/', '.').replace(".class", "");
-      byte[] code = (byte[]) one.getValue();
-      define.invoke(loader, new Object[] {name, code, new Integer(0), new Integer(code.length)});
-    }
-  }
-}
-"""
-
+_SOURCES = Path(__file__).parent / "java"
 _lock = threading.Lock()
 _defined: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
@@ -60,25 +34,71 @@ def define_classes(context: SparkContext) -> Any:
     jvm: Any = context._jvm
     with _lock:
         if context._gateway not in _defined:
-            _define(jvm)
+            try:
+                _define(jvm, _read_or_compile(context))
+            except Exception as error:
+                raise EngineError(f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}") from error
             _defined[context._gateway] = True
     return jvm.frazil
 
 
-def _define(jvm: Any) -> None:
-    texts = jvm.java.util.HashMap()
-    for one in files("frazil.spark").joinpath("java").iterdir():
-        if one.name.endswith(".java"):
-            texts.put(f"frazil/{one.name}", one.read_text("utf-8"))
-    try:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook(_DEFINE)
+def java_sources() -> dict[str, str]:
+    """Return the sources by the path that their package gives them."""
+    return {f"frazil/{one.name}": one.read_text("utf-8") for one in sorted(_SOURCES.glob("*.java"))}
+
+
+def _read_or_compile(context: SparkContext) -> dict[str, bytes]:
+    sources = java_sources()
+    digest = hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:16]
+    kept = _SOURCES / "__pycache__" / f"spark-{pyspark.__version__}-{digest}.zip"
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(kept) as archive:
+        if archive.testzip() is None:
+            return {name: archive.read(name) for name in archive.namelist()}
+    compiled = _compile(context, sources)
+    with suppress(OSError):
+        _keep(kept, compiled)
+    return compiled
+
+
+def _keep(path: Path, classes: dict[str, bytes]) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, code in classes.items():
+            archive.writestr(name, code)
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(buffer.getvalue())
+    unfinished.replace(path)
+
+
+def _compile(context: SparkContext, sources: dict[str, str]) -> dict[str, bytes]:
+    jvm: Any = context._jvm
+    compiler = jvm.org.codehaus.janino.Compiler()
+    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(_sparks_loader(jvm)))
+    compiler.setSourceVersion(8)
+    compiler.setTargetVersion(8)
+    resources = jvm.org.codehaus.commons.compiler.util.resource
+    made = jvm.java.util.HashMap()
+    compiler.setClassFileCreator(resources.MapResourceCreator(made))
+    given = context._gateway.new_array(resources.Resource, len(sources))  # type: ignore[union-attr]
+    for at, (name, text) in enumerate(sources.items()):
+        given[at] = resources.StringResource(name, text)
+    compiler.compile(given)
+    return {str(name): bytes(made.get(name)) for name in made.keySet()}
+
+
+def _define(jvm: Any, classes: dict[str, bytes]) -> None:
+    loader = _sparks_loader(jvm)
+    methods = jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethods()
+    (define,) = [one for one in methods if one.getName() == "defineClass" and one.getParameterCount() == 4
+                 and one.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
+    define.setAccessible(True)
+    for name, code in classes.items():
         arguments = jvm.java.util.ArrayList()
-        arguments.add(texts)
-        # The loader that has Spark: whatever sees Spark sees what it has.
-        arguments.add(jvm.java.lang.Class.forName("org.apache.spark.sql.classic.Dataset").getClassLoader())
-        methods = compiler.getClassLoader().loadClass("Define").getMethods()
-        (define,) = [one for one in methods if one.getName() == "all"]
-        define.invoke(None, arguments.toArray())
-    except Exception as error:
-        raise EngineError(f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}") from error
+        for one in (name.removesuffix(".class").replace("/", "."), bytearray(code), 0, len(code)):
+            arguments.add(one)
+        define.invoke(loader, arguments.toArray())
+
+
+def _sparks_loader(jvm: Any) -> Any:
+    return jvm.java.lang.Class.forName("org.apache.spark.sql.classic.Dataset").getClassLoader()

@@ -44,13 +44,13 @@ from frazil.errors import (
 from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
-    from frazil.session.attach import attach, detach
     from frazil.lake.connect import connect
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
     from frazil.lake.table import Table
     from frazil.lake.view import View
     from frazil.maintenance.report import Problem, Report
+    from frazil.session.attach import attach, detach
 
 _ON_FIRST_USE = {
     "Lake": "frazil.lake.lake",

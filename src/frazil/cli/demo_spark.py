@@ -20,11 +20,11 @@ from typing import Any
 from frazil.cli.quiet_spark import start_spark
 from frazil.cli.render import OutputFormat, render_rows, show_size
 from frazil.errors import InvalidRequestError
-from frazil.session.attach import attach, detach
 from frazil.lake.connect import connect
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table
 from frazil.maintenance.report import counted
+from frazil.session.attach import attach, detach
 
 Show = Callable[[str], object]
 ROWS = 3_000_000

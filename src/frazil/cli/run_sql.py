@@ -16,9 +16,9 @@ from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped
 from frazil.cli.shell import Shell, history_file
 from frazil.errors import InvalidRequestError
-from frazil.session.attach import attach, detach
 from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
+from frazil.session.attach import attach, detach
 
 MAX_ROWS = 1000
 """Rows of an answer that a table for people shows; JSON and CSV have all."""

@@ -11,21 +11,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from frazil.catalog.names import shown
-from frazil.errors import InvalidRequestError, NamespaceNotFoundError, NotFoundError, TableNotFoundError
-from frazil.lake.answer import Answer
+from frazil.errors import (
+    InvalidRequestError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from frazil.lake.lake import Lake
-from frazil.lake.run_ddl import create_with_schema, find_table, optional_columns
-from frazil.lake.run_dml import by_place, default_text, snapshot_properties_of, write_options
-from frazil.lake.run_show import table_properties
-from frazil.lake.run_statement import run_statement
 from frazil.lake.scan import ALL_COLUMNS
-from frazil.lake.spark_engine import SparkEngine, find_view, hidden_columns
-from frazil.lake.sql_context import SqlContext
-from frazil.lake.sql_session import Place, Relation, SqlSession, State, version_state
 from frazil.lake.table import Table, hold
 from frazil.lake.view import View
-from frazil.spark.resolved import Resolved, resolved
+from frazil.session.answer import Answer
+from frazil.session.run_call import answer_columns
+from frazil.session.run_ddl import create_with_schema, find_table, optional_columns
+from frazil.session.run_show import table_properties
+from frazil.session.run_statement import run_statement
+from frazil.session.spark_engine import SparkEngine, find_view, hidden_columns
+from frazil.session.sql_context import SqlContext
+from frazil.session.sql_session import Place, Relation, SqlSession, State, version_state
+from frazil.session.write_options import by_place, default_text, snapshot_properties_of, write_options
+from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
@@ -35,6 +41,7 @@ from frazil.sql import statements as s
 from frazil.sql.parse import parse_statement
 from frazil.sql.quote_names import quote
 
+_KEPT_PLANS = 200
 _KEPT = 1000
 """So many tables that Spark has asked for are remembered; a statement needs its own for as long as it is analysed."""
 
@@ -91,16 +98,8 @@ class AttachedLakes:
 
     def names(self, spark: Any) -> dict[str, Lake]:
         """Return the lakes that a session sees, by name: its own, and those of the session it is made of."""
-        settings = spark._jsparkSession.conf().getAll()
-        found: dict[str, Lake] = {}
-        prefix, suffix = "spark.sql.catalog.", ".lake-id"
-        pairs = settings.iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            key = str(pair._1())
-            if key.startswith(prefix) and key.endswith(suffix) and str(pair._2()) in self._lakes:
-                found[key[len(prefix) : -len(suffix)]] = self._lakes[str(pair._2())]
-        return found
+        found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))
+        return {name: self._lakes[key] for name, key in found.items() if key in self._lakes}
 
 
 LAKES = AttachedLakes()
@@ -120,6 +119,7 @@ class _Kept:
 
 
 _tables: OrderedDict[str, _Kept] = OrderedDict()
+_plans: OrderedDict[Any, Any] = OrderedDict()
 _statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
 _lock = threading.Lock()
 
@@ -170,6 +170,10 @@ class _Question:
             is_foreign_catalog=lambda name: self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None,
         )
 
+    def own_session(self) -> SqlSession:
+        """Return the names of the lake that is asked about, and no others."""
+        return SqlSession({self.told["catalog"]: self.lake})
+
     def _is_temporary_view(self, name: tuple[str, ...]) -> bool:
         parts = self.spark._jvm.java.util.ArrayList()
         for one in name:
@@ -183,7 +187,9 @@ class _Question:
     def kept(self) -> _Kept:
         found = _tables.get(self.told["key"])
         if found is None:
-            raise InvalidRequestError(f"Cannot use {self.place}: Spark asked for it too long ago. Run the statement again")
+            raise InvalidRequestError(
+                f"Cannot use {self.place}: Spark asked for it too long ago", hint="Run the statement again."
+            )
         return found
 
     def target(self) -> tuple[Place, Table, str | None]:
@@ -207,9 +213,7 @@ class _Question:
         return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
 
     def frame(self, at: int) -> Any:
-        from pyspark.sql import DataFrame
-
-        return DataFrame(self.object(at), self.spark)
+        return as_frame(self.object(at), self.spark)
 
 
 # Names
@@ -217,7 +221,7 @@ class _Question:
 
 def _load(question: _Question) -> str | None:
     place, told = question.place, question.told
-    session = question.session()
+    session = question.own_session()
     engine = question.engine(session)
     try:
         relation = session.relation(place)
@@ -227,7 +231,7 @@ def _load(question: _Question) -> str | None:
             return None
         if "version" in told or "micros" in told:
             raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
-        frame = engine.view_frame(place, view)
+        frame = question.engine().view_frame(place, view)
         return _loaded(_Kept(None, place, view), place, frame.schema.json(), Schema(()), question, {}, [])
     states = [relation.state]
     if "version" in told:
@@ -305,7 +309,7 @@ def _partitions(table: Table) -> list[dict[str, Any]]:
 def _table_exists(question: _Question) -> str | None:
     place = question.place
     try:
-        question.session().relation(place)
+        question.own_session().relation(place)
     except NotFoundError:
         return None if find_view(place) is None else "true"
     return "true"
@@ -352,23 +356,47 @@ def _drop_namespace(question: _Question) -> str:
 
 
 def _read(question: _Question) -> Any:
-    kept = question.kept()
-    engine = question.engine()
+    """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
+    kept, told = question.kept(), question.told
+    if kept.relation is None:
+        assert kept.view is not None
+        return question.engine().view_frame(kept.place, kept.view)._jdf.queryExecution().analyzed()
+    relation = kept.relation
+    location = relation.table._loaded.metadata_location
+    if location is None or relation.metadata_table is not None:
+        return _plan(question, relation)
+    key = (
+        _session_id(question.spark),
+        told["settings"],
+        location,
+        relation.state,
+        tuple(sorted(told["options"].items())),
+        tuple(told["hidden"]),
+    )
+    with _lock:
+        found = _plans.get(key)
+        if found is not None:
+            _plans.move_to_end(key)
+    if found is None:
+        found = _plan(question, relation)
+        with _lock:
+            _plans[key] = found
+            while len(_plans) > _KEPT_PLANS:
+                _plans.popitem(last=False)
+    return found
+
+
+def _plan(question: _Question, relation: Relation) -> Any:
+    engine = question.engine(question.own_session())
+    scan = engine.scan_of(relation, question.told["options"])
+    if scan is None:
+        return engine.frame_of(relation)._jdf.queryExecution().analyzed()
     asked = question.told["hidden"]
-    if kept.view is not None:
-        frame = engine.view_frame(kept.place, kept.view)
-    else:
-        assert kept.relation is not None
-        relation = kept.relation
-        scan = engine.scan_of(relation, question.told["options"])
-        if scan is None:
-            frame = engine.frame_of(relation)
-        else:
-            own = [part.name for part in scan.schema.fields]
-            frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
-            if scan.changelog is not None:
-                # How and when a row changed comes last.
-                frame = frame.select(*map(quote, [*own, *asked]))
+    own = [part.name for part in scan.schema.fields]
+    frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
+    if scan.changelog is not None:
+        # How and when a row changed comes last.
+        frame = frame.select(*map(quote, [*own, *asked]))
     return frame._jdf.queryExecution().analyzed()
 
 
@@ -389,9 +417,7 @@ def _write(question: _Question, verb: str) -> None:
         frame = by_place(frame, table.schema.fields, place, may_differ=merges)
     if verb == "append":
         table.append(frame, merge_schema=merges, **given)
-    elif verb == "overwrite-partitions":
-        table.overwrite_partitions(frame, merge_schema=merges, **given)
-    elif known.get("overwrite-mode", "").lower() == "dynamic":
+    elif verb == "overwrite-partitions" or known.get("overwrite-mode", "").lower() == "dynamic":
         table.overwrite_partitions(frame, merge_schema=merges, **given)
     else:
         where = question.expression(question.told["where"])
@@ -428,7 +454,9 @@ def _merge(question: _Question) -> None:
     for one in question.told["clauses"]:
         condition = question.expression(one["where"]) if "where" in one else None
         clause = getattr(builder, f"when_{one['when']}")(condition)
-        builder = clause.delete() if one["do"] == "delete" else getattr(clause, one["do"])(_values(question, one["values"]))
+        builder = (
+            clause.delete() if one["do"] == "delete" else getattr(clause, one["do"])(_values(question, one["values"]))
+        )
     builder.execute()
 
 
@@ -441,8 +469,6 @@ def _create(question: _Question) -> None:
     if existing is not None and not told.get("replaces"):
         if told.get("if-not-exists"):
             return
-        from frazil.errors import TableAlreadyExistsError
-
         raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
     if existing is None and not told.get("creates", True):
         raise TableNotFoundError(
@@ -480,10 +506,7 @@ def _create(question: _Question) -> None:
 
 
 def _schema_of(text: str) -> Schema:
-    from pyspark.sql.types import StructType
-
-    schema: Schema = from_spark_schema(StructType.fromJson(json.loads(text)))
-    return schema
+    return from_spark_schema(schema_of_json(text))
 
 
 def _term(told: Mapping[str, Any]) -> str:
@@ -505,7 +528,6 @@ def _rename(question: _Question) -> None:
 
 # Statements that only lakes have, and those that lakes answer in words of their own.
 
-_SPARKS = (s.Insert, s.MultiInsert, s.Delete, s.Update, s.Merge, s.Use)
 _SHOWN = (
     s.ShowCurrentNamespace,
     s.DescribeNamespace,
@@ -526,9 +548,7 @@ def _parse(question: _Question) -> str | None:
     if not session.lakes:
         return None
     statement = parse_statement(told["text"], session.is_ours)
-    if statement is None or isinstance(statement, _SPARKS):
-        return None
-    if isinstance(statement, s.CreateTable) and statement.query is not None:
+    if statement is None or (isinstance(statement, s.CreateTable) and statement.query is not None):
         return None
     found: Answer | None = None
     columns = '{"type":"struct","fields":[]}'
@@ -536,8 +556,6 @@ def _parse(question: _Question) -> str | None:
         found = run_statement(SqlContext(session, question.engine(session)), statement)
         columns = _columns(question, found.ddl)
     elif isinstance(statement, s.Call):
-        from frazil.lake.run_call import answer_columns
-
         context = SqlContext(session, question.engine(session))
         columns = _columns(question, ", ".join(answer_columns(context, statement)))
     return json.dumps(
@@ -546,9 +564,7 @@ def _parse(question: _Question) -> str | None:
 
 
 def _columns(question: _Question, ddl: str) -> str:
-    from pyspark.sql.types import StructType
-
-    return StructType.fromDDL(ddl).json() if ddl else '{"type":"struct","fields":[]}'
+    return schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
 
 
 def _statement(question: _Question) -> Any:

@@ -20,8 +20,8 @@ from frazil.spark import exact_sql
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.change_rows import RowChange
 from frazil.spark.engine_errors import engine_errors
-from frazil.spark.resolved import Resolved
 from frazil.spark.jvm_write import ask_for_files, is_deterministic_filter, referenced_names
+from frazil.spark.resolved import Resolved
 from frazil.spark.target_rows import FileChoice
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.types import ListType, MapType, StructType

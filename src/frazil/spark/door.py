@@ -22,12 +22,11 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from frazil.errors import (
     AlreadyExistsError,
-    EngineError,
     FieldNotFoundError,
     FrazilError,
     InvalidRequestError,

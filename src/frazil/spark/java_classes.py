@@ -37,7 +37,9 @@ def define_classes(context: SparkContext) -> Any:
             try:
                 _define(jvm, _read_or_compile(context))
             except Exception as error:
-                raise EngineError(f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}") from error
+                raise EngineError(
+                    f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
+                ) from error
             _defined[context._gateway] = True
     return jvm.frazil
 

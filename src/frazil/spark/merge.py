@@ -218,7 +218,9 @@ def _join(
 
 def _one_sided(clause: Clause, rows: DataFrame, given: DataFrame) -> Clause:
     """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
-    if clause.when == "matched" or any(isinstance(one, Resolved) for one in (clause.condition, *(clause.values or {}).values())):
+    if clause.when == "matched" or isinstance(clause.condition, Resolved):
+        return clause
+    if any(isinstance(one, Resolved) for one in (clause.values or {}).values()):
         return clause
     own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
     names = list(clause.values or ())

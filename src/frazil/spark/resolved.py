@@ -1,19 +1,21 @@
-"""Expressions that Spark has resolved: conditions and values of a statement, over the columns of its table by their ids.
+"""Expressions that Spark has resolved: conditions and values of a statement, over columns of its table by their ids.
 
 Frames that are to be asked such an expression get their columns under those ids (`bind`).
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """An expression. `sql_text` is Spark's own text of it, None where a subquery is in it; `names` are columns it uses."""
+    """An expression, the columns it names, and Spark's text of it: None where a subquery is in it."""
 
     column: Column
     sql_text: str | None
@@ -29,6 +31,21 @@ def resolved(spark: Any, expression: Any, text: str | None, names: Any, columns:
     """Return an expression of Catalyst's as one that verbs take."""
     made = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
     return Resolved(Column(made), text, tuple(names), columns)
+
+
+def as_frame(java: Any, spark: SparkSession) -> DataFrame:
+    """Return PySpark's object for a Dataset of Spark's."""
+    return DataFrame(java, spark)
+
+
+def schema_of_json(text: str) -> st.StructType:
+    """Return the columns that Spark describes as JSON."""
+    return st.StructType.fromJson(json.loads(text))
+
+
+def schema_of_ddl(text: str) -> st.StructType:
+    """Return the columns that a text in Spark's DDL describes."""
+    return st.StructType.fromDDL(text)
 
 
 def bind(frame: DataFrame, columns: Any) -> DataFrame:

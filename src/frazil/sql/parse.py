@@ -11,17 +11,15 @@ from collections.abc import Callable
 
 from frazil.sql.cursor import Cursor, IsOurs, NotOurs
 from frazil.sql.parse_alter import parse_alter
+from frazil.sql.parse_call import parse_call
 from frazil.sql.parse_create import parse_create, parse_replace
-from frazil.sql.parse_dml import DML_WORDS, parse_call, parse_dml, parse_from, parse_with
 from frazil.sql.parse_show import (
     parse_comment,
     parse_describe,
     parse_drop,
     parse_refresh,
-    parse_set,
     parse_show,
     parse_truncate,
-    parse_use,
 )
 from frazil.sql.statements import Statement
 
@@ -33,14 +31,10 @@ _RULES: dict[str, Callable[[Cursor], Statement]] = {
     "DESC": parse_describe,
     "DESCRIBE": parse_describe,
     "DROP": parse_drop,
-    "FROM": parse_from,
     "REFRESH": parse_refresh,
     "REPLACE": parse_replace,
-    "SET": parse_set,
     "SHOW": parse_show,
     "TRUNCATE": parse_truncate,
-    "USE": parse_use,
-    "WITH": parse_with,
 }
 
 
@@ -49,12 +43,9 @@ def parse_statement(text: str, is_ours: IsOurs) -> Statement | None:
     cursor = Cursor(text, is_ours)
     try:
         word = cursor.take().upper
-        if word in DML_WORDS:
-            statement = parse_dml(cursor, word)
-        elif word in _RULES:
-            statement = _RULES[word](cursor)
-        else:
+        if word not in _RULES:
             return None
+        statement = _RULES[word](cursor)
         cursor.end()
     except NotOurs:
         return None

@@ -26,28 +26,10 @@ from frazil.sql.statements import (
     ShowViews,
     Statement,
     Truncate,
-    Use,
 )
 from frazil.sql.tokens import QUOTED, STRING, WORD
 
 _QUERY_WORDS = frozenset({"QUERY", "SELECT", "WITH", "VALUES", "FROM", "FUNCTION", "INSERT", "MAP", "REDUCE"})
-
-
-def parse_use(cursor: Cursor) -> Statement:
-    """Read what follows USE."""
-    if cursor.peek(1).kind in (WORD, QUOTED):
-        cursor.take_any(*NAMESPACE_WORDS)
-    name = cursor.name("a namespace")
-    cursor.accept("use", name)
-    return Use(name)
-
-
-def parse_set(cursor: Cursor) -> Statement:
-    """Read SET CATALOG; every other SET is Spark's."""
-    cursor.expect("CATALOG")
-    name = (cursor.string() if cursor.peek().kind == STRING else cursor.identifier(),)
-    cursor.accept("use", name)
-    return Use(name, is_catalog=True)
 
 
 def parse_show(cursor: Cursor) -> Statement:

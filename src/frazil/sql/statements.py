@@ -41,14 +41,6 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Use(Statement):
-    """USE [NAMESPACE] name; SET CATALOG name."""
-
-    name: Name
-    is_catalog: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ShowCurrentNamespace(Statement):
     """SHOW CURRENT NAMESPACE."""
 
@@ -396,85 +388,6 @@ class ShowPartitions(Statement):
 
 
 # Rows
-
-
-@dataclass(frozen=True, slots=True)
-class Insert(Statement):
-    """INSERT INTO or OVERWRITE. `partition` holds each column with its expression, None where it is dynamic."""
-
-    name: Name
-    query: Span
-    columns: tuple[str, ...] = ()
-    partition: tuple[tuple[str, Span | None], ...] = ()
-    is_overwrite: bool = False
-    is_by_name: bool = False
-    replace_where: Span | None = None
-    options: Properties = NO_PROPERTIES
-    ctes: Span | None = None
-    evolves_schema: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MultiInsert(Statement):
-    """FROM relations INSERT ... INSERT ...: each insert has the relations in its query."""
-
-    inserts: tuple[Insert, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Delete(Statement):
-    """DELETE FROM name [alias] [WHERE condition]."""
-
-    name: Name
-    alias: str | None = None
-    where: Span | None = None
-    ctes: Span | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A column and the expression for its new value."""
-
-    path: Name
-    value: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Update(Statement):
-    """UPDATE name [alias] SET assignments [WHERE condition]."""
-
-    name: Name
-    assignments: tuple[Assignment, ...]
-    alias: str | None = None
-    where: Span | None = None
-    ctes: Span | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MergeClause:
-    """WHEN ... THEN ...; no assignments mean all columns (`*`)."""
-
-    when: Literal["matched", "not_matched", "not_matched_by_source"]
-    action: Literal["delete", "update", "insert"]
-    condition: Span | None = None
-    assignments: tuple[Assignment, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Merge(Statement):
-    """MERGE INTO name USING source ON condition WHEN ..."""
-
-    name: Name
-    source: Span
-    """A table's name, or a query where `source_is_query`."""
-    on: Span
-    clauses: tuple[MergeClause, ...]
-    alias: str | None = None
-    source_alias: str | None = None
-    source_columns: tuple[str, ...] = ()
-    source_is_query: bool = False
-    ctes: Span | None = None
-    evolves_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from frazil.lake.answer import Answer
-from frazil.lake.run_statement import run_statement
-from frazil.lake.sql_context import SqlContext
-from frazil.lake.sql_session import SqlSession
+from frazil.session.answer import Answer
+from frazil.session.run_statement import run_statement
+from frazil.session.sql_context import SqlContext
+from frazil.session.sql_session import SqlSession
 from frazil.sql.parse import parse_statement
 from tests.races import Race
 

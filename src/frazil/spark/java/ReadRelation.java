@@ -31,6 +31,10 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
     told.put("key", table.key());
     told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
     told.put("hidden", new ArrayList());
+    told.put(
+        "settings",
+        new Integer(
+            org.apache.spark.sql.classic.SparkSession.active().sessionState().conf().getAllConfs().hashCode()));
     LogicalPlan plan = Bind.under((LogicalPlan) Door.ask("read", told), relation.output());
     if (relation.metadataOutput().isEmpty()) return plan;
     return new HiddenColumns(table.alias(), plan, new Offer(told, relation.metadataOutput(), null));

@@ -3,7 +3,9 @@ package frazil;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -51,6 +53,17 @@ public class Spark {
             org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class,
             verb,
             new Object[] {columns, assignments});
+  }
+
+  /** The lakes that a session sees, as JSON: their names, and the ids by which Python knows them. */
+  public static String lakes(org.apache.spark.sql.classic.SparkSession session) {
+    HashMap found = new HashMap();
+    for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
+      String key = (String) ((Map.Entry) one).getKey();
+      if (key.startsWith("spark.sql.catalog.") && key.endsWith(".lake-id"))
+        found.put(key.substring(18, key.length() - 8), ((Map.Entry) one).getValue());
+    }
+    return Door.text(found);
   }
 
   static Column[] columns(Seq definitions, Object plan) {

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frazil.lake import run_call, run_ddl, run_dml, run_show, run_views
-from frazil.lake.answer import Answer
-from frazil.lake.sql_context import SqlContext
+from frazil.session import run_call, run_ddl, run_show, run_views
+from frazil.session.answer import Answer
+from frazil.session.sql_context import SqlContext
 from frazil.sql import statements as s
 
 _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
-    s.Use: run_ddl.use,
     s.ShowCurrentNamespace: run_show.show_current_namespace,
     s.CreateNamespace: run_ddl.create_namespace,
     s.DropNamespace: run_ddl.drop_namespace,
@@ -47,11 +46,6 @@ _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
     s.ShowProperties: run_show.show_properties,
     s.ShowColumns: run_show.show_columns,
     s.ShowPartitions: run_show.show_partitions,
-    s.Insert: run_dml.insert,
-    s.MultiInsert: run_dml.insert_each,
-    s.Delete: run_dml.delete,
-    s.Update: run_dml.update,
-    s.Merge: run_dml.merge,
     s.Truncate: run_ddl.truncate,
     s.Call: run_call.call,
     s.CreateView: run_views.create_view,

@@ -21,8 +21,11 @@ from frazil.lake.on_spark import spark_room
 from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import ALL_COLUMNS, Scan, ScanOptions
 from frazil.lake.scan_options import scan_changes, scan_with_options
-from frazil.lake.sql_context import Spelled
-from frazil.lake.sql_session import (
+from frazil.lake.table import Table
+from frazil.lake.view import View
+from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.session.sql_context import Spelled
+from frazil.session.sql_session import (
     CHANGES,
     SPARK_CATALOG,
     STATE_OPTIONS,
@@ -34,9 +37,6 @@ from frazil.lake.sql_session import (
     state_of_options,
     version_state,
 )
-from frazil.lake.table import Table
-from frazil.lake.view import View
-from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -243,6 +243,7 @@ class SparkEngine:
         return SparkEngine(self.spark, session, self._run, views=views, temporary=self._temporary)
 
     def view_frame(self, place: Place, view: View) -> Any:
+        """Return the rows of a view."""
         name = (place.lake_name, *place.name)
         if name in self._views:
             raise InvalidRequestError(f"Cannot read view {place}: it reads itself, by way of {len(self._views)} views")
@@ -415,6 +416,7 @@ def hidden_columns(scan: Scan) -> Schema:
 
 
 def find_view(place: Place) -> View | None:
+    """Return the view of a name; None where there is none."""
     try:
         return place.lake.view(place.name)
     except NotFoundError:

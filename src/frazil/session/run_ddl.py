@@ -22,12 +22,12 @@ from frazil.errors import (
     TableNotFoundError,
 )
 from frazil.expr.predicates import TRUE
-from frazil.lake.answer import NOTHING, Answer
 from frazil.lake.create_table import take_format_version
-from frazil.lake.sql_context import SqlContext
-from frazil.lake.sql_session import SPARK_CATALOG, Place
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import NO_PROPERTIES, read_set_of
+from frazil.session.answer import NOTHING, Answer
+from frazil.session.sql_context import SqlContext
+from frazil.session.sql_session import Place
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
@@ -47,24 +47,6 @@ _DERIVED = frozenset(
 
 
 # Namespaces and the session
-
-
-def use(context: SqlContext, statement: s.Use) -> Answer:
-    """Make a lake, or a namespace of one, the place of names without one."""
-    session = context.session
-    name = statement.name
-    if name[0] in session.lakes:
-        place = Place(name[0], session.lakes[name[0]], name[1:])
-    else:
-        assert session.catalog is not None
-        place = Place(session.catalog, session.lakes[session.catalog], name)
-    if place.name and not place.lake.catalog.namespace_exists(place.name):
-        raise NamespaceNotFoundError(
-            f"Cannot use {place}: there is no such namespace", hint=f"USE {SPARK_CATALOG} goes back to Spark's tables."
-        )
-    if place.name or place.lake_name != session.catalog:  # the lake that is in use keeps its namespace, as in Spark
-        session.catalog, session.namespace = place.lake_name, place.name
-    return NOTHING
 
 
 def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answer:

@@ -1,0 +1,74 @@
+"""What a write is told beside its rows: the branch, properties of the snapshot; and what DEFAULT means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frazil.errors import InvalidRequestError
+from frazil.lake.table import Table
+from frazil.session.sql_context import Engine
+from frazil.session.sql_session import Place
+from frazil.spark.store_assignment import place_columns
+from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.types import NestedField
+from frazil.sql.sql_literals import shown_literal
+
+SNAPSHOT_PROPERTY = "snapshot-property."
+WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
+
+
+def write_options(
+    engine: Engine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what a write's options say: the branch, and properties of the snapshot.
+
+    A branch in the name and one in the options must agree; where neither is given and the table allows it, the
+    session's `spark.wap.branch` and `spark.wap.id` count.
+    """
+    known = {key.lower(): value for key, value in (options or {}).items()}
+    given = known.get("branch")
+    if branch is not None and given is not None and branch != given:
+        raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {given!r} at once")
+    branch = branch or given
+    properties = snapshot_properties_of(known)
+    if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
+        wap_branch, wap_id = engine.setting(WAP_BRANCH), engine.setting(WAP_ID)
+        if wap_branch and wap_id:
+            raise InvalidRequestError(f"Cannot write with both {WAP_BRANCH} and {WAP_ID}: unset one of them")
+        if branch is None and wap_branch:
+            branch = wap_branch
+        if branch is None and wap_id:
+            properties["wap.id"] = wap_id
+    found: dict[str, Any] = {}
+    if branch is not None:
+        found["branch"] = branch
+    if properties:
+        found["snapshot_properties"] = properties
+    return found
+
+
+def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what a write's options say for the snapshot's summary."""
+    known = {key.lower(): value for key, value in options.items()}
+    prefix = len(SNAPSHOT_PROPERTY)
+    return {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
+
+
+def by_place(frame: Any, fields: Sequence[NestedField], place: Place, *, may_differ: bool = False) -> Any:
+    """Return a frame whose columns, and parts of structs in them, have the table's names, by place.
+
+    Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
+    """
+    if len(frame.columns) != len(fields):
+        raise InvalidRequestError(
+            f"Cannot insert into {place}: {len(fields)} columns are written ({', '.join(one.name for one in fields)}), "
+            f"and the query has {len(frame.columns)}",
+            hint="Name the columns after the table, or use INSERT INTO ... BY NAME.",
+        )
+    return place_columns(frame, fields, may_differ=may_differ)
+
+
+def default_text(part: NestedField) -> str:
+    """Return what DEFAULT means for a column, as an expression."""
+    return shown_literal(part.write_default, part.field_type)

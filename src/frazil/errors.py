@@ -18,6 +18,7 @@ FrazilError
 │   │   └─ SqlSyntaxError   a statement
 │   ├─ SchemaMismatchError  data or values that do not fit a schema
 │   ├─ SchemaChangeError    a schema, spec or order change the specification forbids
+│   ├─ NamespaceNotEmptyError a namespace that is to be dropped holds something
 │   └─ InvalidPropertyError a table property whose value cannot be used
 ├─ CorruptTableError        bytes that break the specification; carries `path` and `heading`
 │   ├─ InvalidMetadataError table and view metadata
@@ -157,6 +158,10 @@ class SchemaMismatchError(InvalidRequestError):
 
 class SchemaChangeError(InvalidRequestError):
     """The specification forbids this change of schema, partition spec or sort order."""
+
+
+class NamespaceNotEmptyError(InvalidRequestError):
+    """A namespace that is to be dropped holds something."""
 
 
 class InvalidPropertyError(InvalidRequestError):

@@ -34,6 +34,7 @@ from frazil.errors import (
     InvalidRequestError,
     MissingFileError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     StorageError,
     TableAlreadyExistsError,
@@ -154,10 +155,10 @@ class TestNamespaces:
 
     def test_only_an_empty_namespace_is_dropped(self, catalog: Catalog) -> None:
         catalog.create_namespace(("a", "b"))
-        with pytest.raises(InvalidRequestError, match="not empty"):
+        with pytest.raises(NamespaceNotEmptyError, match="not empty"):
             catalog.drop_namespace(("a",))
         made_table(catalog, ("a", "b", "t"))
-        with pytest.raises(InvalidRequestError, match="not empty"):
+        with pytest.raises(NamespaceNotEmptyError, match="not empty"):
             catalog.drop_namespace(("a", "b"))
         catalog.drop_table(("a", "b", "t"), purge=purge_files)
         catalog.drop_namespace(("a", "b"))
@@ -676,6 +677,45 @@ class TestRegistering:
         with pytest.raises(TableAlreadyExistsError):
             case.catalog.register_table(("db", "back"), location)
 
+    def test_registering_may_replace_a_table_and_commits_from_before_are_rejected(self, case: CatalogCase) -> None:
+        if case.is_filesystem:
+            return
+        first = made_table(case.catalog)
+        newer = committed(set_property(case.catalog, first, a="b"))
+        back = case.catalog.register_table(EVENTS, first.metadata_location or "", may_replace=True)
+        assert back.metadata == first.metadata
+        assert case.another().load_table(EVENTS).metadata_location == first.metadata_location
+        assert isinstance(rejected(set_property(case.catalog, newer, c="d")).reason, CommitConflictError)
+        fresh = case.catalog.register_table(("db", "fresh"), newer.metadata_location or "", may_replace=True)
+        assert fresh.metadata == newer.metadata
+
+    def test_a_table_that_is_unregistered_gives_its_last_state_and_keeps_its_files(self, case: CatalogCase) -> None:
+        loaded = made_table(case.catalog)
+        if case.is_filesystem:
+            with pytest.raises(UnsupportedError, match="unregister"):
+                case.catalog.unregister_table(EVENTS)
+            return
+        last = committed(set_property(case.catalog, loaded, a="b"))
+        gone = case.catalog.unregister_table(EVENTS)
+        assert (gone.metadata_location, gone.metadata) == (last.metadata_location, last.metadata)
+        assert not case.another().table_exists(EVENTS)
+        assert isinstance(rejected(set_property(case.catalog, last, c="d")).reason, TableNotFoundError)
+        assert case.catalog.register_table(EVENTS, last.metadata_location or "").metadata == last.metadata
+        with pytest.raises(TableNotFoundError):
+            case.catalog.unregister_table(("db", "other"))
+
+    def test_where_metadata_is_can_be_asked_without_reading_it(self, case: CatalogCase) -> None:
+        loaded = made_table(case.catalog)
+        if case.is_filesystem:
+            assert case.catalog.locate_table(EVENTS) is None
+            return
+        case.storage.delete(loaded.metadata_location or "")
+        assert case.catalog.locate_table(EVENTS) == loaded.metadata_location
+        with pytest.raises(TableNotFoundError):
+            case.catalog.locate_table(("db", "other"))
+        with pytest.raises(ViewNotFoundError):
+            case.catalog.locate_view(EVENTS)
+
     def test_what_is_no_metadata_file_is_refused(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
@@ -711,6 +751,20 @@ class TestRegistering:
 
 
 class TestViews:
+    def test_a_views_metadata_file_gets_a_name(self, case: CatalogCase) -> None:
+        case.catalog.create_namespace(("db",))
+        if case.is_filesystem:
+            with pytest.raises(UnsupportedError, match="views"):
+                case.catalog.register_view(("db", "v"), "file:///none.json")
+            return
+        view = case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
+        location = view.metadata_location or ""
+        assert case.catalog.locate_view(("db", "v")) == location
+        assert case.catalog.register_view(("db", "copy"), location).metadata == view.metadata
+        assert case.another().load_view(("db", "copy")).metadata_location == location
+        with pytest.raises(ViewAlreadyExistsError):
+            case.catalog.register_view(("db", "copy"), location)
+
     def test_views_are_made_replaced_listed_renamed_and_dropped(self, case: CatalogCase) -> None:
         catalog = case.catalog
         catalog.create_namespace(("db",))
@@ -762,7 +816,7 @@ class TestViews:
         for view_act in (catalog.load_view, catalog.drop_view):
             with pytest.raises(ViewNotFoundError):
                 view_act(EVENTS)
-        with pytest.raises(InvalidRequestError, match="not empty"):
+        with pytest.raises(NamespaceNotEmptyError, match="not empty"):
             catalog.drop_namespace(("db",))
 
     def test_a_view_does_not_become_a_table(self, case: CatalogCase) -> None:

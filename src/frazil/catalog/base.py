@@ -183,8 +183,14 @@ class Catalog(ABC):
         """Give a table another name; its files stay where they are."""
 
     @abstractmethod
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
-        """Give a name to a table whose metadata file exists."""
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
+        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+
+    @abstractmethod
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere."""
 
     # Views
 
@@ -207,6 +213,20 @@ class Catalog(ABC):
     @abstractmethod
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
+
+    @abstractmethod
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
+        """Give a name to a view whose metadata file exists."""
+
+    # Where metadata is, without reading it
+
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return a table's metadata file, of a catalog in which a file of that name never changes; else None."""
+        return None
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return a view's metadata file, of a catalog in which a file of that name never changes; else None."""
+        return None
 
     # What is the same for every catalog
 

@@ -238,9 +238,15 @@ class FilesystemCatalog(Catalog):
         """Refuse: a table is where its folder is."""
         raise _unsupported("rename tables")
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
         """Refuse: a table is where its folder is."""
         raise _unsupported("register tables that are elsewhere")
+
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Refuse: a table is where its folder is."""
+        raise _unsupported("unregister tables")
 
     # Views
 
@@ -262,6 +268,10 @@ class FilesystemCatalog(Catalog):
         raise view_not_found(self._identifier(identifier))
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Refuse: this catalog has no views."""
+        raise _unsupported("keep views")
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
         """Refuse: this catalog has no views."""
         raise _unsupported("keep views")
 

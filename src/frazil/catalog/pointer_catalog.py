@@ -173,16 +173,25 @@ class PointerCatalog(Catalog):
         """Give a table another name; its files stay where they are."""
         self._rename(Kind.TABLE, source, target)
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
-        """Give a name to a table whose metadata file exists."""
-        self._check(identifier)
-        self._pointers.check_location(metadata_location)
-        metadata = read_table_metadata(self.storage, metadata_location)
-        change = PointerChange(Kind.TABLE, tuple(identifier), None, metadata_location)
-        stale = self._pointers.swap([change])
-        if stale is not None:
-            raise _rejected(stale).reason
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
+        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        metadata = self._register(Kind.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
+
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Take a table's name away and return its last state."""
+        for _ in range(_TRIES):
+            loaded = self.load_table(identifier)
+            if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
+                return loaded
+        raise CommitConflictError(f"Cannot unregister table {shown(identifier)}: other writers keep committing to it")
+
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return where a table's metadata is."""
+        self._check(identifier)
+        return self._find(Kind.TABLE, identifier).metadata_location
 
     # Views
 
@@ -208,6 +217,16 @@ class PointerCatalog(Catalog):
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
         self._rename(Kind.VIEW, source, target)
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
+        """Give a name to a view whose metadata file exists."""
+        metadata = self._register(Kind.VIEW, identifier, metadata_location, read_view_metadata, False)
+        return LoadedView(tuple(identifier), metadata, metadata_location, self.storage)
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return where a view's metadata is."""
+        self._check(identifier)
+        return self._find(Kind.VIEW, identifier).metadata_location
 
     # Names and places
 
@@ -264,6 +283,20 @@ class PointerCatalog(Catalog):
         self._check(source)
         self._check(target)
         self._pointers.rename(kind, tuple(source), tuple(target))
+
+    def _register(self, kind: Kind, identifier: Identifier, location: str, read: Any, may_replace: bool) -> Any:
+        self._check(identifier)
+        self._pointers.check_location(location)
+        metadata = read(self.storage, location)
+        for _ in range(_TRIES):
+            found = self._pointers.find(tuple(identifier)) if may_replace else None
+            expected = found.metadata_location if found is not None and found.kind is kind else None
+            stale = self._pointers.swap([PointerChange(kind, tuple(identifier), expected, location)])
+            if stale is None:
+                return metadata
+            if not may_replace or stale.current is None or stale.current.kind is not kind:
+                raise _rejected(stale).reason
+        raise CommitConflictError(f"Cannot register {shown(identifier)}: other writers keep committing to it")
 
     # Loading
 

@@ -59,6 +59,14 @@ class ReadOnlyCatalog(Catalog):
         """Return the current state of a view."""
         return self._inner.load_view(identifier)
 
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return where a table's metadata is."""
+        return self._inner.locate_table(identifier)
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return where a view's metadata is."""
+        return self._inner.locate_view(identifier)
+
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
         """Return the error that says what has a name; None where it is free."""
         return self._inner.find_existing(identifier)
@@ -99,9 +107,13 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to rename a table."""
         raise untrusted(f"rename table {shown(source)}")
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> NoReturn:
+    def register_table(self, identifier: Identifier, metadata_location: str, **_: Any) -> NoReturn:
         """Refuse to register a table."""
         raise untrusted(f"register table {shown(identifier)}")
+
+    def unregister_table(self, identifier: Identifier) -> NoReturn:
+        """Refuse to unregister a table."""
+        raise untrusted(f"unregister table {shown(identifier)}")
 
     def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
         """Refuse to change a view."""
@@ -114,6 +126,10 @@ class ReadOnlyCatalog(Catalog):
     def rename_view(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a view."""
         raise untrusted(f"rename view {shown(source)}")
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> NoReturn:
+        """Refuse to register a view."""
+        raise untrusted(f"register view {shown(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
         """Refuse to make a place for something new."""

@@ -131,7 +131,8 @@ _ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
     BinaryType: _is_bytes,
     GeometryType: _is_binary,
     GeographyType: _is_binary,
-    UuidType: _one_of(pa.binary(16)),
-    FixedType: lambda source, kind: source == pa.binary(kind.length),
+    # Libraries that know bytes of any length only hand those over; a value of another length is refused.
+    UuidType: lambda source, kind: source == pa.binary(16) or _is_binary(source),
+    FixedType: lambda source, kind: source == pa.binary(kind.length) or _is_binary(source),
     UnknownType: lambda source, kind: pa.types.is_null(source),
 }

@@ -53,7 +53,7 @@ class TableVerbs(MetadataVerbs):
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
         merge_schema: bool = False,
     ) -> Snapshot | None:
-        """Add rows: a Spark DataFrame, a pyarrow table, record batch or reader, or a pandas frame.
+        """Add rows: a Spark DataFrame, Arrow in any form, a pandas or Polars frame, a DuckDB relation, dicts.
 
         A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
@@ -73,7 +73,7 @@ class TableVerbs(MetadataVerbs):
     ) -> Snapshot | None:
         """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
         state = self._begin()
-        evolution = evolution_of(schema_of_rows(data, state.metadata.format_version), only)
+        evolution = evolution_of(schema_of_rows(data, state.metadata), only)
 
         def change(table: TableVerbs) -> Snapshot | None:
             table._run(evolution)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.database import Database
 from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.filesystem import FilesystemCatalog
@@ -18,7 +19,6 @@ from frazil.catalog.outcomes import Committed, Outcome, Rejected
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
-from frazil.changes.apply import apply_updates
 from frazil.changes.updates import SetProperties, TableUpdate
 from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.manifest_list_avro import encode_manifest_list
@@ -27,7 +27,6 @@ from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
@@ -129,19 +128,13 @@ def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options
 
 
 def commit(catalog: Catalog, loaded: LoadedTable, *updates: TableUpdate) -> Outcome[LoadedTable]:
-    """Apply updates and swap."""
-    changed = apply_updates(loaded.metadata, updates, now_ms=catalog.now_ms(), base_location=loaded.metadata_location)
-    return catalog.swap(loaded, changed)
+    """Commit updates of one table that rely on nothing."""
+    return catalog.commit(loaded, updates)
 
 
-def changed_by(catalog: Catalog, loaded: LoadedTable, **properties: str) -> TableMetadata:
-    """Return a table's metadata with properties set, to be swapped."""
-    return apply_updates(
-        loaded.metadata,
-        [SetProperties(FrozenMap(properties))],
-        now_ms=catalog.now_ms(),
-        base_location=loaded.metadata_location,
-    )
+def setting(loaded: LoadedTable, **properties: str) -> TableChange:
+    """Return the change of a table that sets properties."""
+    return TableChange(loaded, (SetProperties(FrozenMap(properties)),))
 
 
 def set_property(catalog: Catalog, loaded: LoadedTable, **properties: str) -> Outcome[LoadedTable]:

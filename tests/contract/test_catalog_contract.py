@@ -13,18 +13,30 @@ from typing import Any
 import pytest
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.outcomes import Committed, Rejected, Unknown
 from frazil.catalog.pointers import Kind, PointerChange
 from frazil.changes.apply import apply_updates
-from frazil.changes.apply_view import apply_view_updates
+from frazil.changes.requirements import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUuid,
+    AssertViewUuid,
+    TableRequirement,
+)
 from frazil.changes.updates import (
     AddSnapshot,
     AddViewVersion,
+    AssignUuid,
+    RemoveSnapshots,
     SetCurrentViewVersion,
     SetLocation,
     SetProperties,
     SetSnapshotRef,
+    UpgradeFormatVersion,
+    ViewUpdate,
 )
 from frazil.errors import (
     CommitConflictError,
@@ -57,7 +69,6 @@ from tests.catalog_cases import (
     EVENTS,
     NAMES,
     CatalogCase,
-    changed_by,
     commit,
     committed,
     failing_database,
@@ -66,6 +77,7 @@ from tests.catalog_cases import (
     rejected,
     set_property,
     set_property_until_it_works,
+    setting,
     write_snapshot,
 )
 from tests.postgres_server import postgres_server
@@ -343,7 +355,7 @@ class TestTables:
         staged = case.catalog.stage_table(EVENTS, builders.schema())
         case.catalog.drop_namespace(("db",))
         with pytest.raises(NamespaceNotFoundError):
-            case.catalog.swap(staged, staged.metadata)
+            case.catalog.commit(staged, ())
         assert every_file(case) == set()
 
     def test_a_table_dropped_is_gone_and_its_files_stay(self, case: CatalogCase) -> None:
@@ -368,8 +380,8 @@ class TestTables:
         assert case.catalog.load_table(EVENTS).metadata == second.metadata
 
 
-class TestSwaps:
-    def test_a_swap_leads_to_the_new_state(self, case: CatalogCase) -> None:
+class TestCommits:
+    def test_a_commit_leads_to_the_new_state(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         changed = committed(set_property(case.catalog, loaded, a="b"))
         assert changed.metadata_location != loaded.metadata_location
@@ -382,7 +394,7 @@ class TestSwaps:
     def test_nothing_changed_is_nothing_written(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         before = every_file(case)
-        assert committed(case.catalog.swap(loaded, loaded.metadata)) is loaded
+        assert committed(case.catalog.commit(loaded, ())) is loaded
         assert every_file(case) == before
 
     def test_who_comes_late_is_rejected_and_leaves_nothing(self, case: CatalogCase) -> None:
@@ -443,16 +455,44 @@ class TestSwaps:
             handle.refresh(old)
         assert handle.load_table(EVENTS).metadata == new.metadata
 
-    def test_metadata_of_another_table_is_refused(self, catalog: Catalog) -> None:
+    def test_updates_that_no_table_takes_are_refused(self, catalog: Catalog) -> None:
         loaded = made_table(catalog)
-        other = made_table(catalog, ("db", "other"))
-        with pytest.raises(InvalidRequestError, match="UUID"):
-            catalog.swap(loaded, other.metadata)
-        with pytest.raises(InvalidRequestError, match="metadata log ends with"):
-            catalog.swap(loaded, replace(loaded.metadata, properties=FrozenMap({"a": "b"})))
-        with pytest.raises(InvalidRequestError, match="format version"):
-            catalog.swap(loaded, replace(loaded.metadata, format_version=1, last_sequence_number=0))
+        for update, message in (
+            (AssignUuid("00000000-0000-0000-0000-000000000007"), "UUID"),
+            (UpgradeFormatVersion(1), "version"),
+            (AddViewVersion(VERSION), "AddViewVersion"),
+        ):
+            with pytest.raises(InvalidRequestError, match=message):
+                catalog.commit(loaded, [update])  # type: ignore[list-item]
         assert catalog.load_table(EVENTS).metadata == loaded.metadata
+
+    def test_a_change_is_made_only_where_what_it_requires_holds(self, case: CatalogCase) -> None:
+        loaded = made_table(case.catalog)
+        before = every_file(case)
+        change = [SetProperties(FrozenMap({"a": "b"}))]
+        wrong_ones: list[TableRequirement] = [
+            AssertTableUuid("00000000-0000-0000-0000-000000000007"),
+            AssertRefSnapshotId("main", 7),
+            AssertCurrentSchemaId(7),
+            AssertCreate(),
+        ]
+        for wrong in wrong_ones:
+            with pytest.raises(CommitConflictError):
+                case.catalog.settle(case.catalog.commit(loaded, change, [wrong]))
+        assert every_file(case) == before
+        right: list[TableRequirement] = [
+            AssertTableUuid(loaded.metadata.table_uuid or ""),
+            AssertRefSnapshotId("main", None),
+        ]
+        assert committed(case.catalog.commit(loaded, change, right)).metadata.properties["a"] == "b"
+
+    def test_a_table_is_created_only_where_what_is_required_allows_it(self, case: CatalogCase) -> None:
+        case.catalog.create_namespace(("db",))
+        staged = case.catalog.stage_table(EVENTS, builders.schema())
+        with pytest.raises(CommitConflictError):
+            case.catalog.settle(case.catalog.commit(staged, (), [AssertTableUuid(staged.metadata.table_uuid or "")]))
+        assert not case.catalog.table_exists(EVENTS)
+        committed(case.catalog.commit(staged, (), [AssertCreate()]))
 
     def test_a_long_chain_of_commits_reads_back(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
@@ -516,20 +556,20 @@ class TestSeveralTables:
     def test_several_tables_change_together_or_not_at_all(self, case: CatalogCase) -> None:
         catalog = case.catalog
         tables = [made_table(catalog, ("db", name)) for name in ("b", "a", "c")]
-        changes = [(one, changed_by(catalog, one, n="1")) for one in tables]
+        changes = [setting(one, n="1") for one in tables]
         if case.is_filesystem:
             with pytest.raises(UnsupportedError, match="3 tables"):
-                catalog.swap_many(changes)
-            committed(catalog.swap_many(changes[:1]))
+                catalog.commit_many(changes)
+            committed(catalog.commit_many(changes[:1]))
             return
-        outcome = catalog.swap_many(changes)
+        outcome = catalog.commit_many(changes)
         assert isinstance(outcome, Committed)
         assert [one.identifier for one in outcome.all_loaded] == [one.identifier for one in tables]
         for one in outcome.all_loaded:
             assert case.another().load_table(one.identifier).metadata == one.metadata
         moved = committed(set_property(catalog, outcome.all_loaded[2], n="2"))
         before = every_file(case)
-        late = rejected(catalog.swap_many([(one, changed_by(catalog, one, n="3")) for one in outcome.all_loaded]))
+        late = rejected(catalog.commit_many([setting(one, n="3") for one in outcome.all_loaded]))
         assert isinstance(late.reason, CommitConflictError)
         assert late.current_location == moved.metadata_location
         assert [catalog.load_table(one.identifier).metadata.properties["n"] for one in tables] == ["1", "1", "2"]
@@ -562,7 +602,7 @@ class TestSeveralTables:
         catalog = case.catalog
         old = made_table(catalog, ("db", "old"))
         staged = catalog.stage_table(("db", "new"), builders.schema())
-        outcome = catalog.swap_many([(old, changed_by(catalog, old, n="1")), (staged, staged.metadata)])
+        outcome = catalog.commit_many([setting(old, n="1"), TableChange(staged)])
         assert isinstance(outcome, Committed)
         assert catalog.list_tables(("db",)) == (("db", "new"), ("db", "old"))
 
@@ -570,11 +610,11 @@ class TestSeveralTables:
         if case.is_filesystem:
             return
         loaded = made_table(case.catalog)
-        change = (loaded, changed_by(case.catalog, loaded, n="1"))
+        change = setting(loaded, n="1")
         with pytest.raises(InvalidRequestError, match="twice"):
-            case.catalog.swap_many([change, change])
+            case.catalog.commit_many([change, change])
         with pytest.raises(InvalidRequestError, match="no table"):
-            case.catalog.swap_many([])
+            case.catalog.commit_many([])
 
     def test_transactions_over_the_same_tables_do_not_wait_for_each_other_forever(self, case: CatalogCase) -> None:
         if case.is_filesystem:
@@ -588,8 +628,8 @@ class TestSeveralTables:
             while done < 10:
                 names = (("db", "a"), ("db", "b")) if at % 2 else (("db", "b"), ("db", "a"))
                 tables = [handles[at].load_table(one) for one in names]
-                changes = [(one, changed_by(handles[at], one, **{f"x{at}-{done}": "x"})) for one in tables]
-                outcome = handles[at].swap_many(changes)
+                changes = [setting(one, **{f"x{at}-{done}": "x"}) for one in tables]
+                outcome = handles[at].commit_many(changes)
                 done += isinstance(outcome, Committed)
             return done
 
@@ -781,18 +821,21 @@ class TestViews:
         assert case.another().load_view(("db", "v")).metadata == view.metadata
         assert catalog.list_views(("db",)) == (("db", "v"),)
         assert catalog.list_tables(("db",)) == ()
-        changed = apply_view_updates(
-            view.metadata,
-            [AddViewVersion(replace(VERSION, representations=(SqlRepresentation("select 2", "spark"),))),
-             SetCurrentViewVersion()],
-            now_ms=catalog.now_ms(),
-        )  # fmt: skip
-        outcome = catalog.swap_view(view, changed)
+        second = SqlRepresentation("select 2", "spark")
+        updates: list[ViewUpdate] = [
+            AddViewVersion(replace(VERSION, representations=(second,))),
+            SetCurrentViewVersion(),
+        ]
+        outcome = catalog.commit_view(view, updates, [AssertViewUuid(view.metadata.view_uuid)])
         assert isinstance(outcome, Committed)
         assert catalog.view_exists(("db", "v"))
-        assert catalog.refresh_view(view).metadata == changed
-        late = rejected(catalog.swap_view(view, changed))
+        assert catalog.refresh_view(view).metadata == outcome.loaded.metadata
+        assert outcome.loaded.metadata.current_version.representations == (second,)
+        late = rejected(catalog.commit_view(view, updates))
         assert isinstance(late.reason, CommitConflictError)
+        with pytest.raises(CommitConflictError):
+            other = AssertViewUuid("00000000-0000-0000-0000-000000000007")
+            catalog.settle(catalog.commit_view(outcome.loaded, [SetProperties(FrozenMap({"a": "b"}))], [other]))
         catalog.rename_view(("db", "v"), ("db", "w"))
         assert catalog.list_views(("db",)) == (("db", "w"),)
         catalog.drop_view(("db", "w"))
@@ -822,13 +865,13 @@ class TestViews:
     def test_a_view_does_not_become_a_table(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
-        table = made_table(case.catalog)
+        case.catalog.create_namespace(("db",))
         view = case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
-        with pytest.raises(InvalidRequestError, match="does not follow"):
-            case.catalog.swap(table, view.metadata)  # type: ignore[arg-type]
-        other = case.catalog.create_view(("db", "w"), builders.schema(), VERSION)
-        with pytest.raises(InvalidRequestError, match="UUID"):
-            case.catalog.swap_view(view, other.metadata)
+        wrong: list[Any] = [AssignUuid("00000000-0000-0000-0000-000000000007"), RemoveSnapshots((1,))]
+        for update in wrong:
+            with pytest.raises(InvalidRequestError, match="view"):
+                case.catalog.commit_view(view, [update])
+        assert case.catalog.load_view(("db", "v")).metadata == view.metadata
 
 
 UNHEARD = [FaultKind.APPLIED_BUT_ERROR, FaultKind.TORN]
@@ -923,13 +966,12 @@ class TestUnknownOutcomes:
             return
         case.catalog.create_namespace(("db",))
         view = case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
-        changed = apply_view_updates(view.metadata, [SetProperties(FrozenMap({"mine": "yes"}))], now_ms=5)
-        outcome = case.commit_fault(kind).swap_view(view, changed)
+        outcome = case.commit_fault(kind).commit_view(view, [SetProperties(FrozenMap({"mine": "yes"}))])
         assert isinstance(outcome, Unknown)
         for at in range(followers):
             current = case.catalog.load_view(("db", "v"))
-            next_one = apply_view_updates(current.metadata, [SetProperties(FrozenMap({"at": str(at)}))], now_ms=6)
-            assert isinstance(case.catalog.swap_view(current, next_one), Committed)
+            next_one = [SetProperties(FrozenMap({"at": str(at)}))]
+            assert isinstance(case.catalog.commit_view(current, next_one), Committed)
         verdict = case.catalog.resolve_unknown(outcome)
         happened = kind is FaultKind.APPLIED_BUT_ERROR
         if followers < 2:
@@ -954,7 +996,7 @@ class TestUnknownOutcomes:
             return
         case.catalog.create_namespace(("db",))
         staged = case.catalog.stage_table(EVENTS, builders.schema())
-        outcome = case.commit_fault(kind).swap(staged, staged.metadata)
+        outcome = case.commit_fault(kind).commit(staged, ())
         assert isinstance(outcome, Unknown)
         verdict = case.catalog.resolve_unknown(outcome)
         assert isinstance(verdict, Committed) == (kind is FaultKind.APPLIED_BUT_ERROR)
@@ -982,7 +1024,7 @@ class TestUnknownOutcomes:
         failing = case.another(faults={})
         database = failing_database(failing)
         database.faults[len(database.calls) + 3] = kind
-        outcome = failing.swap_many([(one, changed_by(failing, one, mine="yes")) for one in tables])
+        outcome = failing.commit_many([setting(one, mine="yes") for one in tables])
         assert isinstance(outcome, Unknown)
         verdict = case.catalog.resolve_unknown(outcome)
         assert isinstance(verdict, Committed) == (kind is FaultKind.APPLIED_BUT_ERROR)

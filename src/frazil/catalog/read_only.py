@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, shown
 from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
 from frazil.errors import AlreadyExistsError
 from frazil.loaded import LoadedTable, LoadedView
-from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.read_only import untrusted
 
 
@@ -87,13 +86,13 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to change a namespace."""
         raise untrusted(f"change the namespace {shown(namespace)}")
 
-    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+    def commit(self, base: LoadedTable, *_: Any) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {shown(loaded.identifier)}")
+        raise untrusted(f"commit to {shown(base.identifier)}")
 
-    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
+    def commit_many(self, changes: Sequence[TableChange]) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {' and '.join(shown(one.identifier) for one, _ in changes)}")
+        raise untrusted(f"commit to {' and '.join(shown(one.base.identifier) for one in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
         """Return the outcome as it is: nothing is ever begun here."""
@@ -115,9 +114,9 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to unregister a table."""
         raise untrusted(f"unregister table {shown(identifier)}")
 
-    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+    def commit_view(self, base: LoadedView, *_: Any) -> NoReturn:
         """Refuse to change a view."""
-        raise untrusted(f"change view {shown(loaded.identifier)}")
+        raise untrusted(f"change view {shown(base.identifier)}")
 
     def drop_view(self, identifier: Identifier) -> NoReturn:
         """Refuse to drop a view."""

@@ -58,7 +58,7 @@ def open_input(data: Rows, schema: Schema) -> InputRows:
     if hasattr(data, "to_reader") and hasattr(data, "projected_schema"):
         return open_input(data.to_reader(), schema)
     if _library_of(data) == "pandas" and hasattr(data, "columns"):
-        return open_input(_from_pandas(data), schema)
+        return open_input(_from_pandas(data, schema), schema)
     if _library_of(data) == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
         return _from_lazy_frame(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -103,11 +103,21 @@ def _cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch if size >= batch.num_rows else batch.slice(start, size)
 
 
-def _from_pandas(data: Any) -> pa.Table:
+def _from_pandas(data: Any, schema: Schema) -> pa.Table:
     try:
         return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SchemaMismatchError(f"Cannot write the pandas DataFrame: {error}") from error
+        problem = error
+    # What pandas keeps as objects (maps, decimals beside integers) is read as what the table has.
+    known = [schema.find_field(str(name)) for name in data.columns]
+    if known and all(part is not None for part in known):
+        arrow = to_arrow_schema(Schema(tuple([part for part in known if part is not None])), with_ids=False)
+        try:
+            plain = pa.schema([part.with_nullable(True) for part in arrow])
+            return pa.Table.from_pandas(data, schema=plain, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            problem = error
+    raise SchemaMismatchError(f"Cannot write the pandas DataFrame: {problem}") from problem
 
 
 def _from_stream(data: Any) -> pa.RecordBatchReader:

@@ -157,6 +157,10 @@ class Table(TableVerbs):
             parameters=parameters,
         )
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand all rows over by Arrow's C stream: `pl.from_arrow(t)`, `pa.table(t)`, `duckdb.sql("from t")`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     @cached_property
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""

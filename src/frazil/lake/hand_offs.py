@@ -20,15 +20,17 @@ import pyarrow as pa
 from frazil.columns.arrow_filter import Meaning
 from frazil.datafile.open_file import reading
 from frazil.errors import InvalidRequestError
-from frazil.loaded import LoadedTable
 
 Result = TypeVar("Result")
 
 
 class HandOffs:
-    """What a scan offers to other libraries."""
+    """What a scan, or the answer of a query, offers to other libraries."""
 
-    table: LoadedTable
+    @property
+    @abstractmethod
+    def _source(self) -> tuple[str, str]:
+        """What the rows are of, for errors: its kind, and its name."""
 
     @property
     @abstractmethod
@@ -54,6 +56,26 @@ class HandOffs:
         """
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
+    def to_pandas(self) -> Any:
+        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
+        load_library("pandas", "a pandas data frame")
+        with reading(*self._source, "Schemas and Data Types"):
+            return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return all rows as a Polars data frame; needs Polars, which frazil does not install."""
+        polars = load_library("polars", "a Polars data frame")
+        with reading(*self._source, "Schemas and Data Types"):
+            return polars.from_arrow(_plain(self.to_arrow()))
+
+    def to_ray(self) -> Any:
+        """Return all rows as a Ray dataset; needs Ray, which frazil does not install."""
+        return load_library("ray.data", "a Ray dataset").from_arrow(self.to_arrow())
+
+
+class LazyHandOffs(HandOffs):
+    """What a scan offers to libraries whose queries say later what they need of it."""
+
     def to_dataset(self) -> Any:
         """Return the rows as a `pyarrow.dataset.Dataset`: columns and filters given to its methods prune files."""
         return self._dataset(Meaning.ARROW)
@@ -61,21 +83,9 @@ class HandOffs:
     def _dataset(self, meaning: Meaning) -> Any:
         return import_module("frazil.lake.scan_dataset").ScanDataset(self, meaning)
 
-    def to_pandas(self) -> Any:
-        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
-        _load("pandas", "a pandas data frame")
-        with reading("table", self.table.name, "Schemas and Data Types"):
-            return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> Any:
-        """Return all rows as a Polars data frame; needs Polars, which frazil does not install."""
-        polars = _load("polars", "a Polars data frame")
-        with reading("table", self.table.name, "Schemas and Data Types"):
-            return polars.from_arrow(_plain(self.to_arrow()))
-
     def to_polars_lazy(self) -> Any:
         """Return the rows as a lazy Polars frame: its columns and filters prune files when it is collected."""
-        polars = _load("polars", "a lazy Polars frame")
+        polars = load_library("polars", "a lazy Polars frame")
         # Polars says filters in Arrow's words, and means what SQL does.
         return polars.scan_pyarrow_dataset(self._dataset(Meaning.SQL))
 
@@ -84,15 +94,12 @@ class HandOffs:
 
         `scan.to_duckdb().filter("id > 5").aggregate("count(*)")`. Without a connection, DuckDB's default one is used.
         """
-        duckdb = _load("duckdb", "a DuckDB relation")
+        duckdb = load_library("duckdb", "a DuckDB relation")
         return (duckdb if connection is None else connection).from_arrow(self.to_dataset())
 
-    def to_ray(self) -> Any:
-        """Return all rows as a Ray dataset; needs Ray, which frazil does not install."""
-        return _load("ray.data", "a Ray dataset").from_arrow(self.to_arrow())
 
-
-def _load(library: str, what: str) -> Any:
+def load_library(library: str, what: str) -> Any:
+    """Return a library that frazil does not install; where it is missing, say what to install."""
     name = library.partition(".")[0]
     if find_spec(name) is None:
         shown = {"polars": "Polars", "duckdb": "DuckDB", "ray": "Ray"}.get(name, name)

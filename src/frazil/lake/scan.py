@@ -25,7 +25,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import NO_PARAMETERS, parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
-from frazil.lake.hand_offs import HandOffs
+from frazil.lake.hand_offs import LazyHandOffs
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
@@ -116,7 +116,7 @@ def scan_table(
 
 
 @dataclass(frozen=True)
-class Scan(HandOffs):
+class Scan(LazyHandOffs):
     """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`.
 
     With `appends`, what snapshots appended is read instead, as it was when they did; with the current schema. With
@@ -156,6 +156,10 @@ class Scan(HandOffs):
         """The columns that are shown, in order."""
         shown = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
         return shown if self.changelog is None else Schema((*shown.fields, *CHANGE_COLUMNS))
+
+    @property
+    def _source(self) -> tuple[str, str]:
+        return "table", self.table.name
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -15,6 +15,7 @@ import typer
 
 from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat, Trust
+from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
@@ -167,6 +168,9 @@ def demo(
             import_module("frazil.cli.demo_spark").run_spark_demo(typer.echo, folder=folder, **asked)
         else:
             import_module("frazil.cli.demo").run_demo(typer.echo)
+
+
+app.command()(serve)
 
 
 @app.command()

@@ -8,15 +8,12 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from frazil.cli.session import opened_catalog
+from frazil.cli.session import Settings, opened_catalog
 from frazil.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from frazil.cli.session import Settings
 
 TOKEN_VARIABLE = "FRAZIL_SERVE_TOKEN"
 STATE_FILE = "serve.db"

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from frazil.changes.updates import AddSnapshot, AssignUuid
 from frazil.errors import InvalidRequestError, StorageError
-from frazil.serve.commit_changes import Change
+from frazil.serve.commit_changes import Asked
 from frazil.serve.error_answers import error_answer
 from frazil.serve.exchange import KEY_HEADER, Answer, Refusal, Request
 from frazil.serve.name_locks import NameLocks
@@ -78,7 +78,7 @@ def _key_of(request: Request) -> str | None:
     return str(key)
 
 
-def is_repeated(change: Change, metadata: TableMetadata) -> bool:
+def is_repeated(change: Asked, metadata: TableMetadata) -> bool:
     """Return whether a change is in a table already: its snapshots, or the new table, are there."""
     added = [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]
     if added:

@@ -21,7 +21,7 @@ KEY_LIFETIME = "PT1H"
 """How long an Idempotency-Key is remembered, as clients are told."""
 
 
-def get_config(service: Service, _: Request) -> Answer:
+def show_config(service: Service, _: Request) -> Answer:
     """Answer with what a client has to know: which operations there are, and for how long keys are remembered.
 
     There is one warehouse here, and whatever a client calls it is a name of it.

@@ -79,8 +79,8 @@ def _write(name: str, method: str, template: str, run: Run, reload: Run | None =
 
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("getConfig", "GET", "config", namespaces.get_config, has_prefix=False),
-    Operation("getToken", "POST", "oauth/tokens", tokens.get_token, has_prefix=False, is_public=True),
+    Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
+    Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
     Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces),
     _write("createNamespace", "POST", "namespaces", namespaces.create_namespace),
     Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),

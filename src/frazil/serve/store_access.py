@@ -8,8 +8,8 @@ What clients are given is decided where the server is started:
                    read, for reading
     sign           clients send the heads of their requests here to be signed, and get no keys at all
 
-Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far as
-they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
+Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far
+as they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
 keys are used for. Of callers who may only read, requests are signed that read.
 """
 
@@ -97,7 +97,9 @@ class StoreAccess:
         """Return what every client of a table needs to know of the store, and nothing secret."""
         if not _is_s3(loaded):
             return {}
-        config = {name: self._store[name] for name in (S3_ENDPOINT, S3_PATH_STYLE) if name in self._store}
+        config: dict[str, str] = {
+            name: self._store[name] for name in (S3_ENDPOINT, S3_PATH_STYLE) if name in self._store
+        }
         region = next((self._store[name] for name in S3_REGION if name in self._store), None)
         return config if region is None else {**config, "client.region": region, "s3.region": region}
 
@@ -193,9 +195,6 @@ class StoreAccess:
         )
         kept = {name: value for name, value in given.items() if name in _NOT_SIGNED and name != "authorization"}
         return request.uri, {name: [value] for name, value in {**kept, **signed}.items()}
-
-
-NO_ACCESS: Final = StoreAccess()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,3 +342,6 @@ def _assume_role(properties: Mapping[str, str], role: str, policy: str, seconds:
         raise UnsupportedError(f"Cannot give keys of {role}: {type(error).__name__}") from None
     ends_ms = int(given["Expiration"].timestamp() * 1000)
     return SessionKeys(S3Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]), ends_ms)
+
+
+NO_ACCESS: Final = StoreAccess()

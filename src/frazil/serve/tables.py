@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from frazil.catalog.names import Identifier, namespace_not_found, split_identifier
 from frazil.changes.changes_json import decode_requirement, decode_update
-from frazil.changes.requirements import AssertViewUuid
+from frazil.changes.requirements import AssertCreate, AssertViewUuid
 from frazil.changes.updates import AddViewVersion, SetCurrentViewVersion
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import encode_json
@@ -30,7 +30,7 @@ from frazil.errors import (
 from frazil.lake.create_table import take_format_version
 from frazil.maintenance.purge_files import purge_files
 from frazil.serve.auth import Right
-from frazil.serve.commit_changes import Change
+from frazil.serve.commit_changes import Asked
 from frazil.serve.exchange import (
     HEADING,
     KEY_HEADER,
@@ -99,7 +99,7 @@ def _create_table(service: Service, request: Request) -> Answer:
     if is_staged:
         return table_answer(service, request, service.cache.keep_table(staged))
     staged = replace(staged, metadata=replace(staged.metadata, table_uuid=uuid_of(request, service)))
-    loaded = service.catalog.settle(service.catalog.swap(staged, staged.metadata))
+    loaded = service.catalog.settle(service.catalog.commit(staged, (), (AssertCreate(),)))
     return table_answer(service, request, service.cache.keep_table(loaded))
 
 
@@ -193,7 +193,7 @@ def load_committed(service: Service, request: Request) -> Answer:
     return committed_answer(service.cache.load_table(request.identifier))
 
 
-def _find_repeated(service: Service, request: Request, changes: list[Change]) -> list[TableText] | None:
+def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> list[TableText] | None:
     """Return the tables, where a request with a key was carried out before it was sent again; else None."""
     if KEY_HEADER not in request.headers:
         return None
@@ -222,7 +222,7 @@ def commit_transaction(service: Service, request: Request) -> Answer:
     return no_content()
 
 
-def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = False) -> Change:
+def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = False) -> Asked:
     """Return the changes of a body; those that are not of tables, or not of views, are refused."""
     split_identifier(identifier)
     with as_bad_request():
@@ -235,7 +235,7 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
         for one in (*requirements, *updates):
             if isinstance(one, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
                 raise InvalidRequestError(f"Cannot commit to a table by {type(one).__name__}: that is for views")
-    return Change(identifier, requirements, updates)
+    return Asked(identifier, requirements, updates)
 
 
 def drop_table(service: Service, request: Request) -> Answer:

@@ -17,7 +17,7 @@ _NOT_KEPT = {"cache-control": "no-store"}
 _MAX_FIELDS = 20
 
 
-def get_token(service: Service, request: Request) -> Answer:
+def give_token(service: Service, request: Request) -> Answer:
     """Give a token."""
     try:
         issued = _issue(service, request)

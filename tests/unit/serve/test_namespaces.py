@@ -31,7 +31,15 @@ def test_errors_have_the_codes_and_types_of_the_protocol(server: Served, db: str
     assert (both.code, both.error) == (422, "UnprocessableEntityException")
     none = server.get("/v1/namespaces?parent=none")
     assert (none.code, none.error) == (404, "NoSuchNamespaceException")
-    bodies: list[Any] = [b"", b"{", b"[]", {"namespace": "x"}, {"namespace": []}, {"namespace": [""]}, {"namespace": [1]}]
+    bodies: list[Any] = [
+        b"",
+        b"{",
+        b"[]",
+        {"namespace": "x"},
+        {"namespace": []},
+        {"namespace": [""]},
+        {"namespace": [1]},
+    ]
     for body in bodies:
         bad = server.post("/v1/namespaces", body)
         assert (bad.code, bad.error) == (400, "BadRequestException"), body

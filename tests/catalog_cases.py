@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from frazil.catalog.sqlite import SqliteDatabase
 from frazil.changes.updates import SetProperties, TableUpdate
 from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.manifest_list_avro import encode_manifest_list
+from frazil.errors import FrazilError
 from frazil.loaded import LoadedTable
+from frazil.rest.open_rest import open_rest
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
@@ -34,6 +37,10 @@ from frazil.storage.memory import MemoryStorage
 from tests import builders
 
 NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql"]
+SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
+"""Names the address of a catalog service to hold to the contract too; everything in it is dropped."""
+if SERVICE_VARIABLE in os.environ:
+    NAMES = ["service"]
 EVENTS = ("db", "events")
 _counter = itertools.count(1)
 
@@ -49,6 +56,7 @@ class CatalogCase:
     warehouse: str
     is_sql: bool = False
     is_filesystem: bool = False
+    is_service: bool = False
     opened: list[Catalog] = field(default_factory=list)
 
     def another(self, **options: Any) -> Catalog:
@@ -89,6 +97,14 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:
     local = LocalStorage(durable=False)
     warehouse = f"file://{folder}/warehouse"
+    if name == "service":
+        address = os.environ[SERVICE_VARIABLE]
+
+        def open_service(**_: Any) -> Catalog:
+            return open_rest("lake", address, {"rest.client.max-retries": "0"})
+
+        empty_catalog(open_service())
+        return CatalogCase(open_service(), open_service, local, warehouse, is_service=True)
     if name == "memory":
         storage = MemoryStorage()
         catalog = MemoryCatalog("lake", "memory://bucket/warehouse", storage)
@@ -118,6 +134,19 @@ def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCa
         case.opened.append(case.catalog)
         case.catalog = open_sql()
     return case
+
+
+def empty_catalog(catalog: Catalog, namespace: tuple[str, ...] = ()) -> None:
+    """Drop everything below a namespace."""
+    for inner in catalog.list_namespaces(namespace):
+        # Some services keep names that they cannot find again.
+        with suppress(FrazilError):
+            for table in catalog.list_tables(inner):
+                catalog.drop_table(table)
+            for view in catalog.list_views(inner):
+                catalog.drop_view(view)
+            empty_catalog(catalog, inner)
+            catalog.drop_namespace(inner)
 
 
 def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options: Any) -> LoadedTable:

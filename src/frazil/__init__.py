@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
+    AccessDeniedError,
     AlreadyExistsError,
     CommitConflictError,
     CommitError,
@@ -31,6 +32,7 @@ from frazil.errors import (
     ReferenceNotFoundError,
     SchemaChangeError,
     SchemaMismatchError,
+    ServiceError,
     SnapshotNotFoundError,
     SqlSyntaxError,
     StorageError,
@@ -73,6 +75,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AccessDeniedError",
     "AlreadyExistsError",
     "CommitConflictError",
     "CommitError",
@@ -102,6 +105,7 @@ __all__ = [
     "Schema",
     "SchemaChangeError",
     "SchemaMismatchError",
+    "ServiceError",
     "SnapshotNotFoundError",
     "SqlSyntaxError",
     "StorageError",

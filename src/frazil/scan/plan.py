@@ -33,7 +33,6 @@ import pyarrow as pa
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
 from frazil.columns.manifest_columns import live_mask
-from frazil.columns.recorded_sizes import SIZE_FIELDS
 from frazil.columns.stats_masks import Mask
 from frazil.errors import InvalidManifestError
 from frazil.expr.bind import bind
@@ -71,18 +70,12 @@ def plan_scan(
     cache: ManifestCache | None = None,
     threads: int | None = None,
     with_metrics: bool = False,
-    with_sizes: bool = False,
 ) -> Plan:
-    """Plan the files to read for a filter; reads no manifest before the plan is used.
-
-    With `with_sizes`, what tells whether the recorded sizes are likely is read too (`columns/recorded_sizes.py`).
-    """
+    """Plan the files to read for a filter; reads no manifest before the plan is used."""
     snapshot, schema = choose_snapshot(loaded.metadata, choice)
     unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
     bound = bind(schema, unbound, case_sensitive=case_sensitive)
-    plan = Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
-    plan.with_sizes = with_sizes
-    return plan
+    return Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +91,6 @@ class Plan:
 
     _planned = "the scan"
     """What errors say was planned."""
-    with_sizes = False
 
     def __init__(
         self,
@@ -229,7 +221,7 @@ class Plan:
         if self._cache is None:
             return False
         files = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in manifests)
-        one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS, *SIZE_FIELDS[:1]} else _BYTES_WITHOUT_METRICS
+        one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS} else _BYTES_WITHOUT_METRICS
         return files * one_file <= self._cache.budget_bytes
 
     def _read(self) -> Iterator[FileBatch]:
@@ -268,8 +260,8 @@ class Plan:
         fields = {*FILE_FIELDS}
         if self._pruner.needs_metrics or self._with_metrics or self._index.has_equality_deletes:
             fields |= {*METRIC_FIELDS}
-        if self._with_metrics or self.with_sizes:
-            fields |= {*SIZE_FIELDS}
+        if self._with_metrics:
+            fields.add("column_sizes")
         return fields
 
     @cached_property
@@ -277,9 +269,8 @@ class Plan:
         """The deletes of the snapshot that can concern the filter, ready to look up."""
         chosen = self._choose(ManifestContent.DELETES, self.delete_counts)
         found = []
-        fields = {*DELETE_FIELDS, *SIZE_FIELDS} if self.with_sizes else {*DELETE_FIELDS}
         for files, counts in map_in_order(
-            lambda manifest: self._files_of(manifest, fields), chosen, threads=self._threads
+            lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads
         ):
             add_counts(self.delete_counts, counts)
             if len(files):

@@ -1,4 +1,4 @@
-"""The only Java there is: classes the driver compiles when they are first needed, with the compiler Spark ships.
+"""The Java of relations: classes the driver compiles when they are first needed, with the compiler Spark ships.
 
 Spark asks a `FileIndex` for the files of a query while it plans it. `PlannedFiles` is one that asks Python, and turns
 the answer, an Arrow stream of paths, sizes and constants for each file, into Spark's objects at once: one call of

@@ -82,7 +82,7 @@ def test_rows_are_right_whatever_the_manifest_says_of_sizes(
     file = table.write_data(ROWS, file_format=file_format, **cut)
     loaded = put(table, place, file, file_size_in_bytes=wrong(file.file_size_in_bytes))
     scan = scan_table(loaded)
-    assert wrong is WRONG[0] or len(read_files(scan.to_spark(spark))) > 2, "the file is not cut"
+    assert (wrong is WRONG[0] and place != "local") or len(read_files(scan.to_spark(spark))) > 2, "the file is not cut"
     assert rows_of(scan, spark) == ROWS
     if file_format == "parquet":
         assert scan_table(loaded, columns=["id", "_pos"]).to_spark(spark).filter("id = _pos").count() == len(ROWS)
@@ -203,5 +203,5 @@ def test_a_file_that_is_empty_is_an_error(spark: SparkSession, tmp_path: Path) -
     table = local_table(tmp_path, SCHEMA)
     (file,) = table.append(ROWS)
     Path(file.file_path.removeprefix("file://")).write_bytes(b"")
-    with pytest.raises(Exception, match=r"is not a Parquet file"):
+    with pytest.raises(Exception, match="it is empty"):
         scan_table(table.load()).to_spark(spark).count()

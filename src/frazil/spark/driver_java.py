@@ -8,9 +8,9 @@ Py4J for each object would cost about 0.15 ms, this costs about 2 µs.
 applies filters on constants itself, with Spark's own evaluation: Spark does not test those again. An expression that
 `write` does not know becomes `["?"]`, which Python takes as "may be true".
 
-Spark cuts files by their lengths and reads nothing behind. Where the last part of each file is read to its end
-(`scan_java.py`), lengths are what manifests say, and no file is looked at before it is read. Elsewhere, as in a session
-that only has a view of a frame, each file is asked for its length.
+Spark cuts files by their lengths and reads nothing behind. Local files are looked at. Where the last part of each file
+is read to its end (`scan_java.py`), lengths of others are what manifests say, and no request is made before a file is
+read. Elsewhere, as in a session that only has a view of a frame, the file system is asked for each.
 
 Paths of files carry the table and the snapshot behind a `#` (`mark`), which file systems pass over: Spark's own errors
 about a file, from wherever they come, then say what it is of.
@@ -248,7 +248,7 @@ public class PlannedFiles implements FileIndex, Cloneable {
     } finally {
       close(reader);
     }
-    if (asksForLengths) FileLength.find(files);
+    FileLength.find(files, asksForLengths);
     ArrayList found = new ArrayList();
     for (int i = 0; i < files.size(); i++) {
       FileLength one = (FileLength) files.get(i);
@@ -431,13 +431,13 @@ class FileLength implements java.util.concurrent.Callable {
     this.length = Math.min(Math.max(told, 1L), MOST);
   }
 
-  /** Ask for the lengths of files. That of a local one costs nothing, of another a request. */
-  static void find(java.util.List files) {
+  /** Look at local files, which costs nothing, and where that is asked for, at others, which is a request for each. */
+  static void find(java.util.List files, boolean asksOthers) {
     ArrayList asked = new ArrayList();
     for (Object one : files) {
       FileLength file = (FileLength) one;
       if ("file".equals(file.path.toUri().getScheme())) file.look();
-      else asked.add(file);
+      else if (asksOthers) asked.add(file);
     }
     if (asked.isEmpty()) return;
     java.util.concurrent.ExecutorService threads =

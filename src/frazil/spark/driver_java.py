@@ -114,7 +114,7 @@ public class PlannedFiles implements FileIndex, Cloneable {
     for (Object text : texts) all.append(text);
     String request = all.append(']').toString();
     if (request.equals(asked)) return answered;
-    Object answer = planner.apply(word + request);
+    Object answer = KeptThreads.ask(planner, word + request);
     if (!(answer instanceof byte[])) throw new IllegalArgumentException(String.valueOf(answer));
     asked = request;
     answered = (byte[]) answer;
@@ -414,6 +414,62 @@ public class PlannedFiles implements FileIndex, Cloneable {
     }
     out.append('"');
   }
+}
+
+/**
+ * Asks Python. Py4J opens a connection for each thread of Java that asks, which costs a thread of Python too, and keeps
+ * both when the thread has ended. Spark's threads come and go: other threads ask for them, which stay.
+ */
+class KeptThreads implements java.util.concurrent.ThreadFactory {
+  private static final java.util.concurrent.ExecutorService THREADS = new java.util.concurrent.ThreadPoolExecutor(
+      0, Integer.MAX_VALUE, Long.MAX_VALUE, java.util.concurrent.TimeUnit.NANOSECONDS,
+      new java.util.concurrent.SynchronousQueue(), new KeptThreads());
+
+  public Thread newThread(Runnable work) {
+    Thread made = new Thread(work, "frazil planning");
+    made.setDaemon(true);
+    return made;
+  }
+
+  static Object ask(java.util.function.Function planner, String request) {
+    if (isConnected(planner)) return planner.apply(request);
+    java.util.concurrent.Future answer = THREADS.submit(new Question(planner, request));
+    try {
+      return answer.get();
+    } catch (java.util.concurrent.ExecutionException e) {
+      throw new IllegalArgumentException(e.getCause().getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalArgumentException("Cannot plan the files of a query: interrupted");
+    }
+  }
+
+  /** Whether this thread has a connection already, as those that Python calls have, or needs none of its own. */
+  private static boolean isConnected(Object planner) {
+    if (!java.lang.reflect.Proxy.isProxyClass(planner.getClass())) return true;
+    try {
+      Object handler = java.lang.reflect.Proxy.getInvocationHandler(planner);
+      java.lang.reflect.Field field = handler.getClass().getDeclaredField("gateway");
+      field.setAccessible(true);
+      Object client = ((py4j.Gateway) field.get(handler)).getCallbackClient();
+      return !(client instanceof py4j.Py4JPythonClientPerThread)
+          || ((py4j.Py4JPythonClientPerThread) client).getPerThreadConnection() != null;
+    } catch (ReflectiveOperationException e) {
+      return true;
+    }
+  }
+}
+
+class Question implements java.util.concurrent.Callable {
+  private final java.util.function.Function planner;
+  private final String request;
+
+  Question(java.util.function.Function planner, String request) {
+    this.planner = planner;
+    this.request = request;
+  }
+
+  public Object call() { return planner.apply(request); }
 }
 
 /** How long a file is: what its manifest says, or what it is. */

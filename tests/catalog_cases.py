@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,13 @@ from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
 from tests import builders
+from tests.served_lake import served
 
-NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql"]
+NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
 SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
 """Names the address of a catalog service to hold to the contract too; everything in it is dropped."""
 if SERVICE_VARIABLE in os.environ:
-    NAMES = ["service"]
+    NAMES = ["rest-elsewhere"]
 EVENTS = ("db", "events")
 _counter = itertools.count(1)
 
@@ -86,7 +87,19 @@ def failing_database(catalog: Catalog) -> FailingDatabase:
 @contextmanager
 def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Iterator[CatalogCase]:
     """Open a catalog of a kind; close it and every other handle at the end."""
-    case = _open(name, folder, postgres_uri)
+    with ExitStack() as stack:
+        if name == "rest-elsewhere":
+            case = _open_service(os.environ[SERVICE_VARIABLE], folder)
+            empty_catalog(case.catalog)
+        elif name == "rest":
+            server = stack.enter_context(served(folder / "warehouse"))
+            case = _open_service(f"http://127.0.0.1:{server.port}", folder)
+        else:
+            case = _open(name, folder, postgres_uri)
+        yield from _closing(case)
+
+
+def _closing(case: CatalogCase) -> Iterator[CatalogCase]:
     try:
         yield case
     finally:
@@ -94,17 +107,17 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
             one.close()
 
 
+def _open_service(address: str, folder: Path) -> CatalogCase:
+    def open_service(**_: Any) -> Catalog:
+        return open_rest("lake", address, {"rest.client.max-retries": "0"})
+
+    local = LocalStorage(durable=False)
+    return CatalogCase(open_service(), open_service, local, f"file://{folder}/warehouse", is_service=True)
+
+
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:
     local = LocalStorage(durable=False)
     warehouse = f"file://{folder}/warehouse"
-    if name == "service":
-        address = os.environ[SERVICE_VARIABLE]
-
-        def open_service(**_: Any) -> Catalog:
-            return open_rest("lake", address, {"rest.client.max-retries": "0"})
-
-        empty_catalog(open_service())
-        return CatalogCase(open_service(), open_service, local, warehouse, is_service=True)
     if name == "memory":
         storage = MemoryStorage()
         catalog = MemoryCatalog("lake", "memory://bucket/warehouse", storage)

@@ -22,6 +22,7 @@ from frazil.catalog.names import (
     view_exists,
     view_not_found,
 )
+from frazil.catalog.owned_folders import owned_folders
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
 from frazil.codec.partition_spec_json import encode_partition_spec
 from frazil.codec.schema_json import encode_schema
@@ -192,18 +193,33 @@ class RestNames(Catalog):
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
     ) -> PurgeReport:
-        """Take a table's name away; with `purge`, have the service delete its files."""
+        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+
+        A service is not asked to delete: some delete whatever metadata names, wherever it is, and whoever wrote the
+        metadata chose that. `rest.service-purges` says that this one is trusted with it, and with what it keeps.
+        """
         split_identifier(identifier)
         parts = tuple(identifier)
-        if purge is not None:
-            check_may_purge(self.load_table(parts))
+        if purge is None:
+            self._drop(parts, is_purge=False)
+            return NOTHING_PURGED
+        loaded = self.load_table(parts)
+        check_may_purge(loaded)
+        if self.settings.truth(names.SERVICE_PURGES, default=False):
+            self._drop(parts, is_purge=True)
+            return NOTHING_PURGED
+        owned = owned_folders(self, loaded, delete_roots)
+        owned.check_folders("purge table")
+        self._drop(parts, is_purge=False)
+        return purge(loaded, owned)
+
+    def _drop(self, parts: Identifier, *, is_purge: bool) -> None:
         what = f"drop table {shown(parts)}"
-        query = {"purgeRequested": "true" if purge is not None else "false"}
+        query = {"purgeRequested": "true" if is_purge else "false"}
         answer = self.ask("DELETE", self.service.table(parts), query=query, what=what)
         self._cache.forget(parts)
         if not (answer.status == 404 and answer.is_after_doubt):
             self.check(answer, what, table=parts)
-        return NOTHING_PURGED
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its files stay where they are."""

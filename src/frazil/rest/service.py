@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from frazil.catalog.names import Identifier, Namespace
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import parse_json
-from frazil.errors import CorruptTableError, ServiceError, UnsupportedError
+from frazil.errors import CorruptTableError, InvalidRequestError, ServiceError, UnsupportedError
 from frazil.rest import settings as names
 from frazil.rest.settings import Settings
 from frazil.rest.transport import Reply
@@ -107,7 +107,9 @@ class Service:
 
 
 def escape(text: str) -> str:
-    """Return a name as a part of a path."""
+    """Return a name as a part of a path; one that leads to another part is refused."""
+    if text in (".", ".."):
+        raise InvalidRequestError(f"Cannot use the name {text!r} at a catalog service: in an address it means a step")
     return quote(text, safe="-_.~")
 
 

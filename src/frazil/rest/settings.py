@@ -49,6 +49,7 @@ PLANNING_MODE: Final = "scan-planning-mode"
 PLANNING_TIMEOUT_MS: Final = "rest-scan-planning.poll-timeout-ms"
 IDEMPOTENCY_LIFETIME: Final = "idempotency-key-lifetime"
 PLAIN_HTTP: Final = "rest.allow-plain-http"
+SERVICE_PURGES: Final = "rest.service-purges"
 CA_FILE: Final = "ssl.cabundle"
 CLIENT_CERTIFICATE: Final = "ssl.client.cert"
 CLIENT_KEY: Final = "ssl.client.key"
@@ -60,7 +61,7 @@ PROPERTIES: Final = frozenset(
         TOKEN_EXCHANGE, AUTH_TYPE, BASIC_USER, BASIC_PASSWORD, SIGV4_ENABLED, SIGV4_DELEGATE, SIGNING_NAME,
         SIGNING_REGION, SIGNING_KEY_ID, SIGNING_SECRET, SIGNING_SESSION, MAX_RETRIES, CONNECT_TIMEOUT_MS, TIMEOUT_MS,
         PROXY_HOST, PROXY_PORT, PAGE_SIZE, CACHE_ENTRIES, CACHE_AGE_MS, METRICS, VIEWS_SUPPORTED, SEPARATOR,
-        PLANNING_MODE, PLANNING_TIMEOUT_MS, PLAIN_HTTP, CA_FILE, CLIENT_CERTIFICATE, CLIENT_KEY,
+        PLANNING_MODE, PLANNING_TIMEOUT_MS, PLAIN_HTTP, SERVICE_PURGES, CA_FILE, CLIENT_CERTIFICATE, CLIENT_KEY,
     }
 )  # fmt: skip
 """Every property of a catalog service that is looked at, beside those that start with `header.`."""

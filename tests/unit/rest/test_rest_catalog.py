@@ -11,6 +11,7 @@ import pytest
 
 from frazil.catalog.change import TableChange
 from frazil.catalog.outcomes import Committed, Rejected, Unknown
+from frazil.catalog.purge import PurgeReport
 from frazil.changes.apply import apply_updates
 from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid
 from frazil.changes.updates import AddSnapshot, SetProperties, SetSnapshotRef
@@ -196,6 +197,25 @@ def test_a_deletion_whose_answer_was_lost_and_that_finds_nothing_happened(servic
     service.on(f"DELETE {AT}", error_json(404, "NoSuchTableException"))
     with pytest.raises(TableNotFoundError):
         catalog.drop_table(TABLE)
+
+
+@pytest.mark.parametrize(("properties", "sent"), [({}, "false"), ({"rest.service-purges": "true"}, "true")])
+def test_a_service_deletes_files_only_where_it_is_trusted_with_it(
+    service: ScriptedService, properties: dict[str, str], sent: str
+) -> None:
+    catalog = opened(service, properties)
+    service.on(f"GET {AT}", (200, table_json()))
+    service.on("GET /v1/namespaces", (200, {"namespaces": []}))
+    service.on(f"DELETE {AT}", (204, None))
+    purged: list[Any] = []
+
+    def purge(loaded: Any, owned: Any) -> PurgeReport:
+        purged.append(loaded.identifier)
+        return PurgeReport(3)
+
+    report = catalog.drop_table(TABLE, purge=purge)
+    assert [one.query for one in service.of(f"DELETE {AT}")] == [{"purgeRequested": sent}]
+    assert (purged, report.deleted_count) == (([TABLE], 3) if sent == "false" else ([], 0))
 
 
 def test_what_a_service_has_not_is_refused_or_empty(service: ScriptedService) -> None:

@@ -36,7 +36,6 @@ TITLES = {
     "commit_cost": "Committing",
     "metadata_tables": "Metadata tables",
     "local_scan": "Reading and appending without Spark",
-    "odd_shapes": "Appending odd shapes without Spark",
     "rewrite_files": "Maintaining a table",
     "terminal_start": "The terminal",
 }

@@ -231,7 +231,7 @@ def delete(context: SqlContext, statement: s.Delete) -> Answer:
         return NOTHING
     engine = context.spark("delete rows")
     where = _condition(engine, statement.where, statement, place)
-    table.delete(where, **write_options(engine, table, branch))
+    table.delete(where, engine="spark", **write_options(engine, table, branch))
     return NOTHING
 
 
@@ -272,7 +272,7 @@ def update(context: SqlContext, statement: s.Update) -> Answer:
     options = write_options(engine, table, branch)
     if statement.where is not None:
         options["where"] = _condition(engine, statement.where, statement, place)
-    table.update(values, **options)
+    table.update(values, engine="spark", **options)
     return NOTHING
 
 

@@ -14,6 +14,7 @@ from frazil.datafile.write import write_data_files
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.lake.on_spark import is_spark_frame, spark_room
 from frazil.loaded import LoadedTable
+from frazil.local.source_rows import SourceRows
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
@@ -85,6 +86,8 @@ def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:
     """Return data as a Spark DataFrame; what is in this process goes to the session."""
     if is_spark_frame(data):
         return data
+    if isinstance(data, SourceRows):
+        return session.createDataFrame(data.table)
     rows = open_input(data, loaded.metadata.current_schema)
     return session.createDataFrame(pa.Table.from_batches(rows.batches, schema=rows.schema))
 

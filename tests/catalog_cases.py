@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.database import Database
 from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.filesystem import FilesystemCatalog
@@ -18,23 +20,28 @@ from frazil.catalog.outcomes import Committed, Outcome, Rejected
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
-from frazil.changes.apply import apply_updates
 from frazil.changes.updates import SetProperties, TableUpdate
 from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.manifest_list_avro import encode_manifest_list
+from frazil.errors import FrazilError
 from frazil.loaded import LoadedTable
+from frazil.rest.open_rest import open_rest
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
 from tests import builders
+from tests.served_lake import served
 
-NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql"]
+NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
+SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
+"""Names the address of a catalog service to hold to the contract too; everything in it is dropped."""
+if SERVICE_VARIABLE in os.environ:
+    NAMES = ["rest-elsewhere"]
 EVENTS = ("db", "events")
 _counter = itertools.count(1)
 
@@ -50,6 +57,7 @@ class CatalogCase:
     warehouse: str
     is_sql: bool = False
     is_filesystem: bool = False
+    is_service: bool = False
     opened: list[Catalog] = field(default_factory=list)
 
     def another(self, **options: Any) -> Catalog:
@@ -79,12 +87,32 @@ def failing_database(catalog: Catalog) -> FailingDatabase:
 @contextmanager
 def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Iterator[CatalogCase]:
     """Open a catalog of a kind; close it and every other handle at the end."""
-    case = _open(name, folder, postgres_uri)
+    with ExitStack() as stack:
+        if name == "rest-elsewhere":
+            case = _open_service(os.environ[SERVICE_VARIABLE], folder)
+            empty_catalog(case.catalog)
+        elif name == "rest":
+            server = stack.enter_context(served(folder / "warehouse"))
+            case = _open_service(f"http://127.0.0.1:{server.port}", folder)
+        else:
+            case = _open(name, folder, postgres_uri)
+        yield from _closing(case)
+
+
+def _closing(case: CatalogCase) -> Iterator[CatalogCase]:
     try:
         yield case
     finally:
         for one in (case.catalog, *case.opened):
             one.close()
+
+
+def _open_service(address: str, folder: Path) -> CatalogCase:
+    def open_service(**_: Any) -> Catalog:
+        return open_rest("lake", address, {"rest.client.max-retries": "0"})
+
+    local = LocalStorage(durable=False)
+    return CatalogCase(open_service(), open_service, local, f"file://{folder}/warehouse", is_service=True)
 
 
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:
@@ -121,6 +149,19 @@ def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCa
     return case
 
 
+def empty_catalog(catalog: Catalog, namespace: tuple[str, ...] = ()) -> None:
+    """Drop everything below a namespace."""
+    for inner in catalog.list_namespaces(namespace):
+        # Some services keep names that they cannot find again.
+        with suppress(FrazilError):
+            for table in catalog.list_tables(inner):
+                catalog.drop_table(table)
+            for view in catalog.list_views(inner):
+                catalog.drop_view(view)
+            empty_catalog(catalog, inner)
+            catalog.drop_namespace(inner)
+
+
 def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options: Any) -> LoadedTable:
     """Create a table of events, and its namespace where it is missing."""
     if not catalog.namespace_exists(identifier[:-1]):
@@ -129,19 +170,13 @@ def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options
 
 
 def commit(catalog: Catalog, loaded: LoadedTable, *updates: TableUpdate) -> Outcome[LoadedTable]:
-    """Apply updates and swap."""
-    changed = apply_updates(loaded.metadata, updates, now_ms=catalog.now_ms(), base_location=loaded.metadata_location)
-    return catalog.swap(loaded, changed)
+    """Commit updates of one table that rely on nothing."""
+    return catalog.commit(loaded, updates)
 
 
-def changed_by(catalog: Catalog, loaded: LoadedTable, **properties: str) -> TableMetadata:
-    """Return a table's metadata with properties set, to be swapped."""
-    return apply_updates(
-        loaded.metadata,
-        [SetProperties(FrozenMap(properties))],
-        now_ms=catalog.now_ms(),
-        base_location=loaded.metadata_location,
-    )
+def setting(loaded: LoadedTable, **properties: str) -> TableChange:
+    """Return the change of a table that sets properties."""
+    return TableChange(loaded, (SetProperties(FrozenMap(properties)),))
 
 
 def set_property(catalog: Catalog, loaded: LoadedTable, **properties: str) -> Outcome[LoadedTable]:

@@ -29,7 +29,8 @@ from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector_
 from frazil.codec.manifest_avro import decode_manifest, iter_entries
 from frazil.codec.single_value import encode_bound
 from frazil.commit.action import Action
-from frazil.commit.transaction import Pace, Transaction
+from frazil.commit.commit_loop import Pace
+from frazil.commit.transaction import Transaction
 from frazil.errors import CommitConflictError, CommitStateUnknownError
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import read_manifest_list
@@ -108,9 +109,9 @@ class FaultyPointers(MemoryPointers):
 
 
 class LabCatalog(PointerCatalog):
-    """A memory catalog in which other writers come first: before swap n, `rivals[n]` is called.
+    """A memory catalog in which other writers come first: before commit n, `rivals[n]` is called.
 
-    Where `false_refusals[n]`, swap n is answered with a refusal, whatever it did.
+    Where `false_refusals[n]`, commit n is answered with a refusal, whatever it did.
     """
 
     def __init__(self, storage: Storage, pointers: FaultyPointers, **sources: Any) -> None:
@@ -119,14 +120,14 @@ class LabCatalog(PointerCatalog):
         self.false_refusals: list[bool] = []
         self._is_rival = False
 
-    def _swap(self, kind: Any, pairs: Any) -> Any:
+    def _commit(self, kind: Any, changes: Any) -> Any:
         if self.rivals and not self._is_rival:
             rival = self.rivals.pop(0)
             if rival is not None:
                 self._is_rival = True
                 rival()
                 self._is_rival = False
-        outcome = super()._swap(kind, pairs)
+        outcome = super()._commit(kind, changes)
         if not self._is_rival and self.false_refusals and self.false_refusals.pop(0):
             return Rejected(CommitConflictError("Cannot commit: a repeated request met its own commit"))
         return outcome

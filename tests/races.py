@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from frazil.catalog.base import Catalog
 
 Point = Literal["begun", "written", "commit"]
-"""After the verb has loaded the table; while its rows are written; after that, before the catalog is asked to swap."""
+"""After the verb has loaded the table; while its rows are written; after that, before the catalog commits."""
 
 
 class Race:
@@ -35,7 +35,7 @@ class Race:
             self.loads = before
 
     def __enter__(self) -> Self:
-        load, swap, swap_many = self._catalog.load_table, self._catalog.swap, self._catalog.swap_many
+        load, commit, commit_many = self._catalog.load_table, self._catalog.commit, self._catalog.commit_many
 
         def load_table(identifier: Any) -> Any:
             found = load(identifier)
@@ -43,7 +43,7 @@ class Race:
             self.reach("begun")
             return found
 
-        def before_swap(original: Any) -> Any:
+        def before_commit(original: Any) -> Any:
             def run(*arguments: Any) -> Any:
                 self.reach("commit")
                 return original(*arguments)
@@ -51,11 +51,11 @@ class Race:
             return run
 
         self._catalog.load_table = load_table
-        self._catalog.swap, self._catalog.swap_many = before_swap(swap), before_swap(swap_many)
+        self._catalog.commit, self._catalog.commit_many = before_commit(commit), before_commit(commit_many)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for name in ("load_table", "swap", "swap_many"):
+        for name in ("load_table", "commit", "commit_many"):
             delattr(self._catalog, name)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
+    AccessDeniedError,
     AlreadyExistsError,
     CommitConflictError,
     CommitError,
@@ -25,11 +26,13 @@ from frazil.errors import (
     InvalidRequestError,
     MissingFileError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotFoundError,
     ReferenceNotFoundError,
     SchemaChangeError,
     SchemaMismatchError,
+    ServiceError,
     SnapshotNotFoundError,
     SqlSyntaxError,
     StorageError,
@@ -72,6 +75,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AccessDeniedError",
     "AlreadyExistsError",
     "CommitConflictError",
     "CommitError",
@@ -91,6 +95,7 @@ __all__ = [
     "Lake",
     "MissingFileError",
     "NamespaceAlreadyExistsError",
+    "NamespaceNotEmptyError",
     "NamespaceNotFoundError",
     "NotFoundError",
     "Problem",
@@ -100,6 +105,7 @@ __all__ = [
     "Schema",
     "SchemaChangeError",
     "SchemaMismatchError",
+    "ServiceError",
     "SnapshotNotFoundError",
     "SqlSyntaxError",
     "StorageError",

@@ -18,6 +18,7 @@ FrazilError
 │   │   └─ SqlSyntaxError   a statement
 │   ├─ SchemaMismatchError  data or values that do not fit a schema
 │   ├─ SchemaChangeError    a schema, spec or order change the specification forbids
+│   ├─ NamespaceNotEmptyError a namespace that is to be dropped holds something
 │   └─ InvalidPropertyError a table property whose value cannot be used
 ├─ CorruptTableError        bytes that break the specification; carries `path` and `heading`
 │   ├─ InvalidMetadataError table and view metadata
@@ -32,6 +33,8 @@ FrazilError
 ├─ StorageError             (OSError)
 │   ├─ MissingFileError         no such file; a NotFoundError too
 │   └─ WriteOutcomeUnknownError a file may or may not have been written; never delete files
+├─ ServiceError             a catalog service cannot be reached, or fails; nothing happened
+├─ AccessDeniedError        a service does not know who asks, or does not let them
 └─ EngineError              Spark failed; the cause is unwrapped
 
 Two class attributes answer the questions of callers: `retryable` (may the same request succeed if it
@@ -159,6 +162,10 @@ class SchemaChangeError(InvalidRequestError):
     """The specification forbids this change of schema, partition spec or sort order."""
 
 
+class NamespaceNotEmptyError(InvalidRequestError):
+    """A namespace that is to be dropped holds something."""
+
+
 class InvalidPropertyError(InvalidRequestError):
     """A table property holds a value that cannot be used."""
 
@@ -234,6 +241,14 @@ class WriteOutcomeUnknownError(StorageError):
     """A file may or may not have been written. Read it back to find out; until then it must stay."""
 
     may_clean_up = False
+
+
+class ServiceError(FrazilError):
+    """A catalog service cannot be reached, or failed; what was asked for did not happen."""
+
+
+class AccessDeniedError(FrazilError):
+    """A service does not know who asks, or does not let them."""
 
 
 class EngineError(FrazilError):

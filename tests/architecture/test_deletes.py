@@ -21,6 +21,8 @@ PLACES: Final = {
     "catalog/pointer_catalog.py": "metadata of a commit that failed; old metadata files beside the pointer",
     "commit/transaction.py": _WRITTEN,
     "lake/table.py": _WRITTEN,
+    "local/change_rows.py": _WRITTEN,
+    "local/find_rows.py": _WRITTEN,
     "maintenance/convert_equality_deletes.py": _WRITTEN,
     "maintenance/rewrite_data_files.py": _WRITTEN,
     "maintenance/rewrite_position_deletes.py": _WRITTEN,

@@ -10,6 +10,7 @@ from frazil.codec.puffin import PuffinWriter
 from frazil.commit.action import Action
 from frazil.commit.append import Append
 from frazil.commit.cherry_pick import CherryPick, PublishChanges
+from frazil.commit.commit_loop import Pace
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
@@ -22,7 +23,7 @@ from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
-from frazil.commit.transaction import Pace, Transaction
+from frazil.commit.transaction import Transaction
 from frazil.commit.update_properties import UpdateLocation, UpdateProperties, UpgradeFormat
 from frazil.commit.update_refs import (
     CreateRef,

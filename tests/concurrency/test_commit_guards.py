@@ -312,17 +312,19 @@ class LateCatalog(LabCatalog):
         super().__init__(lab.storage, lab.pointers, now_ms=lab.clock.now, new_id=lab.clock.new_id)
         self._kept: list[PointerChange] | None = None
 
-    def _swap(self, kind: Any, pairs: Any) -> Any:
+    def _commit(self, kind: Any, changes: Any) -> Any:
         if self._kept is None:
             self._kept = [
                 PointerChange(kind, one.base.identifier, one.base.metadata_location, one.loaded.metadata_location or "")
-                for one in self._write(list(pairs))
+                for one in self._write(
+                    [(one.base, one.carry_out(self.storage, now_ms=self.now_ms())) for one in changes]
+                )
             ]
             return Rejected(CommitConflictError("Cannot commit: a proxy gave up"))
         kept, self._kept = self._kept, []
         if kept:
             assert self._pointers.swap(kept) is None
-        return super()._swap(kind, pairs)
+        return super()._commit(kind, changes)
 
 
 def test_an_attempt_that_lands_after_the_next_was_prepared_keeps_its_files() -> None:
@@ -370,8 +372,8 @@ class CoveredCatalog(LabCatalog):
         super().__init__(lab.storage, lab.pointers, now_ms=lab.clock.now, new_id=lab.clock.new_id)
         self.cover: Callable[[], object] | None = None
 
-    def _swap(self, kind: Any, pairs: Any) -> Any:
-        outcome = super()._swap(kind, pairs)
+    def _commit(self, kind: Any, changes: Any) -> Any:
+        outcome = super()._commit(kind, changes)
         cover, self.cover = self.cover, None
         if cover is None:
             return outcome

@@ -13,6 +13,7 @@ import pytest
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.outcomes import Committed, Rejected
+from frazil.changes.updates import SetProperties
 from frazil.commit.append import Append
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.new_snapshot import Target
@@ -22,7 +23,7 @@ from frazil.commit.update_schema import UpdateSchema
 from frazil.commit.update_sort_order import UpdateSortOrder
 from frazil.commit.update_spec import UpdateSpec
 from frazil.errors import AlreadyExistsError, InvalidRequestError, TableAlreadyExistsError, TableNotFoundError
-from frazil.spec.view_evolution import change_view_properties
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from tests.commit_lab import SCHEMA, TABLE, Lab
 
@@ -162,8 +163,8 @@ def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
 def test_of_two_who_create_a_table_the_second_is_refused() -> None:
     lab = Lab()
     staged = [lab.catalog.stage_table(("db", "new"), SCHEMA) for _ in range(2)]
-    assert isinstance(lab.catalog.swap(staged[0], staged[0].metadata), Committed)
-    refused = lab.catalog.swap(staged[1], staged[1].metadata)
+    assert isinstance(lab.catalog.commit(staged[0], ()), Committed)
+    refused = lab.catalog.commit(staged[1], ())
     assert isinstance(refused, Rejected) and isinstance(refused.reason, TableAlreadyExistsError)
     assert lab.load(("db", "new")).metadata.table_uuid == staged[0].metadata.table_uuid
 
@@ -186,7 +187,7 @@ def test_of_two_who_replace_a_view_the_second_is_refused() -> None:
     catalog.create_namespace(("db",))
     version = ViewVersion(1, 0, 1, (SqlRepresentation("SELECT 1 AS id", "spark"),), ("db",))
     loaded = catalog.create_view(("db", "v"), SCHEMA, version)
-    changed = [change_view_properties(loaded.metadata, {"comment": text}) for text in ("first", "second")]
-    assert isinstance(catalog.swap_view(loaded, changed[0]), Committed)
-    assert isinstance(catalog.swap_view(loaded, changed[1]), Rejected)
+    changes = [SetProperties(FrozenMap({"comment": text})) for text in ("first", "second")]
+    assert isinstance(catalog.commit_view(loaded, changes[:1]), Committed)
+    assert isinstance(catalog.commit_view(loaded, changes[1:]), Rejected)
     assert catalog.load_view(("db", "v")).metadata.properties["comment"] == "first"

@@ -12,8 +12,9 @@ from frazil.codec.view_metadata_json import decode_view_metadata, encode_view_me
 from frazil.errors import InvalidMetadataError
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, INT, NestedField
-from frazil.spec.view_evolution import new_view_metadata, replace_view
+from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
+from tests.view_changes import replace_view
 
 APPENDIX_A: dict[str, Any] = {
     "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",

@@ -188,7 +188,7 @@ def test_reading_back_waits_for_a_creation_in_flight(lab: Lab, ends_with: str) -
     catalog.create_namespace(("db",))
     staged = catalog.stage_table(EVENTS, builders.schema())
     lab.proxy.lose = "request"
-    outcome = catalog.swap(staged, staged.metadata)
+    outcome = catalog.commit(staged, ())
     assert isinstance(outcome, Unknown)
     (attempt,) = outcome.attempts
     with lab.raw() as slow:

@@ -23,7 +23,7 @@ from frazil.scan.plan import plan_scan
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.local import LocalStorage
 from tests import builders
-from tests.catalog_cases import changed_by, committed, made_table, rejected, set_property
+from tests.catalog_cases import committed, made_table, rejected, set_property, setting
 from tests.postgres_server import QUOTED_PASSWORD, postgres_server
 
 pytest.importorskip("sqlalchemy", reason="PyIceberg's SqlCatalog needs SQLAlchemy")
@@ -188,16 +188,16 @@ def test_views_of_ours_are_no_tables_of_theirs(both: Both) -> None:
 
 def test_two_tables_change_at_once_and_they_see_both(both: Both) -> None:
     tables = [made_table(both.ours, ("db", name)) for name in "ab"]
-    changes = [(one, changed_by(both.ours, one, together="yes")) for one in tables]
-    assert isinstance(both.ours.swap_many(changes), Committed)
+    changes = [setting(one, together="yes") for one in tables]
+    assert isinstance(both.ours.commit_many(changes), Committed)
     for one in tables:
         assert both.theirs.load_table(one.identifier).properties["together"] == "yes"
     # Of a pair of which they moved one, neither moves.
     with both.theirs.load_table("db.b").transaction() as change:
         change.set_properties({"theirs": "yes"})
-    late = [(one, changed_by(both.ours, one, late="yes")) for one in map(both.ours.refresh, tables[:1])]
-    late.append((tables[1], changed_by(both.ours, tables[1], late="yes")))
-    rejected(both.ours.swap_many(late))
+    late = [setting(one, late="yes") for one in map(both.ours.refresh, tables[:1])]
+    late.append(setting(tables[1], late="yes"))
+    rejected(both.ours.commit_many(late))
     assert "late" not in both.theirs.load_table("db.a").properties
 
 

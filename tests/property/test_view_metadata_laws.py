@@ -12,7 +12,7 @@ from frazil.errors import CorruptTableError, UnsupportedError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
-from frazil.spec.view_evolution import change_view_properties, new_view_metadata, replace_view, roll_back_view
+from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import (
     Representation,
     SqlRepresentation,
@@ -20,6 +20,7 @@ from frazil.spec.view_metadata import (
     ViewMetadata,
     ViewVersion,
 )
+from tests.view_changes import change_view_properties, replace_view, roll_back_view
 
 KNOWN = {
     "view-uuid", "format-version", "location", "properties", "schemas", "current-version-id", "versions",

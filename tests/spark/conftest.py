@@ -54,6 +54,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def changes_run_on_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verbs that may choose their engine choose Spark, however little they read: it is what is tested here."""
+    monkeypatch.setattr("frazil.lake.choose_engine.AUTO_BYTES", -1)
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[frazil.Lake]:
     """A new lake in a folder: SQLite catalog, local files."""

@@ -13,6 +13,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.lake.scan import Scan, scan_table
+from frazil.spark.scan_java import SCAN_NAME
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
 from tests.scan_model import same_rows
@@ -58,7 +59,7 @@ def file_scans(frame: DataFrame) -> Iterator[Any]:
             stack.append(node.executedPlan())
         elif name.endswith("QueryStageExec"):
             stack.append(node.plan())
-        elif name == "FileSourceScanExec":
+        elif name == SCAN_NAME:
             yield node
         else:
             children = node.children()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.jvm import _Callback
+from frazil.spark.jvm import _Callback, compiled_class
 
 WORD = "0" * 64
 
@@ -80,3 +81,38 @@ def test_a_planner_shows_nothing_but_its_one_method() -> None:
         callback.__class__()
     with pytest.raises(AttributeError):
         callback.apply = None
+
+
+THREADS = """
+public class AskOnThreads implements Runnable {
+  private final Object files;
+  private Throwable failed;
+  public AskOnThreads(Object files) { this.files = files; }
+  public void run() {
+    try {
+      files.getClass().getMethod("pruned", new Class[] {java.util.Collection.class})
+          .invoke(files, new Object[] {new java.util.ArrayList()});
+    } catch (Throwable e) { failed = e; }
+  }
+  public String ask(int times) throws InterruptedException {
+    for (int i = 0; i < times; i++) {
+      Thread thread = new Thread(this);
+      thread.start();
+      thread.join();
+    }
+    return String.valueOf(failed);
+  }
+}
+"""
+
+
+def test_threads_of_java_that_end_leave_none_of_python_behind(spark: SparkSession, lake: frazil.Lake) -> None:
+    lake.create_table("db.t", "id int").append(pa.table({"id": pa.array([1, 2], pa.int32())}))
+    frame: Any = lake.table("db.t").scan().to_spark(spark)._jdf
+    given = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    given.add(frame.queryExecution().optimizedPlan().collectLeaves().apply(0).relation().location())
+    asking = compiled_class(spark, THREADS, "AskOnThreads").getConstructors()[0].newInstance(given.toArray())
+    assert asking.ask(1) == "null"
+    before = threading.active_count()
+    assert asking.ask(20) == "null"
+    assert threading.active_count() <= before

@@ -5,21 +5,23 @@ is in files that never change, so the pointer is the only thing writers race for
 catalog keeps, and `tests/contract/test_catalog_contract.py` checks:
 
     load      gives a state that was current at some time during the call
-    swap      compares and swaps: from the state the change was made from to the new one, or not at all. Of all
-              who start from one state, one succeeds at most. The new metadata is safe on disk before
-              the pointer moves. It returns an outcome (`catalog/outcomes.py`); an exception means that nothing
-              happened. (KeyboardInterrupt and the like tell nothing: treat them as unknown.)
+    commit    takes changes, not metadata: the updates are made, all of them, on a state that meets the requirements,
+              or not at all. The new metadata is safe on disk before the pointer moves. It returns an outcome
+              (`catalog/outcomes.py`); an exception means that nothing happened. (KeyboardInterrupt and the like
+              tell nothing: treat them as unknown.) A catalog of pointers compares and swaps: of all who start
+              from one state, one succeeds at most. A service may make a change on a later state than its base,
+              where the requirements hold there: name what a change relies on
     create    of all who create one name, one succeeds at most; tables and views share their names
-    drop      takes the name away, whatever the state; a swap from a state of the dropped table is rejected
+    drop      takes the name away, whatever the state; a commit from a state of the dropped table is rejected
     rename    moves the pointer in one step, where the catalog can; commits from states loaded before are rejected,
               since they name the old identifier
-    swap_many moves several pointers, all or none, where the catalog can
+    commit_many commits to several tables, all or none, where the catalog can
 
 A table that was dropped and created anew is another table: `refresh` refuses it, by its UUID.
 
 A namespace exists when it was created, or when something below it exists. A table needs a namespace that exists.
 
-Files are never deleted by a catalog, but for: metadata written for a swap that was rejected; metadata the log
+Files are never deleted by a catalog, but for: metadata written for a commit that was rejected; metadata the log
 forgets, where `write.metadata.delete-after-commit.enabled` asks for it, in the folder of the current one; and a purge,
 by the rule of `catalog/owned_folders.py`.
 
@@ -36,9 +38,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import NoReturn, Self
 
+from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, namespace_not_found, shown, split_identifier
 from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.purge import Purge, PurgeReport
+from frazil.changes.requirements import AssertCreate, TableRequirement, ViewRequirement
+from frazil.changes.updates import TableUpdate, ViewUpdate
 from frazil.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -52,10 +57,9 @@ from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED, SortOrder
-from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.versions import DEFAULT
 from frazil.spec.view_evolution import new_view_metadata
-from frazil.spec.view_metadata import ViewMetadata, ViewVersion, check_same_view
+from frazil.spec.view_metadata import ViewVersion, check_same_view
 from frazil.storage.base import Storage
 from frazil.storage.locations import strip_slashes
 
@@ -150,16 +154,23 @@ class Catalog(ABC):
         """Return the current state of a table."""
 
     @abstractmethod
-    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
-        """Replace a table's state by its successor; from a state that was never written, create the table.
+    def commit(
+        self,
+        base: LoadedTable,
+        updates: Sequence[TableUpdate],
+        requirements: Sequence[TableRequirement] = (),
+    ) -> Outcome[LoadedTable]:
+        """Change a table from a state of it; from a state that was never written, create the table.
 
-        A writer who comes first makes this one `Rejected`. The metadata is one that `changes/apply.py` made.
+        A writer who comes first makes this one `Rejected`. Requirements that the base itself does not meet are a
+        CommitConflictError. Updates that change nothing commit nothing, and give back the base.
         """
 
-    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
-        """Replace the states of several tables, all or none."""
+    def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
+        """Change several tables, all or none."""
+        check_distinct(changes)
         if len(changes) == 1:
-            return self.swap(*changes[0])
+            return self.commit(changes[0].base, changes[0].updates, changes[0].requirements)
         raise UnsupportedError(
             f"Cannot commit to {len(changes)} tables at once: this catalog moves one pointer at a time",
             hint="Use a SQL catalog for transactions over several tables.",
@@ -167,7 +178,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
 
     @abstractmethod
     def drop_table(
@@ -183,8 +194,14 @@ class Catalog(ABC):
         """Give a table another name; its files stay where they are."""
 
     @abstractmethod
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
-        """Give a name to a table whose metadata file exists."""
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
+        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+
+    @abstractmethod
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere."""
 
     # Views
 
@@ -197,8 +214,10 @@ class Catalog(ABC):
         """Return the current state of a view."""
 
     @abstractmethod
-    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
-        """Replace a view's state by its successor; from a state that was never written, create the view."""
+    def commit_view(
+        self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
+    ) -> Outcome[LoadedView]:
+        """Change a view from a state of it; from a state that was never written, create the view."""
 
     @abstractmethod
     def drop_view(self, identifier: Identifier) -> None:
@@ -207,6 +226,20 @@ class Catalog(ABC):
     @abstractmethod
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
+
+    @abstractmethod
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
+        """Give a name to a view whose metadata file exists."""
+
+    # Where metadata is, without reading it
+
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return a table's metadata file, of a catalog in which a file of that name never changes; else None."""
+        return None
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return a view's metadata file, of a catalog in which a file of that name never changes; else None."""
+        return None
 
     # What is the same for every catalog
 
@@ -263,7 +296,7 @@ class Catalog(ABC):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Return the first state of a new table, to be changed and then created by `swap`; writes nothing."""
+        """Return the first state of a new table, to be changed and then created by `commit`; writes nothing."""
         self._check_free(identifier)
         metadata = new_table_metadata(
             schema,
@@ -298,7 +331,7 @@ class Catalog(ABC):
             properties=properties,
             format_version=format_version,
         )
-        return self.settle(self.swap(staged, staged.metadata))
+        return self.settle(self.commit(staged, (), (AssertCreate(),)))
 
     def stage_view(
         self,
@@ -309,7 +342,7 @@ class Catalog(ABC):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
-        """Return the first state of a new view, to be created by `swap_view`; writes nothing."""
+        """Return the first state of a new view, to be created by `commit_view`; writes nothing."""
         self._check_free(identifier)
         metadata = new_view_metadata(
             view_uuid=self.new_id(),
@@ -331,7 +364,7 @@ class Catalog(ABC):
     ) -> LoadedView:
         """Create a view; of all who create one name, one succeeds at most."""
         staged = self.stage_view(identifier, schema, version, location=location, properties=properties)
-        return self.settle(self.swap_view(staged, staged.metadata))
+        return self.settle(self.commit_view(staged, (), (AssertCreate(),)))
 
     def settle(self, outcome: Outcome[LoadedT]) -> LoadedT:
         """Return the new state, or raise what stood in its way; an unknown outcome is read back once."""
@@ -354,27 +387,10 @@ class Catalog(ABC):
             raise taken
 
 
-def check_successor(loaded: LoadedTable | LoadedView, metadata: TableMetadata | ViewMetadata) -> None:
-    """Refuse metadata that does not follow from a state: of another table, older, or with a hole in its log."""
-    base = loaded.metadata
-    what = f"Cannot commit to {shown(loaded.identifier)}"
-    if isinstance(base, ViewMetadata) or isinstance(metadata, ViewMetadata):
-        if not (isinstance(base, ViewMetadata) and isinstance(metadata, ViewMetadata)):
-            raise InvalidRequestError(f"{what}: a view does not follow a table, nor a table a view")
-        if base.view_uuid.lower() != metadata.view_uuid.lower():
-            raise InvalidRequestError(f"{what}: the view's UUID is {base.view_uuid}, not {metadata.view_uuid}")
-        return
-    if base.table_uuid is not None and base.table_uuid.lower() != (metadata.table_uuid or "").lower():
-        raise InvalidRequestError(f"{what}: the table's UUID is {base.table_uuid}, not {metadata.table_uuid}")
-    if metadata.format_version < base.format_version:
-        raise InvalidRequestError(
-            f"{what}: its format version would go from {base.format_version} to {metadata.format_version}"
-        )
-    last = metadata.metadata_log[-1].metadata_file if metadata.metadata_log else None
-    if loaded.metadata_location is not None and last != loaded.metadata_location:
-        # Without this line a commit of unknown outcome could not be found again once another one follows it.
-        raise InvalidRequestError(
-            f"{what}: the metadata log ends with {last}, not with the state it replaces",
-            hint="Make the metadata by apply_updates, with base_location.",
-            metadata_location=loaded.metadata_location,
-        )
+def check_distinct(changes: Sequence[TableChange]) -> None:
+    """Refuse no change at all, and two changes of one table."""
+    if not changes:
+        raise InvalidRequestError("Cannot commit to no table")
+    names = [one.base.identifier for one in changes]
+    if len(set(names)) < len(names):
+        raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))

@@ -38,7 +38,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from frazil.catalog.base import Catalog, check_successor
+from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.metadata_files import forgotten_metadata_files, read_table_metadata
 from frazil.catalog.names import (
     Identifier,
@@ -57,6 +58,8 @@ from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Reject
 from frazil.catalog.owned_folders import OwnedFolders, owned_folders
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge, remove_empty_folders
 from frazil.catalog.version_files import VersionFiles, find_version
+from frazil.changes.requirements import TableRequirement, ViewRequirement
+from frazil.changes.updates import TableUpdate, ViewUpdate
 from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.errors import (
     AlreadyExistsError,
@@ -74,7 +77,6 @@ from frazil.loaded import LoadedTable, LoadedView
 from frazil.spec import properties as known
 from frazil.spec.properties import read_property
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.locations import location_key
 
 _REFUSED: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
@@ -154,22 +156,28 @@ class FilesystemCatalog(Catalog):
         location, metadata = current
         return LoadedTable(parts, metadata, location, self.storage)
 
-    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+    def commit(
+        self,
+        base: LoadedTable,
+        updates: Sequence[TableUpdate],
+        requirements: Sequence[TableRequirement] = (),
+    ) -> Outcome[LoadedTable]:
         """Write the next version of a table; of a state that was never written, the first."""
-        parts = self._identifier(loaded.identifier)
-        if loaded.metadata_location is not None and metadata is loaded.metadata:
-            return Committed((loaded,))
-        check_successor(loaded, metadata)
-        self._check_place(loaded, metadata)
-        late = self._find_late(loaded)
+        parts = self._identifier(base.identifier)
+        change = TableChange(base, tuple(updates), tuple(requirements))
+        made = change.carry_out(self.storage, now_ms=self.now_ms())
+        if made is base:
+            return Committed((base,))
+        self._check_place(base, made.metadata)
+        late = self._find_late(base)
         if late is not None:
             return late
         states = self._states(parts)
-        version = 1 + (0 if loaded.metadata_location is None else find_version(loaded.metadata_location) or 0)
-        attempt = Attempt(loaded, LoadedTable(parts, metadata, states.location(version), self.storage))
+        version = 1 + (0 if base.metadata_location is None else find_version(base.metadata_location) or 0)
+        attempt = Attempt(base, LoadedTable(parts, made.metadata, states.location(version), self.storage))
         try:
-            if not states.claim(version, encode_table_metadata(metadata)):
-                return self._rejected(loaded)
+            if not states.claim(version, encode_table_metadata(made.metadata)):
+                return self._rejected(base)
         except WriteOutcomeUnknownError as error:
             return Unknown(_unknown(parts, error.message), (attempt,))
         # It has happened; whatever goes wrong from here on does not change that.
@@ -184,7 +192,7 @@ class FilesystemCatalog(Catalog):
         return Committed((attempt.loaded,))
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
         (attempt,) = unknown.attempts
         if not isinstance(attempt.loaded, LoadedTable) or not isinstance(attempt.base, LoadedTable):
             raise _unsupported("keep views")
@@ -238,9 +246,15 @@ class FilesystemCatalog(Catalog):
         """Refuse: a table is where its folder is."""
         raise _unsupported("rename tables")
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
         """Refuse: a table is where its folder is."""
         raise _unsupported("register tables that are elsewhere")
+
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Refuse: a table is where its folder is."""
+        raise _unsupported("unregister tables")
 
     # Views
 
@@ -253,7 +267,9 @@ class FilesystemCatalog(Catalog):
         """Refuse: this catalog has no views."""
         raise view_not_found(self._identifier(identifier))
 
-    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+    def commit_view(
+        self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
+    ) -> Outcome[LoadedView]:
         """Refuse: this catalog has no views."""
         raise _unsupported("keep views")
 
@@ -262,6 +278,10 @@ class FilesystemCatalog(Catalog):
         raise view_not_found(self._identifier(identifier))
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Refuse: this catalog has no views."""
+        raise _unsupported("keep views")
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
         """Refuse: this catalog has no views."""
         raise _unsupported("keep views")
 

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from frazil.errors import (
     InvalidRequestError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -113,8 +114,8 @@ def namespace_exists(namespace: Namespace) -> NamespaceAlreadyExistsError:
     return NamespaceAlreadyExistsError(f"Cannot create namespace {shown(namespace)}: it exists")
 
 
-def namespace_not_empty(namespace: Namespace, what: str) -> InvalidRequestError:
+def namespace_not_empty(namespace: Namespace, what: str) -> NamespaceNotEmptyError:
     """Return the error for a namespace that holds something."""
-    return InvalidRequestError(
+    return NamespaceNotEmptyError(
         f"Cannot drop namespace {shown(namespace)}: it is not empty, it holds {what}", hint="Drop that first."
     )

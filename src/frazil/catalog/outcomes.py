@@ -1,6 +1,6 @@
 """What a commit came to: it happened, it did not, or nobody knows. Values, so that no exception can blur them.
 
-The caller of a swap decides by these what may be cleaned up: after `Committed` what the new state does not use,
+The caller of a commit decides by these what may be cleaned up: after `Committed` what the new state does not use,
 after `Rejected` everything that was written for the change, after `Unknown` nothing, ever, until
 `Catalog.resolve_unknown` has turned it into one of the others.
 """

@@ -2,7 +2,8 @@
 
 How a commit goes:
 
-1. The pointer is looked at. A writer who is late already writes nothing.
+1. The new metadata is made of the base and the updates. The pointer is looked at: a writer who is late already
+   writes nothing.
 2. The new metadata is written under a name of its own, and is safe on disk. Nothing leads to it.
 3. One atomic step moves the pointer from the location the change was made from to the new one. A writer who came
    first moved it elsewhere, and the step finds nothing to move: rejected, and the file is deleted.
@@ -19,7 +20,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from frazil.catalog.base import Catalog, check_successor
+from frazil.catalog.base import Catalog, check_distinct
+from frazil.catalog.change import Change, TableChange, ViewChange
 from frazil.catalog.metadata_files import (
     forgotten_metadata_files,
     new_metadata_location,
@@ -42,6 +44,8 @@ from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Reject
 from frazil.catalog.owned_folders import check_new_place, owned_folders
 from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
+from frazil.changes.requirements import TableRequirement, ViewRequirement
+from frazil.changes.updates import TableUpdate, ViewUpdate
 from frazil.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -57,7 +61,6 @@ from frazil.loaded import LoadedTable, LoadedView
 from frazil.spec import properties as known
 from frazil.spec.properties import read_property
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.locations import (
     find_metadata_version,
     is_under,
@@ -131,21 +134,19 @@ class PointerCatalog(Catalog):
         location, metadata = self._load(Kind.TABLE, identifier, read_table_metadata)
         return LoadedTable(tuple(identifier), metadata, location, self.storage)
 
-    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
-        """Replace a table's state by its successor; from a state that was never written, create the table."""
-        return self._swap(Kind.TABLE, [(loaded, LoadedTable(loaded.identifier, metadata, None, self.storage))])
+    def commit(
+        self,
+        base: LoadedTable,
+        updates: Sequence[TableUpdate],
+        requirements: Sequence[TableRequirement] = (),
+    ) -> Outcome[LoadedTable]:
+        """Change a table from a state of it; from a state that was never written, create the table."""
+        return self._commit(Kind.TABLE, [TableChange(base, tuple(updates), tuple(requirements))])
 
-    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
-        """Replace the states of several tables, all or none."""
-        if not changes:
-            raise InvalidRequestError("Cannot commit to no table")
-        names = [one.identifier for one, _ in changes]
-        if len(set(names)) < len(names):
-            raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))
-        return self._swap(
-            Kind.TABLE,
-            [(one, LoadedTable(one.identifier, metadata, None, self.storage)) for one, metadata in changes],
-        )
+    def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
+        """Change several tables in one step, all or none."""
+        check_distinct(changes)
+        return self._commit(Kind.TABLE, changes)
 
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
@@ -173,16 +174,25 @@ class PointerCatalog(Catalog):
         """Give a table another name; its files stay where they are."""
         self._rename(Kind.TABLE, source, target)
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> LoadedTable:
-        """Give a name to a table whose metadata file exists."""
-        self._check(identifier)
-        self._pointers.check_location(metadata_location)
-        metadata = read_table_metadata(self.storage, metadata_location)
-        change = PointerChange(Kind.TABLE, tuple(identifier), None, metadata_location)
-        stale = self._pointers.swap([change])
-        if stale is not None:
-            raise _rejected(stale).reason
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
+        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        metadata = self._register(Kind.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
+
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Take a table's name away and return its last state."""
+        for _ in range(_TRIES):
+            loaded = self.load_table(identifier)
+            if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
+                return loaded
+        raise CommitConflictError(f"Cannot unregister table {shown(identifier)}: other writers keep committing to it")
+
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return where a table's metadata is."""
+        self._check(identifier)
+        return self._find(Kind.TABLE, identifier).metadata_location
 
     # Views
 
@@ -195,9 +205,11 @@ class PointerCatalog(Catalog):
         location, metadata = self._load(Kind.VIEW, identifier, read_view_metadata)
         return LoadedView(tuple(identifier), metadata, location, self.storage)
 
-    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
-        """Replace a view's state by its successor; from a state that was never written, create the view."""
-        return self._swap(Kind.VIEW, [(loaded, LoadedView(loaded.identifier, metadata, None, self.storage))])
+    def commit_view(
+        self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
+    ) -> Outcome[LoadedView]:
+        """Change a view from a state of it; from a state that was never written, create the view."""
+        return self._commit(Kind.VIEW, [ViewChange(base, tuple(updates), tuple(requirements))])
 
     def drop_view(self, identifier: Identifier) -> None:
         """Take a view's name away; its metadata files stay."""
@@ -208,6 +220,16 @@ class PointerCatalog(Catalog):
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
         self._rename(Kind.VIEW, source, target)
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
+        """Give a name to a view whose metadata file exists."""
+        metadata = self._register(Kind.VIEW, identifier, metadata_location, read_view_metadata, False)
+        return LoadedView(tuple(identifier), metadata, metadata_location, self.storage)
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return where a view's metadata is."""
+        self._check(identifier)
+        return self._find(Kind.VIEW, identifier).metadata_location
 
     # Names and places
 
@@ -265,6 +287,20 @@ class PointerCatalog(Catalog):
         self._check(target)
         self._pointers.rename(kind, tuple(source), tuple(target))
 
+    def _register(self, kind: Kind, identifier: Identifier, location: str, read: Any, may_replace: bool) -> Any:
+        self._check(identifier)
+        self._pointers.check_location(location)
+        metadata = read(self.storage, location)
+        for _ in range(_TRIES):
+            found = self._pointers.find(tuple(identifier)) if may_replace else None
+            expected = found.metadata_location if found is not None and found.kind is kind else None
+            stale = self._pointers.swap([PointerChange(kind, tuple(identifier), expected, location)])
+            if stale is None:
+                return metadata
+            if not may_replace or stale.current is None or stale.current.kind is not kind:
+                raise _rejected(stale).reason
+        raise CommitConflictError(f"Cannot register {shown(identifier)}: other writers keep committing to it")
+
     # Loading
 
     def _load(self, kind: Kind, identifier: Identifier, read: Any) -> tuple[str, Any]:
@@ -295,11 +331,11 @@ class PointerCatalog(Catalog):
 
     # Committing
 
-    def _swap(self, kind: Kind, pairs: Sequence[tuple[LoadedT, LoadedT]]) -> Outcome[LoadedT]:
-        changed = [(base, new) for base, new in pairs if not _is_unchanged(base, new)]
-        for base, new in changed:
+    def _commit(self, kind: Kind, changes: Sequence[Change[LoadedT]]) -> Outcome[LoadedT]:
+        made = [(one.base, one.carry_out(self.storage, now_ms=self.now_ms())) for one in changes]
+        changed = [(base, new) for base, new in made if new is not base]
+        for base, _ in changed:
             self._check(base.identifier)
-            check_successor(base, new.metadata)
         for base, _ in changed:
             late = self._find_late(kind, base)
             if late is not None:
@@ -324,7 +360,7 @@ class PointerCatalog(Catalog):
             with contextlib.suppress(FrazilError):
                 self._forget(attempt)
         new_states = {one.base.identifier: one.loaded for one in attempts}
-        return Committed(tuple(new_states.get(base.identifier, base) for base, _ in pairs))
+        return Committed(tuple(new_states.get(base.identifier, base) for base, _ in made))
 
     def _find_late(self, kind: Kind, base: LoadedTable | LoadedView) -> Rejected | None:
         pointer = self._pointers.find(base.identifier)
@@ -383,7 +419,7 @@ class PointerCatalog(Catalog):
     # Outcomes nobody heard
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a swap of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
         verdicts: list[Outcome[LoadedT]] = []
         try:
             verdicts += [self._resolve(one) for one in unknown.attempts]
@@ -430,10 +466,6 @@ class PointerCatalog(Catalog):
 def _is_beside(location: str, folder: str) -> bool:
     """Return whether a file is directly in a folder, beyond doubt."""
     return is_under(location, folder) and is_within(location.rpartition("/")[0], folder)
-
-
-def _is_unchanged(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:
-    return base.metadata_location is not None and new.metadata is base.metadata
 
 
 def _change(kind: Kind, attempt: Attempt[Any]) -> PointerChange:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, shown
 from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
 from frazil.errors import AlreadyExistsError
 from frazil.loaded import LoadedTable, LoadedView
-from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.view_metadata import ViewMetadata
 from frazil.storage.read_only import untrusted
 
 
@@ -59,6 +58,14 @@ class ReadOnlyCatalog(Catalog):
         """Return the current state of a view."""
         return self._inner.load_view(identifier)
 
+    def locate_table(self, identifier: Identifier) -> str | None:
+        """Return where a table's metadata is."""
+        return self._inner.locate_table(identifier)
+
+    def locate_view(self, identifier: Identifier) -> str | None:
+        """Return where a view's metadata is."""
+        return self._inner.locate_view(identifier)
+
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
         """Return the error that says what has a name; None where it is free."""
         return self._inner.find_existing(identifier)
@@ -79,13 +86,13 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to change a namespace."""
         raise untrusted(f"change the namespace {shown(namespace)}")
 
-    def swap(self, loaded: LoadedTable, metadata: TableMetadata) -> Outcome[LoadedTable]:
+    def commit(self, base: LoadedTable, *_: Any) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {shown(loaded.identifier)}")
+        raise untrusted(f"commit to {shown(base.identifier)}")
 
-    def swap_many(self, changes: Sequence[tuple[LoadedTable, TableMetadata]]) -> Outcome[LoadedTable]:
+    def commit_many(self, changes: Sequence[TableChange]) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {' and '.join(shown(one.identifier) for one, _ in changes)}")
+        raise untrusted(f"commit to {' and '.join(shown(one.base.identifier) for one in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
         """Return the outcome as it is: nothing is ever begun here."""
@@ -99,13 +106,17 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to rename a table."""
         raise untrusted(f"rename table {shown(source)}")
 
-    def register_table(self, identifier: Identifier, metadata_location: str) -> NoReturn:
+    def register_table(self, identifier: Identifier, metadata_location: str, **_: Any) -> NoReturn:
         """Refuse to register a table."""
         raise untrusted(f"register table {shown(identifier)}")
 
-    def swap_view(self, loaded: LoadedView, metadata: ViewMetadata) -> Outcome[LoadedView]:
+    def unregister_table(self, identifier: Identifier) -> NoReturn:
+        """Refuse to unregister a table."""
+        raise untrusted(f"unregister table {shown(identifier)}")
+
+    def commit_view(self, base: LoadedView, *_: Any) -> NoReturn:
         """Refuse to change a view."""
-        raise untrusted(f"change view {shown(loaded.identifier)}")
+        raise untrusted(f"change view {shown(base.identifier)}")
 
     def drop_view(self, identifier: Identifier) -> NoReturn:
         """Refuse to drop a view."""
@@ -114,6 +125,10 @@ class ReadOnlyCatalog(Catalog):
     def rename_view(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a view."""
         raise untrusted(f"rename view {shown(source)}")
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> NoReturn:
+        """Refuse to register a view."""
+        raise untrusted(f"register view {shown(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
         """Refuse to make a place for something new."""

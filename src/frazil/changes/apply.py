@@ -16,8 +16,9 @@ A change that another writer made impossible is a CommitConflictError: the actio
 could never be done is an InvalidRequestError. Updates that change nothing give back the base itself.
 
 Stricter than the reference: a table's UUID never changes, a branch does not become a tag or the reverse, ids of
-partition fields keep their meaning, sequence numbers grow even where a snapshot has no parent, and row ids past
-a gap are not given out twice.
+partition fields keep their meaning, and row ids past a gap are not given out twice. As in the reference, a snapshot
+without a parent may have an older sequence number: a replaced table's, made while another writer committed. It holds
+no file but its own, so no delete of another snapshot is compared with it.
 
 Specification: "Table Metadata Fields", "Snapshots", "Snapshot References", "Sequence Numbers", "Row Lineage".
 """

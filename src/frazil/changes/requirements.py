@@ -117,6 +117,35 @@ def check_view_requirements(base: ViewMetadata | None, requirements: Iterable[Vi
             raise _conflict("view", f"its UUID is {base.view_uuid}, and should be {one.uuid}")
 
 
+def restate_requirements(base: TableMetadata, requirements: Iterable[TableRequirement]) -> tuple[TableRequirement, ...]:
+    """Return what requirements are about as it is in a table: for changes that were made one upon the other.
+
+    A later change relies on what an earlier one made, which no catalog has seen; both rely on what was there before.
+    """
+    return tuple(dict.fromkeys(_restated(base, one) for one in requirements))
+
+
+def _restated(base: TableMetadata, one: TableRequirement) -> TableRequirement:
+    match one:
+        case AssertTableUuid(uuid):
+            return AssertTableUuid(uuid if base.table_uuid is None else base.table_uuid)
+        case AssertRefSnapshotId(name):
+            ref = base.find_ref(name)
+            return AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+        case AssertLastAssignedFieldId():
+            return AssertLastAssignedFieldId(base.last_column_id)
+        case AssertCurrentSchemaId():
+            return AssertCurrentSchemaId(base.current_schema_id)
+        case AssertLastAssignedPartitionId():
+            return AssertLastAssignedPartitionId(base.last_partition_id)
+        case AssertDefaultSpecId():
+            return AssertDefaultSpecId(base.default_spec_id)
+        case AssertDefaultSortOrderId():
+            return AssertDefaultSortOrderId(base.default_sort_order_id)
+        case _:
+            return one
+
+
 def _check(base: TableMetadata, one: TableRequirement) -> None:
     if isinstance(one, AssertTableUuid):
         if base.table_uuid is None or base.table_uuid.lower() != one.uuid.lower():

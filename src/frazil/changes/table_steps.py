@@ -278,7 +278,7 @@ def _add_snapshot(draft: Draft, update: change.AddSnapshot) -> None:
     draft.added_snapshot_ids.add(snapshot.snapshot_id)
     draft.set(
         snapshots=metadata.snapshots.with_added(snapshot),
-        last_sequence_number=snapshot.sequence_number,
+        last_sequence_number=max(metadata.last_sequence_number, snapshot.sequence_number),
         next_row_id=next_row_id,
     )
 
@@ -289,7 +289,7 @@ def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot, what: st
             raise InvalidRequestError(
                 f"{what} with sequence number {snapshot.sequence_number}: tables of version 1 have none"
             )
-    elif snapshot.sequence_number <= metadata.last_sequence_number:
+    elif snapshot.sequence_number <= metadata.last_sequence_number and snapshot.parent_snapshot_id is not None:
         raise CommitConflictError(
             f"{what} with sequence number {snapshot.sequence_number}: the table is at {metadata.last_sequence_number}"
         )

@@ -15,6 +15,7 @@ import typer
 
 from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat, Trust
+from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
@@ -91,11 +92,15 @@ def sql(
     file: Annotated[
         str | None, typer.Option("--file", help="Take the statements from a file; - is standard input")
     ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Run queries in this process, without Spark and Java; docs/local-sql.md")
+    ] = False,
 ) -> None:
     """Run SQL on a local Spark session; without a statement, ask for them.
 
     \b
     frazil -w warehouse sql "select * from lake.shop.orders limit 10"
+    frazil -w warehouse sql --local "select count(*) from shop.orders"
     frazil -w warehouse sql --file nightly.sql
     echo "show tables in lake.shop" | frazil -w warehouse -f csv sql
     frazil -w warehouse sql
@@ -103,8 +108,8 @@ def sql(
     On a terminal, statements are typed: they end with a semicolon and may have many lines; tab completes, and the
     arrows bring back what was typed before.
     """
-    with opened(context, makes=True) as (lake, settings):
-        import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file)
+    with opened(context, makes=not local) as (lake, settings):
+        import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file, is_local=local)
 
 
 @app.command()
@@ -163,6 +168,9 @@ def demo(
             import_module("frazil.cli.demo_spark").run_spark_demo(typer.echo, folder=folder, **asked)
         else:
             import_module("frazil.cli.demo").run_demo(typer.echo)
+
+
+app.command()(serve)
 
 
 @app.command()

@@ -1,12 +1,19 @@
-"""`frazil sql`: statements from the command line, a file, standard input, or typed on a terminal."""
+"""`frazil sql`: statements from the command line, a file, standard input, or typed on a terminal.
+
+They run on a local Spark session, or with `--local` in this process, where they only read (`lake/local_sql.py`).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import typer
 
 from frazil.cli.complete_sql import LAKE, complete_sql
@@ -24,23 +31,63 @@ MAX_ROWS = 1000
 """Rows of an answer that a table for people shows; JSON and CSV have all."""
 
 
-def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None) -> None:
-    """Run the statements that were given, or ask for some."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a statement answers: its columns, and its rows, all or the first of them."""
+
+    columns: list[str]
+    rows: Callable[[int | None], pa.Table]
+
+
+_Run = Callable[[str], _Answer]
+
+
+def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, *, is_local: bool = False) -> None:
+    """Run the statements that were given, or ask for some; on Spark, or `is_local` in this process."""
     if text is not None and file is not None:
         raise InvalidRequestError("Cannot take statements from the command line and from a file: give one of them")
     is_asked = text is None and file is None and sys.stdin.isatty()
     statements = [] if is_asked else all_statements(_read(text, file))
     if not is_asked and not statements:
         raise InvalidRequestError("Cannot run SQL: there is no statement")
+    with contextlib.ExitStack() as stack:
+        run = _run_here(lake) if is_local else _run_on_spark(lake, stack)
+        if is_asked:
+            _talk(run, lake, settings)
+        else:
+            _run_all(run, settings, statements, file)
+
+
+def _run_on_spark(lake: Lake, stack: contextlib.ExitStack) -> _Run:
     spark = start_spark(lake)
     attach(spark, lake, LAKE)
-    try:
-        if is_asked:
-            _talk(spark, lake, settings)
-        else:
-            _run_all(spark, settings, statements, file)
-    finally:
-        detach(spark)
+    stack.callback(detach, spark)
+
+    def run(text: str) -> _Answer:
+        frame = spark.sql(text)
+        return _Answer(frame.columns, lambda most: (frame if most is None else frame.limit(most)).toArrow())
+
+    return run
+
+
+def _run_here(lake: Lake) -> _Run:
+    def run(text: str) -> _Answer:
+        result = lake.sql(text)
+        return _Answer(result.column_names, lambda most: _first_rows(result, most))
+
+    return run
+
+
+def _first_rows(result: Any, most: int | None) -> pa.Table:
+    if most is None:
+        return result.to_arrow()
+    found: list[pa.RecordBatch] = []
+    for batch in result.to_batches():
+        found.append(batch.slice(0, most))
+        most -= batch.num_rows
+        if most <= 0:
+            break
+    return pa.Table.from_batches(found, schema=result.arrow_schema)
 
 
 def _read(text: str | None, file: str | None) -> str:
@@ -54,10 +101,10 @@ def _read(text: str | None, file: str | None) -> str:
         raise InvalidRequestError(f"Cannot read statements from {file!r}: {error}") from None
 
 
-def _run_all(spark: Any, settings: Settings, statements: list[Statement], file: str | None) -> None:
+def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: str | None) -> None:
     for number, one in enumerate(statements, 1):
         try:
-            _show(settings, spark.sql(one.text), None)
+            _show(settings, run(one.text), None)
         except Exception as error:
             if not is_users(error) or was_stopped(error):
                 raise
@@ -68,26 +115,26 @@ def _run_all(spark: Any, settings: Settings, statements: list[Statement], file: 
             raise typer.Exit(FAILED) from None
 
 
-def _talk(spark: Any, lake: Lake, settings: Settings) -> None:
-    def run(text: str) -> None:
+def _talk(run: _Run, lake: Lake, settings: Settings) -> None:
+    def timed(text: str) -> None:
         began = time.monotonic()
-        _show(settings, spark.sql(text), began)
+        _show(settings, run(text), began)
 
     typer.echo(f"The lake {settings.warehouse} is `{LAKE}`. Statements end with ;  help tells more, ctrl-D leaves.")
-    Shell(run, lambda word, typed: complete_sql(lake, word, typed), history_file()).loop()
+    Shell(timed, lambda word, typed: complete_sql(lake, word, typed), history_file()).loop()
 
 
-def _show(settings: Settings, frame: Any, began: float | None) -> None:
+def _show(settings: Settings, answer: _Answer, began: float | None) -> None:
     """Print an answer; with its time, where somebody waits for it."""
     count = "done"
     is_table = settings.form is OutputFormat.TABLE
-    if frame.columns:
-        rows = (frame.limit(MAX_ROWS + 1) if is_table else frame).toArrow()
+    if answer.columns:
+        rows = answer.rows(MAX_ROWS + 1 if is_table else None)
         count = counted(min(rows.num_rows, MAX_ROWS), "row")
         if is_table and rows.num_rows > MAX_ROWS:
             rows, count = rows.slice(0, MAX_ROWS), f"the first {count}"
-        typer.echo(render_rows(rows, frame.columns, settings.form, width=terminal_width(), has_count=False))
+        typer.echo(render_rows(rows, answer.columns, settings.form, width=terminal_width(), has_count=False))
     if is_table and began is not None:
         typer.echo(f"({count}, {time.monotonic() - began:.1f} s)")
-    elif is_table and frame.columns:
+    elif is_table and answer.columns:
         typer.echo(f"({count})")

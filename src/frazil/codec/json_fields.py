@@ -72,6 +72,10 @@ class JsonObject:
         """Return the names of all fields, null ones included."""
         return iter(self._values)
 
+    def values(self) -> dict[str, Any]:
+        """Return all fields as decoded, unchecked."""
+        return self._values
+
     def raw(self, field: str, default: Any = None) -> Any:
         """Return a field as decoded, unchecked."""
         self._seen.add(field)

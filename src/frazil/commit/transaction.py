@@ -1,33 +1,31 @@
-"""The one retry loop: from actions to a moved pointer, and what to do when that fails half way.
+"""Transactions: from actions to a commit of one or several tables, and what to do when that fails half way.
 
 Layout. A `Transaction` has, for each table, the state it starts from (`base`), the actions added so far, and for
 each action a slot: the action's snapshot id and commit id, which stay the same for all attempts, and the files
 it has written. Adding an action prepares it at once, on the state that the actions before it lead to (`staged`),
 so that a caller can write data for a schema that the same transaction made.
 
-Algorithm. `commit` tries until it knows the outcome:
+Algorithm. `commit` gathers the updates of all actions, and what they rely on of the base, and has the catalog make
+them. The loop of `commit/commit_loop.py` tries until the outcome is known. For each attempt after the first the
+tables are loaded anew; where a snapshot of this transaction is in one of them, the commit happened after all; else
+every action is prepared again on the new state. After a commit the files of this transaction that the new state
+does not use are deleted.
 
-    1. build    one new metadata from the base and all updates; the same base back means there is nothing to do
-    2. swap     ask the catalog to move the pointers of all tables, from their bases, in one step
-    3. Committed  done: delete files of this commit that the new state does not use; return the new states
-       Rejected   another writer came first. Wait, load the tables anew. Where a snapshot of this transaction is in
-                  one of them, the commit happened after all. Else prepare every action again on the new state
-                  and go to 1. Conflicts that a retry cannot mend end it, as do the limits of `commit.retry.*`
-       Unknown    the answer was lost. Ask the catalog what became of it, with waits of `commit.status-check.*`,
-                  until the answer is one of the other two; if it never is, raise CommitStateUnknownError
+The catalog makes the new metadata of the updates. Here they are carried out only where something asks for the table
+as staged: the second action of a transaction, or a caller.
 
 What may fail. Everything that touches storage or the catalog, before or after it has taken effect; and this process
-may die at any instruction. Nothing it does is visible before the swap, and the swap is atomic. After a crash
+may die at any instruction. Nothing it does is visible before the catalog's commit, which is atomic. After a crash
 there may be files that nothing leads to, which orphan removal finds.
 
 Why it is safe.
 
-  - At most once. Attempts of one commit start from different bases, and the catalog swaps from a base at most
-    once. A rejected attempt stays rejected. After an unknown one nothing is tried before it is resolved. Snapshot
-    ids are the same in all attempts, so the table itself tells whether the commit is in it; the commit's id in
-    the snapshot's summary tells it apart from another writer's snapshot that got the same id.
-  - No acknowledged commit is lost. A new state is made from the base by `apply_updates` and swapped against
-    exactly that base: what others committed in between is in the base, or the swap is rejected.
+  - At most once. Attempts of one commit start from different bases, and require what their actions relied on: the
+    branch is where it was, say. A rejected attempt stays rejected. After an unknown one nothing is tried before it
+    is resolved. Snapshot ids are the same in all attempts, so the table itself tells whether the commit is in it;
+    the commit's id in the snapshot's summary tells it apart from another writer's snapshot that got the same id.
+  - No acknowledged commit is lost. The catalog makes a new state from the present one, by the updates, where that
+    meets the requirements: what others committed in between is in it, or the commit is rejected.
   - No live file is deleted. Clean-up deletes files this commit wrote, less those that the table leads to, and only
     when no outcome in this commit was ever unknown. On failure the table is loaded once more for that; where it
     cannot be, or holds a sign of this commit, nothing is deleted. Leaving a file behind is always allowed.
@@ -35,55 +33,33 @@ Why it is safe.
 
 Data files are not deleted here in any case: whoever wrote them decides, by the error's `may_clean_up`.
 
-Several tables go through the catalog's `swap_many`: all pointers move, or none.
+Several tables go through the catalog's `commit_many`: all change, or none.
 """
 
 from __future__ import annotations
 
 import contextlib
-import random
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.outcomes import Committed, Rejected, Unknown
+from frazil.catalog.change import TableChange
+from frazil.catalog.outcomes import Committed, Outcome
 from frazil.changes.apply import apply_updates
-from frazil.changes.requirements import check_requirements
-from frazil.changes.updates import TableUpdate
+from frazil.changes.requirements import AssertCreate, check_requirements, restate_requirements
+from frazil.changes.updates import AddSnapshot
 from frazil.commit.action import NO_ENGINE, Action, Changes, CommitContext, WrittenManifests, snapshot_id_of
+from frazil.commit.commit_loop import SYSTEM_PACE, CommitLoop, Limits, Pace
 from frazil.commit.summary import COMMIT_ID
-from frazil.errors import (
-    CommitConflictError,
-    CommitError,
-    FrazilError,
-    InvalidRequestError,
-    MissingFileError,
-    TableNotFoundError,
-)
+from frazil.errors import FrazilError, InvalidRequestError, MissingFileError, TableNotFoundError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, read_manifest_list
-from frazil.spec import properties
-from frazil.spec.property_kinds import Property, read_property
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.locations import location_key
 
 _ID_TRIES = 10
-_LEAST_JITTER = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Waiting and chance, injected so that tests need neither. Times are in seconds."""
-
-    sleep: Callable[[float], None] = time.sleep
-    monotonic: Callable[[], float] = time.monotonic
-    chance: Callable[[], float] = random.random
-
-
-SYSTEM_PACE = Pace()
 
 
 @dataclass(slots=True)
@@ -112,10 +88,15 @@ class TableTransaction:
         self.first_base = loaded
         self.base = loaded
         self._metadata = loaded.metadata
+        self._pending: list[Changes] = []
 
     @property
     def staged(self) -> LoadedTable:
         """The table as it will be after the actions added so far, if nobody else changes it."""
+        while self._pending:
+            updates = self._pending[0].updates
+            self._metadata = apply_updates(self._metadata, updates, now_ms=self._transaction.catalog.now_ms())
+            del self._pending[0]
         base = self.base
         return LoadedTable(base.identifier, self._metadata, base.metadata_location, base.storage)
 
@@ -132,7 +113,8 @@ class TableTransaction:
             self._slots.pop()
             self._transaction.discard(self, [slot], error)
             raise
-        return self._metadata.find_snapshot(slot.snapshot_id)
+        added = (one.snapshot for one in slot.changes.updates if isinstance(one, AddSnapshot))
+        return next((one for one in added if one.snapshot_id == slot.snapshot_id), None)
 
     def _prepare_first(self, slot: _Slot) -> None:
         """Prepare an action; where the state it starts from has expired since it was read, on the present one."""
@@ -144,7 +126,7 @@ class TableTransaction:
             fresh = self._transaction.catalog.refresh(self.base)
             if fresh.metadata_location == self.base.metadata_location:
                 raise
-            self.base, self._metadata = fresh, fresh.metadata
+            self._start_from(fresh)
             self._prepare(slot, attempt=1)
 
     def _new_slot(self, action: Action) -> _Slot:
@@ -152,7 +134,7 @@ class TableTransaction:
         for _ in range(_ID_TRIES):
             commit_id = self._transaction.catalog.new_id()
             snapshot_id = snapshot_id_of(commit_id)
-            if snapshot_id not in taken and self._metadata.snapshots.find_head(snapshot_id) is None:
+            if snapshot_id not in taken and self.base.metadata.snapshots.find_head(snapshot_id) is None:
                 return _Slot(action, commit_id, snapshot_id)
         raise InvalidRequestError(f"Cannot commit to {self.base.name}: every snapshot id that is tried is taken")
 
@@ -171,26 +153,29 @@ class TableTransaction:
             self.first_base.metadata,
             self.base.metadata,
         )
-        slot.changes = slot.action.prepare(self.staged, context)
-        check_requirements(self._metadata, slot.changes.requirements)
-        self._metadata = apply_updates(self._metadata, slot.changes.updates, now_ms=transaction.catalog.now_ms())
+        staged = self.staged
+        slot.changes = slot.action.prepare(staged, context)
+        check_requirements(staged.metadata, slot.changes.requirements)
+        self._pending.append(slot.changes)
 
     def replay(self, base: LoadedTable, attempt: int) -> None:
         """Prepare all actions again on a newer state of the table."""
-        self.base = base
-        self._metadata = base.metadata
+        self._start_from(base)
         for slot in self._slots:
             self._prepare(slot, attempt)
 
-    def build(self) -> TableMetadata:
-        """Return the metadata of this attempt; the base's own where there is nothing to change."""
-        updates: list[TableUpdate] = [one for slot in self._slots for one in slot.changes.updates]
-        return apply_updates(
-            self.base.metadata,
-            updates,
-            now_ms=self._transaction.catalog.now_ms(),
-            base_location=self.base.metadata_location,
-        )
+    def _start_from(self, base: LoadedTable) -> None:
+        self.base, self._metadata = base, base.metadata
+        self._pending.clear()
+
+    def change(self) -> TableChange:
+        """Return the changes of this attempt, with what they rely on of the state they start from."""
+        changes = [slot.changes for slot in self._slots]
+        updates = tuple(update for one in changes for update in one.updates)
+        if self.is_new:
+            return TableChange(self.base, updates, (AssertCreate(),))
+        required = [requirement for one in changes for requirement in one.requirements]
+        return TableChange(self.base, updates, restate_requirements(self.base.metadata, required))
 
     @property
     def is_new(self) -> bool:
@@ -226,11 +211,14 @@ class Transaction:
         self.engine = engine
         self.cache = cache
         self.threads = default_threads() if threads is None else threads
-        self.attempts = 0
-        self._pace = pace
+        self._loop: CommitLoop[LoadedTable] = CommitLoop(catalog, pace)
         self._tables: dict[tuple[str, ...], TableTransaction] = {}
-        self._was_unknown = False
         self._is_over = False
+
+    @property
+    def attempts(self) -> int:
+        """How often the commit was tried."""
+        return self._loop.attempts
 
     def table(self, loaded: LoadedTable) -> TableTransaction:
         """Return the changes of a table; the state given is what they start from, at the first call."""
@@ -250,9 +238,10 @@ class Transaction:
         self._check_open()
         self._is_over = True
         try:
-            return self._try_until_known()
+            limits = Limits(one.base.metadata.properties for one in self._tables.values())
+            return self._finish({one.identifier: one for one in self._loop.run(self, limits)})
         except Exception as error:
-            if not self._was_unknown:
+            if not self._loop.was_unknown:
                 for one in self._tables.values():
                     self.discard(one, one.slots, error)
             raise
@@ -268,57 +257,36 @@ class Transaction:
         if self._is_over:
             raise InvalidRequestError("Cannot use the transaction: it is over", hint="Start another one.")
 
-    # The loop
+    # What the loop asks for
 
-    def _try_until_known(self) -> tuple[LoadedTable, ...]:
-        started = self._pace.monotonic()
-        limits = _Limits(self._tables.values())
-        while True:
-            self.attempts += 1
-            changed = {one: one.build() for one in self._tables.values()}
-            wanted = [(one.base, made) for one, made in changed.items() if one.is_new or made is not one.base.metadata]
-            if not wanted:
-                return tuple(one.base for one in self._tables.values())
-            outcome = self.catalog.swap(*wanted[0]) if len(wanted) == 1 else self.catalog.swap_many(wanted)
-            if isinstance(outcome, Unknown):
-                outcome = self._resolve(outcome, limits)
-            if isinstance(outcome, Committed):
-                return self._finish({one.identifier: one for one in outcome.all_loaded})
-            reason = outcome.reason
-            if not reason.retryable:
-                return self._found_after_all(reason)
-            elapsed_ms = (self._pace.monotonic() - started) * 1000
-            if self.attempts > limits.retries or (self.attempts > 1 and elapsed_ms > limits.total_ms):
-                return self._found_after_all(self._gave_up(reason, elapsed_ms))
-            self._wait(limits.min_wait_ms, limits.max_wait_ms, self.attempts)
-            fresh = self._refresh()
-            if self._is_committed(fresh):
-                return self._finish(fresh)
-            for table in self._tables.values():
-                table.replay(fresh[table.base.identifier], self.attempts + 1)
+    @property
+    def names(self) -> str:
+        """The names of the tables."""
+        return ", ".join(one.base.name for one in self._tables.values())
 
-    def _resolve(self, unknown: Unknown[LoadedTable], limits: _Limits) -> Committed[LoadedTable] | Rejected:
-        """Return what an unknown outcome came to; from here on nothing of this commit is ever deleted."""
-        self._was_unknown = True
-        started = self._pace.monotonic()
-        for check in range(1, limits.checks + 2):
-            # Only Unknown means unknown; a catalog that cannot be asked is no answer either.
-            with contextlib.suppress(FrazilError):
-                outcome = self.catalog.resolve_unknown(unknown)
-                if not isinstance(outcome, Unknown):
-                    return outcome
-                unknown = outcome
-            if (self._pace.monotonic() - started) * 1000 > limits.check_total_ms:
-                break
-            if check <= limits.checks:
-                self._wait(limits.check_min_wait_ms, limits.check_max_wait_ms, check)
-        raise unknown.error
+    def send(self) -> Outcome[LoadedTable]:
+        """Have the catalog make the changes of this attempt."""
+        wanted = [one.change() for one in self._tables.values()]
+        wanted = [one for one in wanted if one.updates or one.base.metadata_location is None]
+        if not wanted:
+            return Committed(())
+        if len(wanted) == 1:
+            return self.catalog.commit(wanted[0].base, wanted[0].updates, wanted[0].requirements)
+        return self.catalog.commit_many(wanted)
 
-    def _wait(self, min_wait_ms: int, max_wait_ms: int, turn: int) -> None:
-        """Sleep before another try: twice as long each time, less up to a half by chance, so that writers part."""
-        wait_ms = min(min_wait_ms * 2 ** min(turn - 1, 60), max_wait_ms)
-        share = _LEAST_JITTER + (1 - _LEAST_JITTER) * self._pace.chance()
-        self._pace.sleep(wait_ms * share / 1000)
+    def rebase(self, attempt: int) -> tuple[LoadedTable, ...] | None:
+        """Prepare all actions on the present states of the tables, unless those show that the commit happened."""
+        fresh = self._refresh()
+        if self._is_committed(fresh):
+            return tuple(fresh.values())
+        for table in self._tables.values():
+            table.replay(fresh[table.base.identifier], attempt)
+        return None
+
+    def find_committed(self) -> tuple[LoadedTable, ...] | None:
+        """Return the present states of the tables where a snapshot of this transaction is in one of them."""
+        fresh = self._refresh()
+        return tuple(fresh.values()) if self._is_committed(fresh) else None
 
     def _refresh(self) -> dict[tuple[str, ...], LoadedTable]:
         """Load the tables anew; one that is being created stays as it is, since it is not there."""
@@ -327,27 +295,9 @@ class Transaction:
     def _is_committed(self, fresh: Mapping[tuple[str, ...], LoadedTable]) -> bool:
         return any(one.is_in(fresh[name].metadata) for name, one in self._tables.items())
 
-    def _found_after_all(self, reason: FrazilError) -> tuple[LoadedTable, ...]:
-        """Raise why the commit failed, unless it is in the table: a refusal may be the answer to its own repetition."""
-        fresh = None
-        with contextlib.suppress(FrazilError):
-            fresh = self._refresh()
-        if fresh is not None and self._is_committed(fresh):
-            return self._finish(fresh)
-        raise reason
-
-    def _gave_up(self, reason: FrazilError, elapsed_ms: float) -> CommitError:
-        names = ", ".join(one.base.name for one in self._tables.values())
-        error = CommitConflictError(
-            f"Cannot commit to {names}: other writers came first, {self.attempts} times in {elapsed_ms:.0f} ms",
-            hint=f"Try again, or raise {properties.COMMIT_NUM_RETRIES.name}.",
-        )
-        error.__cause__ = reason
-        return error
-
     def _finish(self, committed: Mapping[tuple[str, ...], LoadedTable]) -> tuple[LoadedTable, ...]:
         states = tuple(committed.get(name, one.base) for name, one in self._tables.items())
-        if not self._was_unknown:
+        if not self._loop.was_unknown:
             for one, state in zip(self._tables.values(), states, strict=True):
                 self._delete_unused(one, state)
         return states
@@ -410,24 +360,6 @@ def _reachable_since(state: LoadedTable, before: TableMetadata, own_ids: set[int
         if snapshot.manifest_list is not None:
             used.add(location_key(snapshot.manifest_list))
     return used
-
-
-class _Limits:
-    """How long to try, by the properties of the tables; of several tables, the most patient."""
-
-    def __init__(self, tables: Iterable[TableTransaction]) -> None:
-        self._properties = [one.base.metadata.properties for one in tables]
-        self.retries = self._most(properties.COMMIT_NUM_RETRIES)
-        self.min_wait_ms = self._most(properties.COMMIT_MIN_RETRY_WAIT_MS)
-        self.max_wait_ms = self._most(properties.COMMIT_MAX_RETRY_WAIT_MS)
-        self.total_ms = self._most(properties.COMMIT_TOTAL_RETRY_TIME_MS)
-        self.checks = self._most(properties.COMMIT_NUM_STATUS_CHECKS)
-        self.check_min_wait_ms = self._most(properties.COMMIT_STATUS_CHECKS_MIN_WAIT_MS)
-        self.check_max_wait_ms = self._most(properties.COMMIT_STATUS_CHECKS_MAX_WAIT_MS)
-        self.check_total_ms = self._most(properties.COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS)
-
-    def _most(self, wanted: Property[int]) -> int:
-        return max((read_property(one, wanted) for one in self._properties), default=wanted.default)
 
 
 def commit_actions(

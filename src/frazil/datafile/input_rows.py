@@ -1,13 +1,15 @@
-"""Data that a user hands over to be written, as Arrow record batches.
+"""Data that a user hands over to be written, as Arrow record batches: the one door for every verb that takes rows.
 
-Arrow tables, batches and readers, pandas frames, whatever offers the Arrow C stream (polars, DuckDB, datasets), and
-rows as dicts of Python values. Readers are read once and only as far as the writer has room; nothing is collected.
+Arrow tables, batches, readers and datasets, pandas frames, Polars frames, eager or lazy, whatever offers Arrow's C
+stream or array (DuckDB relations, scans and tables of a lake), rows as dicts of Python values, and iterators of batches
+or of rows. What is a stream is read once and only as far as the writer has room; nothing is collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -20,11 +22,13 @@ from frazil.spec.schema import Schema
 from frazil.spec.values import to_internal
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Sequence[Mapping[str, Any]] | Any"
-"""Data to write: Arrow, pandas, anything with `__arrow_c_stream__`, or rows as dicts by column name."""
+"""Data to write: Arrow, pandas, Polars, anything with `__arrow_c_stream__`, or rows as dicts by column name."""
 
 MAX_BATCH_BYTES = 1 << 29
 """A larger batch is cut: Arrow's plain strings and lists cannot hold more than 2 GiB in one array."""
 MAX_BATCH_ROWS = 1 << 20
+_DICTS_AT_ONCE = 1 << 15
+_LAZY_ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +41,55 @@ class InputRows:
 
 
 def open_input(data: Rows, schema: Schema) -> InputRows:
-    """Return data as a stream of batches; rows as dicts take the types of the table's schema."""
+    """Return data as a stream of batches; rows as dicts take the types of the table's schema.
+
+    What was opened already is returned as it is.
+    """
+    if isinstance(data, InputRows):
+        return data
     if isinstance(data, pa.Table):
         return InputRows(data.schema, _cut(iter(data.to_batches(max_chunksize=MAX_BATCH_ROWS))), data.nbytes)
     if isinstance(data, pa.RecordBatch):
         return InputRows(data.schema, _cut(iter([data])), data.nbytes)
     if isinstance(data, pa.RecordBatchReader):
         return InputRows(data.schema, _cut(_read(data)))
-    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
-        return open_input(_from_pandas(data), schema)
+    if hasattr(data, "scanner") and hasattr(data, "get_fragments"):
+        return open_input(data.scanner(), schema)
+    if hasattr(data, "to_reader") and hasattr(data, "projected_schema"):
+        return open_input(data.to_reader(), schema)
+    if _library_of(data) == "pandas" and hasattr(data, "columns"):
+        return open_input(_from_pandas(data, schema), schema)
+    if _library_of(data) == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
+        return _from_lazy_frame(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
         return open_input(_from_stream(data), schema)
+    if hasattr(data, "__arrow_c_array__"):
+        return open_input(_from_array(data), schema)
     if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
         batch = rows_to_batch(data, schema)
         return InputRows(batch.schema, iter([batch]), batch.nbytes)
-    raise InvalidRequestError(
-        f"Cannot write data of type {type(data).__module__}.{type(data).__qualname__}",
-        hint="Hand over a pyarrow Table, RecordBatch or RecordBatchReader, a pandas DataFrame, or a list of dicts.",
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        return _from_iterable(data, schema)
+    raise _not_rows(data, "")
+
+
+def _library_of(data: object) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _not_rows(data: object, place: str) -> InvalidRequestError:
+    kind = type(data)
+    return InvalidRequestError(
+        f"Cannot write data of type {kind.__module__}.{kind.__qualname__}{place}",
+        hint="Hand over Arrow (a table, a reader, anything with __arrow_c_stream__), a pandas or Polars frame, "
+        "a DuckDB relation, a list of dicts, or an iterator of record batches or dicts.",
     )
 
 
 def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise InvalidRequestError(f"Cannot read the data to write: {error}") from error
 
 
@@ -74,11 +103,21 @@ def _cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch if size >= batch.num_rows else batch.slice(start, size)
 
 
-def _from_pandas(data: Any) -> pa.Table:
+def _from_pandas(data: Any, schema: Schema) -> pa.Table:
     try:
         return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SchemaMismatchError(f"Cannot write the pandas DataFrame: {error}") from error
+        problem = error
+    # What pandas keeps as objects (maps, decimals beside integers) is read as what the table has.
+    known = [schema.find_field(str(name)) for name in data.columns]
+    if known and all(part is not None for part in known):
+        arrow = to_arrow_schema(Schema(tuple([part for part in known if part is not None])), with_ids=False)
+        try:
+            plain = pa.schema([part.with_nullable(True) for part in arrow])
+            return pa.Table.from_pandas(data, schema=plain, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            problem = error
+    raise SchemaMismatchError(f"Cannot write the pandas DataFrame: {problem}") from problem
 
 
 def _from_stream(data: Any) -> pa.RecordBatchReader:
@@ -88,9 +127,82 @@ def _from_stream(data: Any) -> pa.RecordBatchReader:
         raise SchemaMismatchError(f"Cannot read the Arrow stream of {type(data).__qualname__}: {error}") from error
 
 
-def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.RecordBatch:
-    """Return rows of Python values as a batch; a column that no row has is left out, for its default."""
-    named = dict.fromkeys(name for row in rows for name in row)
+def _from_array(data: Any) -> pa.RecordBatch:
+    try:
+        return pa.record_batch(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SchemaMismatchError(f"Cannot read the Arrow array of {type(data).__qualname__}: {error}") from error
+
+
+def _from_lazy_frame(data: Any, schema: Schema) -> InputRows:
+    """Return the rows of a lazy Polars frame, which runs as they are asked for."""
+    frame = type(data.head(0).collect())
+    empty = frame(schema=data.collect_schema())
+    if not hasattr(data, "collect_batches"):
+        return open_input(data.collect(), schema)
+    rows = data.collect_batches(chunk_size=_LAZY_ROWS_AT_ONCE, lazy=True)
+    tables = (_from_stream(one) for one in rows)
+    return InputRows(_from_stream(empty).schema, _cut(chain.from_iterable(_read(one) for one in tables)))
+
+
+def _from_iterable(data: Iterable[Any], schema: Schema) -> InputRows:
+    """Return what an iterator gives, batches or rows; the first of it says which."""
+    rest = iter(data)
+    first = next(rest, None)
+    if first is None:
+        return InputRows(to_arrow_schema(schema, with_ids=False), iter(()))
+    rest = chain([first], rest)
+    if isinstance(first, Mapping):
+        # Rows that follow may have columns that the first ones lack, so all are written, with their defaults.
+        lineage = [part for part in ROW_LINEAGE_COLUMNS if part.name in first]
+        every = [*(part.name for part in schema.fields), *(part.name for part in lineage)]
+        batches = (rows_to_batch(_as_rows(part), schema, every) for part in _chunks(rest))
+        arrow = to_arrow_schema(Schema((*schema.fields, *lineage)), with_ids=False)
+        return InputRows(pa.schema([part.with_nullable(True) for part in arrow]), batches)
+    opened = _open_each(rest, schema)
+    head = next(opened)
+    return InputRows(head.schema, _cut(_same_schema(chain([head], opened), head.schema)))
+
+
+def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
+    while chunk := list(islice(rows, _DICTS_AT_ONCE)):
+        yield chunk
+
+
+def _as_rows(rows: list[Any]) -> list[Mapping[str, Any]]:
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise _not_rows(row, f" among rows that are dicts: number {at} of {len(rows)}")
+    return rows
+
+
+def _open_each(parts: Iterator[Any], schema: Schema) -> Iterator[InputRows]:
+    for part in parts:
+        if isinstance(part, Mapping | str | bytes) or not (
+            isinstance(part, pa.Table | pa.RecordBatch)
+            or hasattr(part, "__arrow_c_stream__")
+            or hasattr(part, "__arrow_c_array__")
+        ):
+            raise _not_rows(part, " in an iterator")
+        yield open_input(part, schema)
+
+
+def _same_schema(parts: Iterator[InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        if not part.schema.equals(schema):
+            raise SchemaMismatchError(
+                f"Cannot write the batches: they differ in their columns: {_shown(schema)}, then {_shown(part.schema)}"
+            )
+        yield from part.batches
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{part.name} {part.type}" for part in schema)
+
+
+def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequence[str] = ()) -> pa.RecordBatch:
+    """Return rows of Python values as a batch; a column that no row has is left out, unless `names` has it."""
+    named = dict.fromkeys(chain(names, (name for row in rows for name in row)))
     fields = [part for part in (*schema.fields, *ROW_LINEAGE_COLUMNS) if part.name in named]
     if not rows:
         fields = list(schema.fields)

@@ -2,9 +2,10 @@
 
 The first step of the write path. Columns are found by name, in any order; what the data lacks is the write default or
 null, and what the table lacks is refused, since its values would be lost. Each value is kept exactly: other widths,
-units and layouts of the same type are converted, and where a type could lose something it is refused by type. The one
-exception are finer times than the table's, which are accepted as long as no value loses digits: pandas knows little but
-nanoseconds. Every column that does not fit is named in one error, before anything is written.
+units and layouts of the same type are converted, and where a type could lose something it is refused by type. The
+exceptions are finer times than the table's, which are accepted as long as no value loses digits (pandas knows little
+but nanoseconds), and bytes of any length for `fixed` and `uuid`, as long as each has the right one.
+Every column that does not fit is named in one error, before anything is written.
 
 Required columns hold no null, at any depth. Under a null struct a required field has no value: the result has some
 value there that no writer stores, and no null.

@@ -89,6 +89,11 @@ class ParquetReader(FileReader):
                 self._footer = read_footer(self._file.handle, self._known)
         return self._footer
 
+    @property
+    def group_count(self) -> int:
+        """How many row groups there are."""
+        return int(self._metadata.num_row_groups)
+
     def rows_of(self, group: int) -> int:
         """Return how many rows a row group has."""
         return int(self._metadata.row_group(group).num_rows)

@@ -15,7 +15,7 @@ feed (`scan/changelog.py`) that singles rows out shows only those that its other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.name_mapping_json import decode_name_mapping
 from frazil.columns.masks import row_mask
-from frazil.datafile.apply_deletes import TaskDeletes, load_deletes
+from frazil.datafile.apply_deletes import NO_DELETES, TaskDeletes, load_deletes
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
 from frazil.datafile.project import Projection, needed_leaves
@@ -70,6 +70,7 @@ HEADING = "Scan Planning"
 Mask = npt.NDArray[np.bool_]
 Keep: TypeAlias = "Mask | pa.BooleanArray"
 """Which rows to keep: as Arrow compared them, or as numpy where deletes had a say."""
+Positions: TypeAlias = npt.NDArray[Any]
 _NO_COLUMNS = Schema(())
 
 
@@ -136,13 +137,17 @@ def read_task(
     cache: DeleteCache | None = None,
     batch_rows: int = DEFAULT_BATCH_ROWS,
     use_threads: bool = False,
+    only: Positions | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a task's rows as batches of the projection, in the order of the file; none of them is empty.
 
     `projection` has columns of the view's schema and metadata columns, in any order, and must not be empty. `cache`
-    is shared by the tasks of a scan. A batch has at most `batch_rows` rows.
+    is shared by the tasks of a scan. A batch has at most `batch_rows` rows. `only` are the positions of rows that an
+    earlier reading of the task has found, ascending: those are read, whatever the filter and the deletes say.
     """
-    yield from _TaskReader(task, view, projection, storage, cache, batch_rows, use_threads=use_threads).batches()
+    reader = _TaskReader(task, view, projection, storage, cache, batch_rows, use_threads=use_threads)
+    reader.only = only
+    yield from reader.batches()
 
 
 def count_task(
@@ -183,6 +188,7 @@ class _TaskReader:
         self._shown = self._tested = Projection((), ())
         self._compared: list[Projection] = []
         self._singling: TaskDeletes | None = None
+        self.only: Positions | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task that are left, as the projection shows them."""
@@ -202,6 +208,9 @@ class _TaskReader:
 
     def _kept(self) -> Iterator[tuple[RawBatch, Keep | None, Mask | None]]:
         """Yield the file's batches with which rows to keep, None for all, and which are deleted, None for none."""
+        if self.only is not None:
+            yield from self._chosen(self.only)
+            return
         if self.task.residual == FALSE:
             return
         path = self.file.file_path
@@ -224,6 +233,24 @@ class _TaskReader:
                 keep, deleted = self._masks(raw, deletes)
                 if keep is None or _count(keep):
                     yield raw, keep, deleted
+
+    def _chosen(self, only: Positions) -> Iterator[tuple[RawBatch, Keep | None, Mask | None]]:
+        """Yield the file's batches that hold some of the rows which are known to be asked for."""
+        self.task = replace(self.task, residual=TRUE)
+        with (
+            closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
+            reading("data file", self.file.file_path, HEADING),
+        ):
+            leaves, _ = self._prepare(reader, NO_DELETES)
+            test = _holds_some(reader, only) if isinstance(reader, ParquetReader) else None
+            for raw in reader.batches(
+                leaves, batch_rows=self._rows_at_once(), may_match=test, use_threads=self.use_threads
+            ):
+                first, last = np.searchsorted(only, [raw.start, raw.start + raw.length])
+                if last > first:
+                    keep = np.zeros(raw.length, np.bool_)
+                    keep[only[first:last].astype(np.int64) - raw.start] = True
+                    yield raw, keep, None
 
     def _rows_at_once(self) -> int:
         """Return how many rows a batch may have: few where a default or a partition value is large."""
@@ -377,6 +404,13 @@ class _TaskReader:
         values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
         assert isinstance(part.field_type, StructType)
         return {one.name: values.get(one.field_id) for one in part.field_type.fields} or None
+
+
+def _holds_some(reader: ParquetReader, only: Positions) -> Callable[[int], bool]:
+    """Return the test whether a row group holds some of the rows at positions."""
+    starts = np.cumsum([0, *(reader.rows_of(group) for group in range(reader.group_count))])
+    cuts = np.searchsorted(only, starts)
+    return lambda group: bool(cuts[group + 1] > cuts[group])
 
 
 def _any(mask: Mask) -> Mask | None:

@@ -6,6 +6,7 @@ finer than the table's, where Arrow checks each value. A value that does not fit
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,8 @@ def find_cast(kind: Type, source: pa.DataType, path: str, *, format_version: int
         return _after(lambda array: array.dictionary_decode(), kind, source.value_type, path, format_version)
     if pa.types.is_run_end_encoded(source):
         return _after(pc.run_end_decode, kind, source.value_type, path, format_version)
+    if isinstance(kind, UuidType) and _is_text(source):
+        return _uuids_of_text(path)
     accepts = _ACCEPTED.get(type(kind))
     if accepts is None or not accepts(source, kind):
         is_promoted = pa.types.is_date(source) and is_promotion_allowed(DATE, kind, format_version=format_version)
@@ -85,6 +88,21 @@ def _cast(kind: Type, source: pa.DataType, path: str) -> Convert:
                     f"Cannot write the column {path!r}: a value of type {source} does not fit {kind}: {error}"
                 ) from error
         return array if storage is target else pa.ExtensionArray.from_storage(target, array)
+
+    return convert
+
+
+def _uuids_of_text(path: str) -> Convert:
+    """Return what reads uuids in their text form, in which engines without the type hand them over."""
+
+    def convert(array: Any) -> Any:
+        try:
+            values = [None if one is None else uuid.UUID(one).bytes for one in array.to_pylist()]
+        except ValueError as error:
+            raise SchemaMismatchError(
+                f"Cannot write the column {path!r}: a value of type {array.type} does not fit uuid: {error}"
+            ) from error
+        return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
 
     return convert
 
@@ -131,7 +149,8 @@ _ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
     BinaryType: _is_bytes,
     GeometryType: _is_binary,
     GeographyType: _is_binary,
-    UuidType: _one_of(pa.binary(16)),
-    FixedType: lambda source, kind: source == pa.binary(kind.length),
+    # Libraries that know bytes of any length only hand those over; a value of another length is refused.
+    UuidType: lambda source, kind: source == pa.binary(16) or _is_binary(source),
+    FixedType: lambda source, kind: source == pa.binary(kind.length) or _is_binary(source),
     UnknownType: lambda source, kind: pa.types.is_null(source),
 }

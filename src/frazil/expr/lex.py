@@ -30,7 +30,7 @@ _TOKEN = re.compile(
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:BD|[LSYFD])?(?![0-9A-Za-z_]))
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<parameter>:[A-Za-z_][A-Za-z0-9_]*)
-  | (?P<symbol><=>|<=|>=|<>|!=|==|[=<>().,!+-])
+  | (?P<symbol><=>|<=|>=|<>|!=|==|\|\||::|/(?!\*)|[=<>().,!+*%-])
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
@@ -54,13 +54,13 @@ class Token:
         return self.text.lower() if self.kind == "word" else ""
 
 
-def cut(text: str) -> list[Token]:
+def cut(text: str, what: str = WHAT, hint: str | None = None) -> list[Token]:
     """Return the tokens of a condition, and one for its end; refuse what no token begins with."""
     tokens, start = [], 0
     while start < len(text):
         match = _TOKEN.match(text, start)
         if match is None:
-            raise _refusal(text, start)
+            raise _refusal(text, start, what, hint)
         if match.lastgroup != "space":
             tokens.append(Token(str(match.lastgroup), match.group(), start))
         start = match.end()
@@ -68,8 +68,8 @@ def cut(text: str) -> list[Token]:
     return tokens
 
 
-def _refusal(text: str, start: int) -> TextSyntaxError:
-    char, reason, hint = text[start], f"unexpected {text[start]!r}", None
+def _refusal(text: str, start: int, what: str, hint: str | None) -> TextSyntaxError:
+    char, reason = text[start], f"unexpected {text[start]!r}"
     if char == '"':
         reason = "double quotes are not used here, since engines differ on what they mean"
         hint = "Write text in single quotes, and names bare or in backticks."
@@ -81,7 +81,7 @@ def _refusal(text: str, start: int) -> TextSyntaxError:
         reason = "a number ends where a word begins"
     elif char.isalpha():
         hint = "Names that are not plain words go in backticks."
-    return syntax_error(WHAT, text, start, reason, hint=hint)
+    return syntax_error(what, text, start, reason, hint=hint)
 
 
 def read_text(token: str) -> str:

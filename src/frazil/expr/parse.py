@@ -438,7 +438,7 @@ class _Parser:
                 hint=f"Give it by name: {name}=….",
             )
         self._used.add(name)
-        return _parameter_value(name, self._parameters[name])
+        return parameter_value(name, self._parameters[name])
 
     def _term(self) -> Term:
         start = self._next
@@ -508,7 +508,7 @@ def _flat(predicates: Iterable[Predicate], kind: type[And] | type[Or]) -> tuple[
     return tuple(child for one in predicates for child in (one.children if isinstance(one, kind) else (one,)))
 
 
-def _parameter_value(name: str, value: Any) -> Any:
+def parameter_value(name: str, value: Any) -> Any:
     """Return a Python value as the literal that Spark would make of it."""
     if hasattr(value, "item") and type(value).__module__ == "numpy":
         value = value.item()

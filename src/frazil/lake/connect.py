@@ -8,6 +8,8 @@ connect("s3://bucket/warehouse", catalog="postgresql://…",    files in an obje
         properties={"s3.region": "eu-central-1", "s3.access-key-id": "…", "s3.secret-access-key": "…"})
 connect("memory:", catalog="memory")                          nothing is kept
 connect("warehouse", trust="none")                            a stranger's: to be looked at
+connect("https://…", warehouse="…", credential="id:secret")   a catalog service, by the REST protocol
+connect("prod")                                               what a file of the user's names (`named_connections.py`)
 
 Properties say how object stores are reached (`storage/object_service.py`) and what may be read (`read.roots`). Their
 values, and the catalog's URI, may hold secrets: neither is kept where it could be shown.
@@ -16,34 +18,47 @@ values, and the catalog's URI, may hold secrets: neither is kept where it could 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from frazil.errors import InvalidPropertyError
+from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.lake.lake import TRUSTED_VIEWS, Lake
-from frazil.lake.open_catalog import TRUST_ALL, check_properties, open_catalog
-from frazil.storage.choose import KNOWN_PROPERTIES
+from frazil.lake.open_catalog import TRUST_ALL, open_catalog
 
 
 def connect(
-    warehouse: str | os.PathLike[str],
+    place: str | os.PathLike[str] | None = None,
+    /,
     *,
+    warehouse: str | os.PathLike[str] | None = None,
     catalog: str | None = None,
     name: str = "lake",
     properties: Mapping[str, str] | None = None,
     trust: str = TRUST_ALL,
+    token: str | None = None,
+    credential: str | None = None,
+    auth: Callable[[], str | Mapping[str, str]] | None = None,
 ) -> Lake:
     """Open a lake; the folder and the embedded catalog are made where they are missing.
 
-    `warehouse` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder.
+    `place` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder. It may be
+    the `http:` or `https:` address of a catalog service, with the service's own `warehouse`, or a name that
+    `~/.config/frazil.toml` or `~/.pyiceberg.yaml` knows. A service is told who asks by a `token`, a `credential` for
+    OAuth2 (`id:secret`), properties, or `auth`: a function that is asked at each request for a token or headers.
     `name` is the catalog's name in a SQL database, which several lakes can share. `properties` say how object
     stores are reached, what may be read, and whether views may do more than query (`read.trusted-views`).
     `trust="none"` is for what a stranger wrote: only files below the warehouse (and `read.roots`) are opened, views
     are shown and not run, and nothing is written, changed or deleted.
     """
     given = dict(properties or {})
-    check_properties(given, KNOWN_PROPERTIES | {TRUSTED_VIEWS})
+    given |= {key: value for key, value in (("token", token), ("credential", credential)) if value is not None}
+    if place is None:
+        place, warehouse = warehouse, None
+    if place is None:
+        raise InvalidRequestError("Cannot connect: no lake was named", hint="Give a folder, a URI or an address.")
+    if warehouse is not None:
+        given["warehouse"] = os.fspath(warehouse)
     trusts_views = _is_true(TRUSTED_VIEWS, given.pop(TRUSTED_VIEWS, "false"))
-    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=given, trust=trust)
+    opened = open_catalog(place, catalog=catalog, name=name, properties=given, trust=trust, auth=auth)
     return Lake(opened, trust=trust, trusts_views=trusts_views)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -238,6 +239,16 @@ class Lake:
         """
         how = purge_files if purge else None
         return self._catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots)
+
+    def sql(self, query: str, /, **parameters: object) -> Any:
+        """Run a query here, without Spark: `lake.sql("select count(*) n from db.t where id > :x", x=5)`.
+
+        It only reads. Tables are named with their namespace; `VERSION AS OF` and `TIMESTAMP AS OF` may follow. Columns
+        and filters of the query prune files as a scan's do. The result is Arrow, which is read when it is asked for:
+        `to_arrow()`, `to_batches()`, `to_pandas()`, `to_polars()`, `to_pylist()`, or `pa.table(…)` of it. The engine is
+        DataFusion; what it means otherwise than Spark does is in docs/local-sql.md.
+        """
+        return import_module("frazil.lake.local_sql").query(self, query, parameters)
 
     # Views
 

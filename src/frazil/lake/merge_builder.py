@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
+from frazil.local.merge_clauses import MergeClause, When
 from frazil.spec.snapshot import Snapshot
-
-When = Literal["matched", "not_matched", "not_matched_by_source"]
-Do = Literal["update", "delete", "insert"]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeClause:
-    """One clause of a merge. `values` None is all columns, by name, from the source."""
-
-    when: When
-    do: Do
-    condition: Any = None
-    values: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -31,6 +19,7 @@ class MergeBuilder:
     """
 
     _run: Callable[[tuple[MergeClause, ...]], Snapshot | None]
+    _explain: Callable[[tuple[MergeClause, ...]], str]
     _clauses: list[MergeClause] = field(default_factory=list)
 
     def when_matched(self, condition: Any = None) -> MatchedClause:
@@ -48,6 +37,10 @@ class MergeBuilder:
     def execute(self) -> Snapshot | None:
         """Carry the merge out in one commit; None where it changes nothing."""
         return self._run(tuple(self._clauses))
+
+    def explain(self) -> str:
+        """Return which engine would carry the merge out, why, and what it would read."""
+        return self._explain(tuple(self._clauses))
 
     def _add(self, clause: MergeClause) -> Self:
         self._clauses.append(clause)

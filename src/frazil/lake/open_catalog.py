@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
@@ -14,6 +16,7 @@ from frazil.catalog.open_database import open_database
 from frazil.catalog.read_only import ReadOnlyCatalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError
+from frazil.lake.named_connections import NamedConnection, find_connection
 from frazil.storage.base import Storage
 from frazil.storage.choose import (
     GCS_SCHEMES,
@@ -41,12 +44,19 @@ def open_catalog(
     name: str = "lake",
     properties: Mapping[str, str] | None = None,
     trust: str = TRUST_ALL,
+    auth: Any = None,
 ) -> Catalog:
     """Open the catalog of a lake, as `connect` does."""
-    check_properties(properties or {}, KNOWN_PROPERTIES)
     if trust not in (TRUST_ALL, TRUST_NONE):
         raise InvalidRequestError(f'Cannot connect with trust={trust!r}: it is "all" or "none"')
     text = os.fspath(warehouse)
+    named = _find_named(text)
+    if named is not None:
+        text, catalog = named.place, named.catalog if catalog is None else catalog
+        properties = {**named.properties, **(properties or {})}
+    if is_service(text):
+        return _open_service(text, name, dict(properties or {}), trust=trust, catalog=catalog, auth=auth)
+    check_properties(properties or {}, KNOWN_PROPERTIES)
     scheme = scheme_of(text)
     folder: Path | None = None
     memory: Storage | None = None
@@ -77,6 +87,43 @@ def open_catalog(
     return ReadOnlyCatalog(_open(name, location, catalog, read_only(storage), folder, roots, may_write=False))
 
 
+def _find_named(text: str) -> NamedConnection | None:
+    """Return the connection of a name, or None; a name that is a folder too is refused."""
+    named = find_connection(text)
+    if named is not None and Path(text).is_dir():
+        raise InvalidRequestError(
+            f"Cannot connect to {text!r}: it is a folder here, and a connection that a file of yours names",
+            hint=f"Write ./{text} for the folder.",
+        )
+    return named
+
+
+def is_service(text: str) -> bool:
+    """Return whether a lake is the address of a catalog service."""
+    return text.lower().startswith(("http://", "https://"))
+
+
+def _open_service(
+    uri: str, name: str, properties: dict[str, str], *, trust: str, catalog: str | None, auth: Any
+) -> Catalog:
+    if catalog not in (None, "rest"):
+        raise InvalidRequestError(
+            f"Cannot connect to {uri!r} with another catalog: the address is the catalog's",
+            hint="Leave catalog out.",
+        )
+    # HTTP takes its time to load, and only services need it.
+    rest: Any = import_module("frazil.rest.open_rest")
+    known = KNOWN_PROPERTIES | rest.PROPERTIES
+    check_properties({one: value for one, value in properties.items() if not one.startswith("header.")}, known)
+    if trust == TRUST_NONE and READ_ROOTS not in properties:
+        raise InvalidRequestError(
+            f"Cannot connect to {uri!r} with trust={trust!r}: a service says where files are",
+            hint=f"Set {READ_ROOTS} to the folders that may be read.",
+        )
+    opened: Catalog = rest.open_rest(name, uri, properties, auth=auth)
+    return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
+
+
 def _folder(text: str) -> Path:
     """Return a folder, given as a path or a `file:` URI, by its whole name; `~` is a user's own, as in a shell."""
     try:
@@ -90,7 +137,11 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
     text = os.fspath(warehouse)
     if catalog is not None and catalog.startswith("sqlite:///"):
         return Path(catalog.removeprefix("sqlite:///")).exists()
-    if scheme_of(text) not in (None, "file") or catalog not in (None, "filesystem"):
+    if (
+        scheme_of(text) not in (None, "file")
+        or catalog not in (None, "filesystem")
+        or find_connection(text) is not None
+    ):
         return True
     folder = _folder(text)
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()

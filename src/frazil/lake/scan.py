@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
 
@@ -19,7 +18,6 @@ import pyarrow as pa
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DEFAULT_BUDGET_BYTES, DeleteCache
-from frazil.datafile.open_file import reading
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS
 from frazil.datafile.read_task import TableView, count_task, read_task, view_table
 from frazil.datafile.read_tasks import read_in_order
@@ -27,6 +25,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import NO_PARAMETERS, parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.lake.hand_offs import LazyHandOffs
 from frazil.lake.on_spark import choose_session, spark_room
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
@@ -117,7 +116,7 @@ def scan_table(
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(LazyHandOffs):
     """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`.
 
     With `appends`, what snapshots appended is read instead, as it was when they did; with the current schema. With
@@ -157,6 +156,10 @@ class Scan:
         """The columns that are shown, in order."""
         shown = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
         return shown if self.changelog is None else Schema((*shown.fields, *CHANGE_COLUMNS))
+
+    @property
+    def _source(self) -> tuple[str, str]:
+        return "table", self.table.name
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -240,15 +243,6 @@ class Scan:
         """Return all rows as a table in memory."""
         batches = self._batches(_ROWS_AT_ONCE, keeps_all=self.limit is None)
         return pa.Table.from_batches(batches, schema=self.arrow_schema)
-
-    def to_pandas(self) -> Any:
-        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
-        if find_spec("pandas") is None:
-            raise InvalidRequestError(
-                "Cannot make a pandas data frame: pandas is not installed", hint="Install pandas, or use to_arrow()."
-            )
-        with reading("table", self.table.name, "Schemas and Data Types"):
-            return self.to_arrow().to_pandas()
 
     def to_spark(self, spark: Any = None) -> Any:
         """Return the rows as a lazy Spark DataFrame: filters that are added to it still prune files.

@@ -27,6 +27,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.lake.scan import Scan
 from frazil.lake.scan_options import scan_with_options
 from frazil.loaded import LoadedTable
+from frazil.rest.settings import SECRETS as SERVICE_SECRETS
 from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage
@@ -114,7 +115,7 @@ class SourceTables:
 
 def _check_no_secrets(properties: Mapping[str, str], catalog: str | None = None) -> None:
     """Refuse to send what lets others in; the error does not show it."""
-    found = next((name for name in properties if name in SECRETS), None)
+    found = next((name for name in properties if name in SECRETS | SERVICE_SECRETS), None)
     parts = urlsplit(catalog or "")
     if found is None and parts.password is None and "password" not in {name.lower() for name in parse_qs(parts.query)}:
         return

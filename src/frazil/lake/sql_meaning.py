@@ -10,24 +10,25 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.commit.new_snapshot import find_parent
-from frazil.errors import FrazilError
-from frazil.expr.bind import bind, bind_term
-from frazil.expr.parse import parse_predicate
-from frazil.expr.predicates import TRUE, Op, Predicate, SqlTest, leaves_of, not_
-from frazil.expr.sql_tests import depends_on_zone
+from frazil.expr.predicates import TRUE, Predicate, not_
 from frazil.lake.on_spark import session_zone
 from frazil.loaded import LoadedTable
+from frazil.local import condition
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
 from frazil.spec.schema import Schema
-from frazil.spec.types import TimestampNsType, TimestamptzNsType
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
 
+def is_utc() -> bool:
+    """Return whether times without a zone are in UTC, as they are here: in the active session, or without one."""
+    return session_zone() in _UTC
+
+
 def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
-    """Return a condition as a predicate of the planner's, None where only Spark can say what it means.
+    """Return a condition as a predicate of the planner's, None where it is more than that.
 
     Text comes bound to the schema; the case of names does not matter in it.
     """
@@ -35,24 +36,7 @@ def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
         return where
     # An expression that Spark has resolved has Spark's text of it.
     where = getattr(where, "sql_text", where)
-    if not isinstance(where, str):
-        return None
-    try:
-        parsed = parse_predicate(where)
-        found = bind(schema, parsed, case_sensitive=False)
-    except FrazilError:
-        return None
-    return None if any(_is_sparks(one, schema) for one in leaves_of(parsed) if isinstance(one, SqlTest)) else found
-
-
-def _is_sparks(test: SqlTest, schema: Schema) -> bool:
-    """Return whether Spark would see other values than these, or its session's zone has a say."""
-    if test.op is Op.IS_NULL:
-        return False
-    term = bind_term(schema, test.term, case_sensitive=False)
-    if isinstance(term.result_type, TimestampNsType | TimestamptzNsType):
-        return True
-    return depends_on_zone(test, term) and session_zone() not in _UTC
+    return condition.plain_predicate(where, schema, is_utc=is_utc) if isinstance(where, str) else None
 
 
 def takes_files_whole(

@@ -21,6 +21,7 @@ from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
 from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
+from frazil.lake.explain_changes import ExplainChanges
 from frazil.lake.maintain import Maintain
 from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.point_in_time import PointInTime
@@ -157,6 +158,10 @@ class Table(TableVerbs):
             parameters=parameters,
         )
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand all rows over by Arrow's C stream: `pl.from_arrow(t)`, `pa.table(t)`, `duckdb.sql("from t")`."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     @cached_property
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
@@ -182,6 +187,11 @@ class Table(TableVerbs):
         return Maintain(self._catalog, self._begin, self._show, self._cache)
 
     # Writing
+
+    @cached_property
+    def explain(self) -> ExplainChanges:
+        """What changes would do, without doing it: `t.explain.delete("id < 5")` says where, why, what it reads."""
+        return ExplainChanges(self)
 
     def _begin(self) -> LoadedTable:
         return self.refresh()._loaded

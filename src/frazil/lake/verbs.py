@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -18,13 +19,21 @@ from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
+from frazil.expr.fill_parameters import Parameters
 from frazil.expr.predicates import TRUE, Predicate
-from frazil.lake.merge_builder import MergeBuilder, MergeClause
+from frazil.lake.choose_engine import Choice, Engine, check_engine, choose_engine
+from frazil.lake.merge_builder import MergeBuilder
 from frazil.lake.metadata_verbs import MetadataVerbs
 from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame, spark_room
-from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
-from frazil.lake.write_rows import evolution_of, frame_of_rows, is_here_only, schema_of_rows, write_rows
+from frazil.lake.sql_meaning import is_utc, plain_predicate, takes_files_whole
+from frazil.lake.write_rows import evolution_of, frame_of_rows, schema_of_rows, write_rows
 from frazil.loaded import LoadedTable
+from frazil.local.assigned_names import assigned_names
+from frazil.local.condition import Session
+from frazil.local.find_rows import prepare_delete, prepare_overwrite, prepare_update, run_overwrite
+from frazil.local.merge import prepare_merge, prepare_upsert
+from frazil.local.merge_clauses import MergeClause
+from frazil.local.source_rows import open_source
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
@@ -53,7 +62,7 @@ class TableVerbs(MetadataVerbs):
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
         merge_schema: bool = False,
     ) -> Snapshot | None:
-        """Add rows: a Spark DataFrame, a pyarrow table, record batch or reader, or a pandas frame.
+        """Add rows: a Spark DataFrame, Arrow in any form, a pandas or Polars frame, a DuckDB relation, dicts.
 
         A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
@@ -73,7 +82,7 @@ class TableVerbs(MetadataVerbs):
     ) -> Snapshot | None:
         """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
         state = self._begin()
-        evolution = evolution_of(schema_of_rows(data, state.metadata.format_version), only)
+        evolution = evolution_of(schema_of_rows(data, state.metadata), only)
 
         def change(table: TableVerbs) -> Snapshot | None:
             table._run(evolution)
@@ -89,36 +98,51 @@ class TableVerbs(MetadataVerbs):
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
         merge_schema: bool = False,
+        engine: Engine = "auto",
+        **parameters: object,
     ) -> Snapshot | None:
         """Replace the rows of a condition, all rows by default, by new ones.
 
-        The condition is Spark SQL, or a predicate. Where files hold other rows too, those are written anew, which needs
-        Spark. Rows that a parallel writer adds or changes under the condition stop it. With `merge_schema`, columns
-        that the table lacks are added to it, in the same commit.
+        The condition is Spark SQL, or a predicate. Where files hold other rows too, those are written anew. Rows that a
+        parallel writer adds or changes under the condition stop it. With `merge_schema`, columns that the table lacks
+        are added to it, in the same commit. `engine` and parameters are as in `delete`.
         """
+        where = filled(where, parameters)
 
         def write(table: TableVerbs) -> Snapshot | None:
-            return table._overwrite(data, where, branch, snapshot_properties, may_lack_parts=merge_schema)
+            return table._overwrite(data, where, branch, snapshot_properties, engine, may_lack_parts=merge_schema)
 
         return self._with_columns_of(data, write) if merge_schema else write(self)
 
     def _overwrite(
-        self, data: Any, where: Any, branch: str, snapshot_properties: Mapping[str, str], *, may_lack_parts: bool
+        self,
+        data: Any,
+        where: Any,
+        branch: str,
+        snapshot_properties: Mapping[str, str],
+        engine: Engine,
+        *,
+        may_lack_parts: bool,
     ) -> Snapshot | None:
         state = self._begin()
         schema = state.metadata.current_schema
         predicate = plain_predicate(where, schema)
         target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-        if predicate is None or not (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
-            room = spark_room("overwrite")
-            session = choose_session(data if is_spark_frame(data) else None)
+        if predicate is not None and takes_files_whole(state, branch, predicate, self._cache):
+            predicate = bind(schema, predicate)
+            read = read_set_of(state, branch, predicate)
             files = write_rows(state, data, may_lack_parts=may_lack_parts)
-            return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
-        predicate = bind(schema, predicate)
-        read = read_set_of(state, branch, predicate)
+            action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
+            return self._commit(state, action, paths_of(files))[1]
+        choice = choose_engine(
+            engine, state, data, lambda: prepare_overwrite(state, where, target, self._session(), self._cache)
+        )
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
-        action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
-        return self._commit(state, action, paths_of(files))[1]
+        if choice.plan is not None:
+            return self._carry_out(state, run_overwrite(choice.plan, files))
+        room = spark_room("overwrite")
+        session = choose_session(data if is_spark_frame(data) else None)
+        return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
 
     def overwrite_partitions(
         self,
@@ -150,23 +174,40 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        engine: Engine = "auto",
+        **parameters: object,
     ) -> Snapshot | None:
         """Delete the rows of a condition: Spark SQL (`docs/conditions.md`), or a predicate.
 
-        Files that hold nothing else go by their metadata, without Spark, and no parallel writer stops that. Of others
-        the rows are deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable
-        isolation, adds under the condition stop it.
+        Files that hold nothing else go by their metadata, and no parallel writer stops that. Of others the rows are
+        deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable isolation, adds
+        under the condition stop it. `engine` is `"local"`, in this process, `"spark"`, or `"auto"`, which chooses
+        (`t.explain.delete` says what and why). Further arguments are values for the names in the text:
+        `t.delete("id = :x", x=7)`.
         """
+        where = filled(where, parameters)
         state = self._begin()
+        check_engine(engine)
         predicate = plain_predicate(where, state.metadata.current_schema)
-        if predicate is not None and (is_here_only(state) or takes_files_whole(state, branch, predicate, self._cache)):
+        if predicate is not None and takes_files_whole(state, branch, predicate, self._cache):
             target = target_of(state.metadata, branch, snapshot_properties)
             meant = bind(state.metadata.current_schema, predicate)
             return self._commit(state, DeleteFiles(where=meant, target=target))[1]
+        choice = self._choose_delete(state, where, branch, snapshot_properties, engine)
+        if choice.plan is not None:
+            return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
         planned = spark_room("delete").plan_delete(session, state, where, target, cache=self._cache)
         return self._carry_out(state, planned)
+
+    def _choose_delete(
+        self, state: LoadedTable, where: Any, branch: str, properties: Mapping[str, str], engine: Engine
+    ) -> Choice:
+        target = target_of(state.metadata, branch, properties)
+        return choose_engine(
+            engine, state, None, lambda: prepare_delete(state, where, target, self._session(), self._cache)
+        )
 
     def update(
         self,
@@ -175,16 +216,39 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        engine: Engine = "auto",
+        **parameters: object,
     ) -> Snapshot | None:
         """Set columns of the rows of a condition, all rows by default, to the values of Spark SQL expressions.
 
         `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
+        `engine` and parameters are as in `delete`.
         """
+        given = Parameters(parameters)
+        where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
+        given.check()
         state = self._begin()
+        choice = self._choose_update(state, values, where, branch, snapshot_properties, engine)
+        if choice.plan is not None:
+            return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
         planned = spark_room("update").plan_update(session, state, values, where, target, cache=self._cache)
         return self._carry_out(state, planned)
+
+    def _choose_update(
+        self,
+        state: LoadedTable,
+        values: Mapping[str, Any],
+        where: Any,
+        branch: str,
+        properties: Mapping[str, str],
+        engine: Engine,
+    ) -> Choice:
+        target = target_of(state.metadata, branch, properties)
+        return choose_engine(
+            engine, state, None, lambda: prepare_update(state, values, where, target, self._session(), self._cache)
+        )
 
     def upsert(
         self,
@@ -193,17 +257,38 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        engine: Engine = "auto",
     ) -> Snapshot | None:
         """Replace rows by those of the same key, and add the others. Null is a key like any other.
 
-        A source that has a key twice is refused. What a parallel writer does to the same rows stops it.
+        Rows of which no value differs are left as they are; where that is all, nothing is written and None returned. A
+        source that has a key twice is refused. What a parallel writer does to the same rows stops it. The summary of
+        the snapshot counts the rows. `engine` is as in `delete`.
         """
         state = self._begin()
+        source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
+        choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)
+        if choice.plan is not None:
+            return self._carry_out(state, choice.plan.run())
         session = choose_session(data if is_spark_frame(data) else None)
-        source = frame_of_rows(data, state, session)
+        frame = frame_of_rows(source, state, session)
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("upsert").plan_upsert(session, state, source, keys, target, cache=self._cache)
+        planned = spark_room("upsert").plan_upsert(session, state, frame, keys, target, cache=self._cache)
         return self._carry_out(state, planned)
+
+    def _choose_upsert(
+        self,
+        state: LoadedTable,
+        source: Any,
+        keys: Sequence[str],
+        branch: str,
+        properties: Mapping[str, str],
+        engine: Engine,
+    ) -> Choice:
+        target = target_of(state.metadata, branch, properties)
+        return choose_engine(
+            engine, state, source, lambda: prepare_upsert(state, source, keys, target, self._session(), self._cache)
+        )
 
     def merge(
         self,
@@ -213,35 +298,76 @@ class TableVerbs(MetadataVerbs):
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
         merge_schema: bool = False,
+        engine: Engine = "auto",
+        **parameters: object,
     ) -> MergeBuilder:
         """Begin a merge of a source into the table; clauses follow, and `execute` carries it out in one commit.
 
         `on` is Spark SQL over `target` and `source`. The source runs once. Its rows tell which files can match, and
         only those are read. What a parallel writer does to rows that were read stops it. With `merge_schema`, columns
         of the source that the table lacks and that clauses assign are added to it, and `update_all` and `insert_all`,
-        which assign all, may lack columns of the table: those stay as they are, or get their default.
+        which assign all, may lack columns of the table: those stay as they are, or get their default. The summary of
+        the snapshot counts the rows. `engine` and parameters are as in `delete`.
         """
+        check_engine(engine)
+
+        def choose(table: TableVerbs, given: Any, condition: Any, clauses: Sequence[MergeClause]) -> Choice:
+            state = table._begin()
+            target = target_of(state.metadata, branch, snapshot_properties)
+            return choose_engine(
+                engine,
+                state,
+                given,
+                lambda: prepare_merge(
+                    state,
+                    given,
+                    condition,
+                    clauses,
+                    target,
+                    self._session(),
+                    self._cache,
+                    may_lack_columns=merge_schema,
+                ),
+            )
+
+        def fill(clauses: tuple[MergeClause, ...]) -> tuple[Any, Any, tuple[MergeClause, ...]]:
+            named = Parameters(parameters)
+            condition = named.fill(on)
+            filled_in = tuple(one.filled(named.fill) for one in clauses)
+            named.check()
+            given = source if is_spark_frame(source) else open_source(source, self._begin().metadata.current_schema)
+            return given, condition, filled_in
+
+        def explain(clauses: tuple[MergeClause, ...]) -> str:
+            return choose(self, *fill(clauses)).explain(f"merge into {self._begin().name}")
 
         def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
+            given, condition, clauses = fill(clauses)
             if not merge_schema:
-                return merge(self, clauses)
+                return merge(self, given, condition, clauses)
             written = [one.values for one in clauses if one.do != "delete"]
-            only = None if None in written else spark_room("assignments").assigned_names(written)
-            return self._with_columns_of(source, lambda table: merge(table, clauses), only)
+            only = None if None in written else assigned_names([one for one in written if one is not None])
+            data = given if is_spark_frame(given) else given.table
+            return self._with_columns_of(data, lambda table: merge(table, given, condition, clauses), only)
 
-        def merge(table: TableVerbs, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
+        def merge(table: TableVerbs, given: Any, condition: Any, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
             state = table._begin()
-            session = choose_session(source if is_spark_frame(source) else None)
-            frame = frame_of_rows(source, state, session)
+            choice = choose(table, given, condition, clauses)
+            if choice.plan is not None:
+                return table._carry_out(state, choice.plan.run())
+            session = choose_session(given if is_spark_frame(given) else None)
+            frame = frame_of_rows(given, state, session)
             target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-            room = spark_room("merge")
-            given = [room.Clause(one.when, one.do, one.condition, one.values) for one in clauses]
-            planned = room.plan_merge(
-                session, state, frame, on, given, target, cache=self._cache, may_lack_columns=merge_schema
+            planned = spark_room("merge").plan_merge(
+                session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
             )
             return table._carry_out(state, planned)
 
-        return MergeBuilder(run)
+        return MergeBuilder(run, explain)
+
+    def _session(self) -> Session:
+        """Return what expressions of a statement depend on."""
+        return Session(time.time_ns() // 1000, is_utc())
 
     @abstractmethod
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
@@ -249,6 +375,14 @@ class TableVerbs(MetadataVerbs):
 
     def _carry_out(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
         return None if planned is None else self._commit(state, planned.action, planned.written)[1]
+
+
+def filled(where: Any, parameters: Mapping[str, object]) -> Any:
+    """Return a condition with values in the place of the names in it."""
+    given = Parameters(parameters)
+    made = given.fill(where)
+    given.check()
+    return made
 
 
 def read_set_of(state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:

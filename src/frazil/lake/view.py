@@ -7,12 +7,23 @@ from those who use it; `replace.drop-dialect.allowed` lets it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Self
 
 import pyarrow as pa
 
 from frazil.catalog.base import Catalog
+from frazil.changes.updates import (
+    LAST_ADDED,
+    AddSchema,
+    AddViewVersion,
+    RemoveProperties,
+    SetCurrentViewVersion,
+    SetLocation,
+    SetProperties,
+    ViewUpdate,
+)
 from frazil.commit.change_view import change_view
 from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError
@@ -23,13 +34,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
 from frazil.spec.versions import LATEST
-from frazil.spec.view_evolution import (
-    FIRST_VERSION_ID,
-    change_view_properties,
-    move_view,
-    replace_view,
-    roll_back_view,
-)
+from frazil.spec.view_evolution import FIRST_VERSION_ID
 from frazil.spec.view_metadata import SqlRepresentation, VersionLogEntry, ViewMetadata, ViewVersion
 from frazil.sql.query_text import find_no_query
 
@@ -151,32 +156,32 @@ class View:
             now_ms=self._catalog.now_ms(),
         )
 
-        def change(base: ViewMetadata) -> ViewMetadata:
-            named = change_view_properties(base, properties) if properties else base
-            return replace_view(named, version, columns)
-
-        return self._change(change)
+        return self._change(
+            *([SetProperties(FrozenMap(properties))] if properties else []),
+            AddSchema(columns),
+            AddViewVersion(replace(version, schema_id=LAST_ADDED)),
+            SetCurrentViewVersion(),
+        )
 
     def rollback_to(self, version_id: int) -> Self:
         """Make another of the view's versions the current one."""
-        return self._change(lambda base: roll_back_view(base, version_id, timestamp_ms=self._catalog.now_ms()))
+        return self._change(SetCurrentViewVersion(version_id))
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:
         """Set properties."""
-        return self._change(lambda base: change_view_properties(base, properties))
+        return self._change(SetProperties(FrozenMap(properties)))
 
     def remove_properties(self, names: Iterable[str]) -> Self:
         """Remove properties; names that are not set are no error."""
-        gone = tuple(names)
-        return self._change(lambda base: change_view_properties(base, {}, gone))
+        return self._change(RemoveProperties(tuple(names)))
 
     def set_location(self, location: str) -> Self:
         """Put new metadata files elsewhere; files that exist stay."""
-        return self._change(lambda base: move_view(base, location))
+        return self._change(SetLocation(location))
 
-    def _change(self, change: Callable[[ViewMetadata], ViewMetadata]) -> Self:
+    def _change(self, *updates: ViewUpdate) -> Self:
         self.refresh()
-        self._loaded = change_view(self._catalog, self._loaded, change)
+        self._loaded = change_view(self._catalog, self._loaded, updates)
         return self
 
 

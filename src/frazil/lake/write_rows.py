@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +11,13 @@ from frazil.codec.arrow_schema import from_arrow_schema
 from frazil.commit.update_schema import UpdateSchema
 from frazil.datafile.input_rows import open_input
 from frazil.datafile.write import write_data_files
+from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.lake.on_spark import is_spark_frame, spark_room
 from frazil.loaded import LoadedTable
+from frazil.local.source_rows import SourceRows
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
+from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.union_by_name import union_by_name
 from frazil.storage.locations import scheme_of
 
@@ -30,13 +33,43 @@ def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) 
     return tuple(write_data_files(data, loaded))
 
 
-def schema_of_rows(data: Any, format_version: int) -> Schema:
-    """Return the columns of data that is to be written, in the format's types."""
+def schema_of_rows(data: Any, metadata: TableMetadata) -> Schema:
+    """Return the columns of data that is to be written to a table, in the format's types.
+
+    Of rows as dicts, which have Python's types, only those that the table lacks.
+    """
     if is_spark_frame(data):
         found: Schema = spark_room("types").from_spark_schema(data.schema)
         return found
-    arrow = data.schema if isinstance(data, pa.Table | pa.RecordBatch) else open_input(data, Schema(())).schema
-    return from_arrow_schema(arrow, format_version=format_version, has_fresh_ids=True)
+    arrow = _arrow_schema_of(data, metadata.current_schema)
+    return from_arrow_schema(arrow, format_version=metadata.format_version, has_fresh_ids=True)
+
+
+def _arrow_schema_of(data: Any, known: Schema) -> pa.Schema:
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return data.schema
+    if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
+        return _new_columns_of_dicts(data, known)
+    if isinstance(data, Iterator):
+        raise InvalidRequestError(
+            "Cannot tell the columns of an iterator before it is read, and columns are to be added to the table",
+            hint="Hand over a pyarrow.RecordBatchReader, which knows its schema.",
+        )
+    return open_input(data, Schema(())).schema
+
+
+def _new_columns_of_dicts(rows: Sequence[Mapping[str, Any]], known: Schema) -> pa.Schema:
+    named = dict.fromkeys(name for row in rows for name in row)
+    names = [name for name in named if known.find_field(name, case_sensitive=False) is None]
+    found = []
+    for name in names:
+        try:
+            values = pa.array([row[name] for row in rows if row.get(name) is not None])
+        except (pa.ArrowException, OverflowError) as error:
+            raise SchemaMismatchError(f"Cannot tell the type of the column {name!r} of the rows: {error}") from error
+        if len(values):
+            found.append(pa.field(name, values.type))
+    return pa.schema(found)
 
 
 def evolution_of(wanted: Schema, only: Collection[str] | None = None) -> UpdateSchema:
@@ -53,6 +86,8 @@ def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:
     """Return data as a Spark DataFrame; what is in this process goes to the session."""
     if is_spark_frame(data):
         return data
+    if isinstance(data, SourceRows):
+        return session.createDataFrame(data.table)
     rows = open_input(data, loaded.metadata.current_schema)
     return session.createDataFrame(pa.Table.from_batches(rows.batches, schema=rows.schema))
 

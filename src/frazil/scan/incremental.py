@@ -47,7 +47,6 @@ def plan_appends(
     case_sensitive: bool = True,
     cache: ManifestCache | None = None,
     threads: int | None = None,
-    with_sizes: bool = False,
 ) -> AppendsPlan:
     """Plan the files appended after one snapshot, up to and with another.
 
@@ -68,7 +67,6 @@ def plan_appends(
         between = ancestor_ids_between(metadata, after_snapshot_id=from_snapshot_id, to_snapshot_id=end.snapshot_id)
         ids = list(between)
     plan = AppendsPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
-    plan.with_sizes = with_sizes
     plan.append_ids = tuple(one for one in reversed(ids) if metadata.snapshot(one).operation == Operation.APPEND)
     return plan
 

@@ -33,12 +33,12 @@ import pyarrow as pa
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
 from frazil.columns.manifest_columns import live_mask
-from frazil.columns.recorded_sizes import SIZE_FIELDS
 from frazil.columns.stats_masks import Mask
 from frazil.errors import InvalidManifestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
+from frazil.expr.residual import Residuals
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
@@ -54,6 +54,7 @@ from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
+from frazil.spec.types import StructType
 
 _BYTES_WITHOUT_METRICS = 150
 _BYTES_WITH_METRICS = 500
@@ -69,18 +70,12 @@ def plan_scan(
     cache: ManifestCache | None = None,
     threads: int | None = None,
     with_metrics: bool = False,
-    with_sizes: bool = False,
 ) -> Plan:
-    """Plan the files to read for a filter; reads no manifest before the plan is used.
-
-    With `with_sizes`, what tells whether the recorded sizes are likely is read too (`columns/recorded_sizes.py`).
-    """
+    """Plan the files to read for a filter; reads no manifest before the plan is used."""
     snapshot, schema = choose_snapshot(loaded.metadata, choice)
     unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
     bound = bind(schema, unbound, case_sensitive=case_sensitive)
-    plan = Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
-    plan.with_sizes = with_sizes
-    return plan
+    return Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +91,6 @@ class Plan:
 
     _planned = "the scan"
     """What errors say was planned."""
-    with_sizes = False
 
     def __init__(
         self,
@@ -150,10 +144,22 @@ class Plan:
 
     def tasks_of(self, batch: FileBatch) -> Iterator[FileScanTask]:
         """Yield the tasks of one batch of this plan's files."""
-        residuals = self._pruner.for_spec(batch.files.spec_id).residuals
+        residuals = self.residuals_of(batch)
         for at, (file, sequence_number) in enumerate(data_files_of(batch.files)):
             applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[at])
             yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
+
+    def residuals_of(self, batch: FileBatch) -> Residuals:
+        """Return what the partitions of a batch's files leave of the filter."""
+        return self._pruner.for_spec(batch.files.spec_id).residuals
+
+    def delete_task(self, number: int) -> DeleteTask:
+        """Return a delete by the number that batches have for it."""
+        return self._index.task(number)
+
+    def partition_type(self, spec_id: int) -> StructType:
+        """Return the type of the partition tuples of one of the table's specs."""
+        return self._specs[spec_id][1]
 
     @property
     def delete_files(self) -> Sequence[DeleteTask]:
@@ -215,12 +221,26 @@ class Plan:
         if self._cache is None:
             return False
         files = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in manifests)
-        one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS, *SIZE_FIELDS[:1]} else _BYTES_WITHOUT_METRICS
+        one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS} else _BYTES_WITHOUT_METRICS
         return files * one_file <= self._cache.budget_bytes
 
     def _read(self) -> Iterator[FileBatch]:
         """Read and prune the data manifests, a few at a time, in their order."""
-        chosen = self._choose(ManifestContent.DATA, self.data_counts)
+        for batch, counts, applied in self._read_some(self._choose(ManifestContent.DATA, self.data_counts)):
+            add_counts(self.data_counts, counts)
+            self._applied += applied
+            if len(batch.files):
+                yield batch
+
+    def chosen_manifests(self) -> list[ManifestFile]:
+        """Return the data manifests that can hold a file of the plan, for those who read them in parts."""
+        return self._choose(ManifestContent.DATA, PlanCounts())
+
+    def batches_of(self, manifests: list[ManifestFile]) -> Iterator[FileBatch]:
+        """Yield the files left of some of the chosen manifests; nothing is kept, and several threads may ask."""
+        return (batch for batch, _, _ in self._read_some(manifests) if len(batch.files))
+
+    def _read_some(self, chosen: list[ManifestFile]) -> Iterator[tuple[FileBatch, PlanCounts, int]]:
         index = self._index
         fields = self._file_fields()
         keeps = self._fits_cache(chosen, fields)
@@ -233,19 +253,15 @@ class Plan:
             files = replace(files, table=files.table.select(shown))
             return FileBatch(files, deletes if applied else None), counts, applied
 
-        for batch, counts, applied in map_in_order(plan_one, chosen, threads=self._threads):
-            add_counts(self.data_counts, counts)
-            self._applied += applied
-            if len(batch.files):
-                yield batch
+        yield from map_in_order(plan_one, chosen, threads=self._threads)
 
     def _file_fields(self) -> set[str]:
         """Return the columns of a data manifest that this plan needs."""
         fields = {*FILE_FIELDS}
         if self._pruner.needs_metrics or self._with_metrics or self._index.has_equality_deletes:
             fields |= {*METRIC_FIELDS}
-        if self._with_metrics or self.with_sizes:
-            fields |= {*SIZE_FIELDS}
+        if self._with_metrics:
+            fields.add("column_sizes")
         return fields
 
     @cached_property
@@ -253,9 +269,8 @@ class Plan:
         """The deletes of the snapshot that can concern the filter, ready to look up."""
         chosen = self._choose(ManifestContent.DELETES, self.delete_counts)
         found = []
-        fields = {*DELETE_FIELDS, *SIZE_FIELDS} if self.with_sizes else {*DELETE_FIELDS}
         for files, counts in map_in_order(
-            lambda manifest: self._files_of(manifest, fields), chosen, threads=self._threads
+            lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads
         ):
             add_counts(self.delete_counts, counts)
             if len(files):

@@ -430,7 +430,7 @@ def _write(question: _Question, verb: str) -> None:
 def _delete(question: _Question) -> None:
     _, table, branch = question.target()
     where = question.expression(question.told["where"])
-    table.delete(where, **write_options(question.engine(), table, branch, question.told["options"]))
+    table.delete(where, engine="spark", **write_options(question.engine(), table, branch, question.told["options"]))
 
 
 def _values(question: _Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
@@ -444,7 +444,7 @@ def _update(question: _Question) -> None:
         options["where"] = question.expression(question.told["where"])
     values = _values(question, question.told["values"])
     if values:
-        table.update(values, **options)
+        table.update(values, engine="spark", **options)
 
 
 def _merge(question: _Question) -> None:

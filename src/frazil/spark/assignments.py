@@ -1,73 +1,30 @@
 """`SET column = expression`, for UPDATE and the clauses of MERGE: expressions as values of the table's columns.
 
-Columns are named as SQL names them, in any case, parts of structs with dots, quoted with backticks where needed. Each
-expression is assigned as a write would (`store_assignment.py`); what is not assigned stays as it is stored. A part that
-is assigned makes its struct anew, of the new value and the old ones, as in Spark: where there was none, the other parts
-are null. A value that may differ from run to run is computed once for each row (`settle_values`).
+Columns are named as `local/assigned_names.py` has it. Each expression is assigned as a write would
+(`store_assignment.py`); what is not assigned stays as it is stored. A part that is assigned makes its struct anew, of
+the new value and the old ones, as in Spark: where there was none, the other parts are null. A value that may differ
+from run to run is computed once for each row (`settle_values`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.errors import InvalidRequestError
+from frazil.local.assigned_names import resolve_assignments
 from frazil.spark.conditions import to_column
 from frazil.spark.jvm_write import are_deterministic
 from frazil.spark.store_assignment import assign_value, keep_value
 from frazil.spark.types import FIELD_ID
 from frazil.spec.schema import Schema
-from frazil.spec.types import ListType, MapType, NestedField, StructType, UnknownType
+from frazil.spec.types import NestedField, StructType, UnknownType
 
 _Typed: TypeAlias = tuple[Column, st.DataType]
-_STEP = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
-
-
-def resolve_assignments(schema: Schema, values: Mapping[str, Any]) -> dict[int, dict[tuple[str, ...], Any]]:
-    """Return assignments by the id of their top-level column: each to the path inside it, `()` for the whole."""
-    if not values:
-        raise InvalidRequestError("Cannot change rows: no column is assigned")
-    found: dict[int, dict[tuple[str, ...], Any]] = {}
-    for name, value in values.items():
-        part = _find(schema, name)
-        above = [*reversed(schema.ancestors_of(part.field_id)), part]
-        if any(isinstance(one.field_type, ListType | MapType) for one in above[:-1]):
-            raise InvalidRequestError(f"Cannot assign to {name}: it is inside a list or a map")
-        path = tuple(one.name for one in above[1:])
-        into = found.setdefault(above[0].field_id, {})
-        if any(path[: len(other)] == other or other[: len(path)] == path for other in into):
-            raise InvalidRequestError(f"Cannot assign to {name} twice")
-        into[path] = value
-    return found
-
-
-def assigned_names(written: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the top-level columns that assignments name, in lower case."""
-    return {name.lower() for values in written for key in values for name in (key, _steps(key)[0])}
-
-
-def _find(schema: Schema, name: str) -> NestedField:
-    found = next((part for part in schema.fields if part.name == name), None)
-    if found is None:
-        plain = ".".join(_steps(name))
-        found = schema.find_field(plain) or schema.find_field(plain, case_sensitive=False)
-    if found is None:
-        raise FieldNotFoundError(
-            f"Cannot assign to {name}: the table has no such column",
-            hint=f"The columns are: {', '.join(part.name for part in schema.fields)}.",
-        )
-    return found
-
-
-def _steps(name: str) -> list[str]:
-    return [quoted.replace("``", "`") if plain == "" else plain.strip() for quoted, plain in _STEP.findall(name)] or [
-        name
-    ]
 
 
 def settle_values(

@@ -1,22 +1,12 @@
-"""A row-level change on its way to a commit: rows that were found, files that are written, an action to commit.
-
-DELETE, UPDATE, MERGE and OVERWRITE differ in how they find rows and what they put in their place. From there on they
-are one, in two modes:
-
-    copy-on-write    files with such rows are written again without them, the new rows among the others
-    merge-on-read    rows are deleted where they are, by position: deletion vectors in v3, delete files in v2; new rows
-                     go to files of their own
+"""A row-level change on Spark: `local/row_change.py` with rows that Spark finds and files that it writes.
 
 Positions decide, not the condition a second time: the rows that were found are exactly those that go, whatever a
-condition or a source would say if it ran again. A file of which no row is left goes whole, in both modes. Files that no
-row was found in are not touched. What is kept is read and written in stored form, which loses nothing; in v3 rows keep
-their ids, and the sequence number of their last change unless this is one.
+condition or a source would say if it ran again. What is kept is read and written in stored form, which loses nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyspark.sql.types as st
@@ -26,18 +16,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
 from frazil.commit.conflicts import ReadSet
-from frazil.commit.new_snapshot import Target, find_parent
-from frazil.commit.overwrite import Overwrite
-from frazil.commit.row_delta import Command, RowDelta
-from frazil.datafile.apply_deletes import load_positions, position_tasks
-from frazil.datafile.delete_cache import DeleteCache
+from frazil.commit.new_snapshot import Target
+from frazil.commit.row_delta import Command
 from frazil.datafile.read_task import view_table
-from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.datafile.write_target import write_target
 from frazil.errors import EngineError
-from frazil.expr.bind import bind
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
+from frazil.local.row_change import RowLevelChange
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.distribute import write_settings
@@ -50,10 +36,7 @@ from frazil.spark.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
 from frazil.spark.target_rows import PATH, FileChoice, plan_tasks, read_chosen
 from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
 from frazil.spark.write_files import write_stored
-from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
-from frazil.spec.properties import DistributionMode, IsolationLevel, RowLevelMode, read_property
-from frazil.spec.property_kinds import Property
 from frazil.spec.reserved_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -73,21 +56,7 @@ _ROWS_A_FILE = 1_000_000
 """So many new rows at most share a task; it keeps small changes from many small files, and large ones parallel."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    mode: Property[RowLevelMode]
-    isolation: Property[IsolationLevel]
-    distribution: Property[DistributionMode | None]
-
-
-_RULES: Mapping[Command, _Rules] = {
-    "delete": _Rules(known.DELETE_MODE, known.DELETE_ISOLATION_LEVEL, known.DELETE_DISTRIBUTION_MODE),
-    "update": _Rules(known.UPDATE_MODE, known.UPDATE_ISOLATION_LEVEL, known.UPDATE_DISTRIBUTION_MODE),
-    "merge": _Rules(known.MERGE_MODE, known.MERGE_ISOLATION_LEVEL, known.MERGE_DISTRIBUTION_MODE),
-}
-
-
-class RowChange:
+class RowChange(RowLevelChange):
     """One row-level change of one branch of a table, from the snapshot that it reads."""
 
     def __init__(
@@ -98,28 +67,12 @@ class RowChange:
         target: Target,
         cache: ManifestCache | None = None,
     ) -> None:
+        super().__init__(loaded, command, target, cache)
         self.spark = spark
-        self.loaded = loaded
-        self.command = command
-        self.target = target
-        self.schema: Schema = loaded.metadata.current_schema
         self.choice = FileChoice()
-        self._parent = find_parent(loaded.metadata, target.branch)
-        self._cache = cache
-        self._rules = _RULES[command]
         self._read: Predicate = TRUE
         self._offered: list[NestedField] = []
         self._columns: Any = None
-
-    @property
-    def has_lineage(self) -> bool:
-        """Whether rows have ids."""
-        return self.loaded.metadata.format_version >= 3
-
-    @property
-    def _is_merge_on_read(self) -> bool:
-        metadata = self.loaded.metadata
-        return metadata.format_version >= 2 and read_property(metadata.properties, self._rules.mode) == "merge-on-read"
 
     # Reading
 
@@ -128,11 +81,11 @@ class RowChange:
     ) -> ReadRequest:
         return ReadRequest(
             self.loaded,
-            self._parent,
+            self.parent,
             self.schema,
             Schema((*self.schema.fields, *more)),
             predicate,
-            self._cache,
+            self.cache,
             as_stored=True,
             split_bytes=split_bytes,
             open_file_cost_bytes=split_bytes,
@@ -161,7 +114,7 @@ class RowChange:
         self._read = predicate
         if only is not None:
             self.choice.only = only
-        stored = None if self._parent is None else read_chosen(self.spark, self._request(more, predicate), self.choice)
+        stored = None if self.parent is None else read_chosen(self.spark, self._request(more, predicate), self.choice)
         if stored is None:
             return self.no_rows()
         columns: list[Column] = []
@@ -205,14 +158,9 @@ class RowChange:
         name = part.name if is_shown_as_stored(part.field_type) else f"{_STORED}{part.field_id}"
         return F.col(quote(name) if qualifier is None else f"{quote(qualifier)}.{quote(name)}")
 
-    @property
-    def stored_fields(self) -> list[NestedField]:
-        """The columns that files store: all but those of type unknown."""
-        return [part for part in self.schema.fields if not isinstance(part.field_type, UnknownType)]
-
     def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:
         """Return the files that can hold rows of a filter, by path."""
-        return {} if self._parent is None else plan_tasks(self._request(()), predicate)
+        return {} if self.parent is None else plan_tasks(self._request(()), predicate)
 
     def read_places(self, kept: DataFrame) -> Places:
         """Return the places of kept rows; they have the columns of `row_places.py`."""
@@ -229,9 +177,7 @@ class RowChange:
     def read_set(self) -> ReadSet:
         """What this change has read, for the commit to compare with what others did."""
         asked = self.choice.asked
-        isolation = read_property(self.loaded.metadata.properties, self._rules.isolation)
-        snapshot_id = None if self._parent is None else self._parent.snapshot_id
-        return ReadSet(snapshot_id, bind(self.schema, self._read if asked is None else asked), isolation)
+        return self.read_set_of(self._read if asked is None else asked)
 
     def finish(
         self,
@@ -253,32 +199,16 @@ class RowChange:
         if new_rows is not None:
             # They come from a join, in as many parts as it had, each of which would be a file.
             new_rows = new_rows.coalesce(1 + new_count // _ROWS_A_FILE)
-        cache = DeleteCache()
-        gone = [*whole]
-        kept: dict[str, DeletionVector] = {}
-        # How many rows of the files that are kept stay; None where only reading them tells.
-        staying: int | None = 0
-        for path, vector in positions.items():
-            task = tasks[path]
-            before = load_positions(self.loaded.storage, task, cache)
-            all_deleted = vector if before is None else vector.union(before)
-            if all_deleted.cardinality == task.data_file.record_count:
-                gone.append(task)
-            else:
-                kept[path] = vector
-                if len(position_tasks(task)) != len(task.delete_files):
-                    staying = None
-                elif staying is not None:
-                    staying += task.data_file.record_count - all_deleted.cardinality
-        if self._is_merge_on_read and not is_rewrite:
+        settled = self.settle(positions, tasks, whole)
+        if self.is_merge_on_read and not is_rewrite:
             files = [*added, *self._write([] if new_rows is None else [new_rows], new_count)]
-            return self._finish_deltas(read, kept, gone, tasks, cache, files)
+            return self.plan_deltas(read, settled, tasks, files)
         frames = [] if new_rows is None else [new_rows]
-        rest = self._rest(kept, tasks)
+        rest = self._rest(settled.kept, tasks)
         if rest is not None:
             frames.insert(0, rest)
-        files = [*added, *self._write(frames, None if staying is None else new_count + staying)]
-        return self._finish_rewrite(read, kept, gone, tasks, files)
+        files = [*added, *self._write(frames, None if settled.staying is None else new_count + settled.staying)]
+        return self.plan_rewrite(read, settled, tasks, files)
 
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
         if not positions:
@@ -297,61 +227,6 @@ class RowChange:
         rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
         return None if rest is None else rest.drop(FILE.name, POS.name, *self._unknown_names())
 
-    def _finish_rewrite(
-        self,
-        read: ReadSet,
-        kept: Mapping[str, DeletionVector],
-        gone: Sequence[FileScanTask],
-        tasks: Mapping[str, FileScanTask],
-        files: Sequence[DataFile],
-    ) -> PlannedChange | None:
-        removed = tuple(one.data_file for one in (*gone, *(tasks[path] for path in kept)))
-        if not files and not removed:
-            return None
-        action = Overwrite(tuple(files), read, removed=removed, target=self.target, written_schema=self.schema)
-        return PlannedChange(action, tuple(one.file_path for one in files))
-
-    def _finish_deltas(
-        self,
-        read: ReadSet,
-        kept: Mapping[str, DeletionVector],
-        gone: Sequence[FileScanTask],
-        tasks: Mapping[str, FileScanTask],
-        cache: DeleteCache,
-        files: Sequence[DataFile],
-    ) -> PlannedChange | None:
-        removed_deletes: list[DataFile] = []
-        included: list[DataFile] = []
-        deletes: list[DataFile] = []
-        if kept and self.loaded.metadata.format_version >= 3:
-            rows = []
-            for path, vector in kept.items():
-                task = tasks[path]
-                before = load_positions(self.loaded.storage, task, cache)
-                rows.append(DeletedRows.of(task.data_file, vector if before is None else vector.union(before)))
-                for one in position_tasks(task):
-                    old = one.data_file
-                    is_own = old.is_deletion_vector or old.referenced_data_file == path
-                    (removed_deletes if is_own else included).append(old)
-            deletes = write_deletion_vectors(rows, self.loaded)
-        elif kept:
-            rows = [DeletedRows.of(tasks[path].data_file, vector) for path, vector in kept.items()]
-            deletes = write_position_deletes(rows, self.loaded)
-        if not files and not deletes and not gone:
-            return None
-        action = RowDelta(
-            (*files, *deletes),
-            read,
-            self.command,
-            referenced=tuple(tasks[path].data_file for path in kept),
-            removed=tuple(one.data_file for one in gone),
-            removed_deletes=tuple(dict.fromkeys(removed_deletes)),
-            target=self.target,
-            written_schema=self.schema,
-            included_deletes=tuple(dict.fromkeys(included)),
-        )
-        return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
-
     def _write(self, frames: Sequence[DataFrame], count: int | None) -> list[DataFile]:
         """Write rows, in stored form; those of several frames share files where partitions bring them together.
 
@@ -365,7 +240,7 @@ class RowChange:
         for one in frames[1:]:
             whole = whole.unionByName(one)
         own = in_own_session(whole, write_settings(table))
-        files = write_stored(own, table, distribution=self._rules.distribution)
+        files = write_stored(own, table, distribution=self.rules.distribution)
         written = sum(one.record_count for one in files)
         if count is not None and written != count:
             self.loaded.storage.delete_many([one.file_path for one in files])

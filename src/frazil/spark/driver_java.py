@@ -1,4 +1,4 @@
-"""The only Java there is: classes the driver compiles when they are first needed, with the compiler Spark ships.
+"""The Java of relations: classes the driver compiles when they are first needed, with the compiler Spark ships.
 
 Spark asks a `FileIndex` for the files of a query while it plans it. `PlannedFiles` is one that asks Python, and turns
 the answer, an Arrow stream of paths, sizes and constants for each file, into Spark's objects at once: one call of
@@ -8,8 +8,9 @@ Py4J for each object would cost about 0.15 ms, this costs about 2 µs.
 applies filters on constants itself, with Spark's own evaluation: Spark does not test those again. An expression that
 `write` does not know becomes `["?"]`, which Python takes as "may be true".
 
-Spark cuts files by their lengths. Of local files that is looked up, of others it is what a manifest says, unless Python
-doubts it (`columns/recorded_sizes.py`): then the file system is asked.
+Spark cuts files by their lengths and reads nothing behind. Local files are looked at. Where the last part of each file
+is read to its end (`scan_java.py`), lengths of others are what manifests say, and no request is made before a file is
+read. Elsewhere, as in a session that only has a view of a frame, the file system is asked for each.
 
 Paths of files carry the table and the snapshot behind a `#` (`mark`), which file systems pass over: Spark's own errors
 about a file, from wherever they come, then say what it is of.
@@ -52,7 +53,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-public class PlannedFiles implements FileIndex {
+public class PlannedFiles implements FileIndex, Cloneable {
   private final java.util.function.Function planner;
   private final String word;
   private final String key;
@@ -63,6 +64,7 @@ public class PlannedFiles implements FileIndex {
   private long bytes;
   private long rows;
   private boolean isPruned = false;
+  private boolean isReadToEnd = false;
 
   public PlannedFiles(
       java.util.function.Function planner, String word, String key, String root, StructType constants, String name,
@@ -86,7 +88,18 @@ public class PlannedFiles implements FileIndex {
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     ArrayList filters = new ArrayList(CollectionConverters.asJava(partitionFilters));
     filters.addAll(CollectionConverters.asJava(dataFilters));
-    return read(ask(filters), test(partitionFilters));
+    return read(ask(filters), test(partitionFilters), !isReadToEnd);
+  }
+
+  /** The same files for a scan that reads each to its end, however long it is said to be. */
+  public PlannedFiles readToEnd() {
+    try {
+      PlannedFiles found = (PlannedFiles) clone();
+      found.isReadToEnd = true;
+      return found;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** The answer for these filters; what `pruned` asked is not asked again. */
@@ -101,7 +114,7 @@ public class PlannedFiles implements FileIndex {
     for (Object text : texts) all.append(text);
     String request = all.append(']').toString();
     if (request.equals(asked)) return answered;
-    Object answer = planner.apply(word + request);
+    Object answer = KeptThreads.ask(planner, word + request);
     if (!(answer instanceof byte[])) throw new IllegalArgumentException(String.valueOf(answer));
     asked = request;
     answered = (byte[]) answer;
@@ -125,8 +138,7 @@ public class PlannedFiles implements FileIndex {
             (FieldVector) reader.getVectorSchemaRoot().getFieldVectors().get(2));
         int rows = reader.getVectorSchemaRoot().getRowCount();
         for (int row = 0; row < rows; row++) {
-          long told = sizes.getLong(row);
-          size += told < 0 ? -1L - told : told;
+          size += sizes.getLong(row);
           found.rows += counts.getLong(row);
         }
         files += rows;
@@ -206,7 +218,7 @@ public class PlannedFiles implements FileIndex {
     return Predicate$.MODULE$.create(all, schema);
   }
 
-  private Seq read(byte[] stream, BasePredicate test) {
+  private Seq read(byte[] stream, BasePredicate test, boolean asksForLengths) {
     ArrayList rows = new ArrayList();
     ArrayList files = new ArrayList();
     String mark;
@@ -236,7 +248,7 @@ public class PlannedFiles implements FileIndex {
     } finally {
       close(reader);
     }
-    FileLength.find(files);
+    FileLength.find(files, asksForLengths);
     ArrayList found = new ArrayList();
     for (int i = 0; i < files.size(); i++) {
       FileLength one = (FileLength) files.get(i);
@@ -270,9 +282,7 @@ public class PlannedFiles implements FileIndex {
   }
 
   public String[] inputFiles() {
-    java.util.List found = CollectionConverters.asJava(listFiles(
-        CollectionConverters.asScala(new ArrayList()).toList(),
-        CollectionConverters.asScala(new ArrayList()).toList()));
+    java.util.List found = CollectionConverters.asJava(read(ask(new ArrayList()), null, false));
     String[] paths = new String[found.size()];
     for (int i = 0; i < paths.length; i++) {
       PartitionDirectory one = (PartitionDirectory) found.get(i);
@@ -293,7 +303,8 @@ public class PlannedFiles implements FileIndex {
   public boolean equals(Object other) {
     if (!(other instanceof PlannedFiles)) return false;
     PlannedFiles that = (PlannedFiles) other;
-    return that.key.equals(key) && that.isPruned == isPruned && (!isPruned || that.asked.equals(asked));
+    return that.key.equals(key) && that.isReadToEnd == isReadToEnd
+        && that.isPruned == isPruned && (!isPruned || that.asked.equals(asked));
   }
 
   private void writeAll(Seq filters, StringBuilder out) {
@@ -405,29 +416,84 @@ public class PlannedFiles implements FileIndex {
   }
 }
 
-/** How long a file is. Spark cuts it by that, and reads nothing behind. */
+/**
+ * Asks Python. Py4J opens a connection for each thread of Java that asks, which costs a thread of Python too, and keeps
+ * both when the thread has ended. Spark's threads come and go: other threads ask for them, which stay.
+ */
+class KeptThreads implements java.util.concurrent.ThreadFactory {
+  private static final java.util.concurrent.ExecutorService THREADS = new java.util.concurrent.ThreadPoolExecutor(
+      0, Integer.MAX_VALUE, Long.MAX_VALUE, java.util.concurrent.TimeUnit.NANOSECONDS,
+      new java.util.concurrent.SynchronousQueue(), new KeptThreads());
+
+  public Thread newThread(Runnable work) {
+    Thread made = new Thread(work, "frazil planning");
+    made.setDaemon(true);
+    return made;
+  }
+
+  static Object ask(java.util.function.Function planner, String request) {
+    if (isConnected(planner)) return planner.apply(request);
+    java.util.concurrent.Future answer = THREADS.submit(new Question(planner, request));
+    try {
+      return answer.get();
+    } catch (java.util.concurrent.ExecutionException e) {
+      throw new IllegalArgumentException(e.getCause().getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IllegalArgumentException("Cannot plan the files of a query: interrupted");
+    }
+  }
+
+  /** Whether this thread has a connection already, as those that Python calls have, or needs none of its own. */
+  private static boolean isConnected(Object planner) {
+    if (!java.lang.reflect.Proxy.isProxyClass(planner.getClass())) return true;
+    try {
+      Object handler = java.lang.reflect.Proxy.getInvocationHandler(planner);
+      java.lang.reflect.Field field = handler.getClass().getDeclaredField("gateway");
+      field.setAccessible(true);
+      Object client = ((py4j.Gateway) field.get(handler)).getCallbackClient();
+      return !(client instanceof py4j.Py4JPythonClientPerThread)
+          || ((py4j.Py4JPythonClientPerThread) client).getPerThreadConnection() != null;
+    } catch (ReflectiveOperationException e) {
+      return true;
+    }
+  }
+}
+
+class Question implements java.util.concurrent.Callable {
+  private final java.util.function.Function planner;
+  private final String request;
+
+  Question(java.util.function.Function planner, String request) {
+    this.planner = planner;
+    this.request = request;
+  }
+
+  public Object call() { return planner.apply(request); }
+}
+
+/** How long a file is: what its manifest says, or what it is. */
 class FileLength implements java.util.concurrent.Callable {
   private static final int THREADS = 32;
+  private static final long MOST = 1L << 34;
   final Path path;
   private final String about;
-  private boolean isKnown;
   long length;
 
-  /** A size below zero is not to be trusted: it is minus one less what a manifest says. */
+  /** A file has a part to read, and none is cut into more parts than one of 16 GiB. */
   FileLength(Path path, long told, String about) {
     this.path = path;
     this.about = about;
-    this.isKnown = told >= 0;
-    this.length = told < 0 ? -1L - told : told;
+    this.length = Math.min(Math.max(told, 1L), MOST);
   }
 
-  /** Local files cost nothing to look at, others a request, so that only those are asked for that must be. */
-  static void find(java.util.List files) {
+  /** Look at local files, which costs nothing, and where that is asked for, at others, which is a request for each. */
+  static void find(java.util.List files, boolean asksOthers) {
     ArrayList asked = new ArrayList();
     for (Object one : files) {
       FileLength file = (FileLength) one;
       if ("file".equals(file.path.toUri().getScheme())) file.look();
-      else if (!file.isKnown) asked.add(file);
+      else if (asksOthers) asked.add(file);
     }
     if (asked.isEmpty()) return;
     java.util.concurrent.ExecutorService threads =

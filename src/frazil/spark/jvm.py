@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyspark
 import pyspark.sql.types as st
@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import EngineError, FrazilError, UnsupportedError
 from frazil.spark.driver_java import CLASS_NAME, READER_NAME, RULE_NAME, SOURCE
+from frazil.spark.scan_java import SCAN, STRATEGY_NAME, scan_source
 from frazil.spark.types import without_metadata
 
 Planner = Callable[[str], bytes]
@@ -36,6 +37,8 @@ _WORD_SIZE = 64
 _lock = threading.Lock()
 _compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
+_planning: WeakSet[SparkSession] = WeakSet()
+"""Sessions that plan scans of whole files."""
 _reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
@@ -144,13 +147,14 @@ def planned_relation(
     jvm = context._jvm
     try:
         start_callbacks(context)
+        _read_to_end(spark)
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         told = (table, str(size_bytes), str(rows), columns)
         word = secrets.token_hex(_WORD_SIZE // 2)
         for value in (_Callback(planner, word), word, key, root, to_java(jvm, constants), *told):
             arguments.add(value)
-        index = compiled_class(spark, SOURCE, CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
+        index = compiled_class(spark, _source(spark), CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         if file_format == "orc":
             reader = packages.orc.OrcFileFormat()
@@ -205,12 +209,22 @@ def compiled_class(spark: SparkSession, source: str, name: str) -> Any:
         return known[source].loadClass(name)
 
 
+def _source(spark: SparkSession) -> str:
+    """Return the Java that relations are made of, for this Spark."""
+    known = _compiled.setdefault(spark.sparkContext._gateway, {})
+    if SCAN not in known:
+        # Every Spark adds parts to a scan.
+        (made,) = spark.sparkContext._jvm.java.lang.Class.forName(SCAN).getConstructors()  # type: ignore[union-attr]
+        known[SCAN] = SOURCE + scan_source([one.getName() for one in made.getParameterTypes()])
+    return str(known[SCAN])
+
+
 def _made(spark: SparkSession, name: str, *given: Any) -> Any:
     """Return an object of a compiled class that is not public."""
     arguments = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for one in given:
         arguments.add(one)
-    constructor = compiled_class(spark, SOURCE, name).getDeclaredConstructors()[0]
+    constructor = compiled_class(spark, _source(spark), name).getDeclaredConstructors()[0]
     constructor.setAccessible(True)
     return constructor.newInstance(arguments.toArray())
 
@@ -224,26 +238,45 @@ def compiled(spark: SparkSession, name: str, source: str) -> Any:
     return known[name]
 
 
+def _read_to_end(spark: SparkSession) -> None:
+    """Let a session plan scans of whole files for relations of lakes (`scan_java.py`)."""
+    if spark in _planning:
+        return
+    strategy = compiled(spark, STRATEGY_NAME, _source(spark))
+    with _lock:
+        methods = spark._jsparkSession.experimental()
+        known = methods.extraStrategies()
+        if not known.contains(strategy):
+            getattr(methods, "extraStrategies_$eq")(known.appended(strategy))
+        _planning.add(spark)
+
+
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
-    """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it."""
-    jvm: Any = spark.sparkContext._jvm
+    """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it.
+
+    With it goes what plans scans of whole files. A frame that is still there asks for the sizes of its files.
+    """
     methods = spark._jsparkSession.experimental()
-    before = methods.extraOptimizations()
     rule = _made(spark, RULE_NAME)
-    _set_rules(methods, before.appended(rule))
+    getattr(methods, "extraOptimizations_$eq")(methods.extraOptimizations().appended(rule))
 
     def undo() -> None:
-        kept = jvm.java.util.ArrayList()
-        for one in jvm.scala.jdk.javaapi.CollectionConverters.asJava(methods.extraOptimizations()):
-            if not one.equals(rule):
-                kept.add(one)
-        _set_rules(methods, jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList())
+        getattr(methods, "extraOptimizations_$eq")(_without(spark, methods.extraOptimizations(), rule))
+        strategy = compiled(spark, STRATEGY_NAME, _source(spark))
+        with _lock:
+            getattr(methods, "extraStrategies_$eq")(_without(spark, methods.extraStrategies(), strategy))
+            _planning.discard(spark)
 
     return undo
 
 
-def _set_rules(methods: Any, rules: Any) -> None:
-    getattr(methods, "extraOptimizations_$eq")(rules)
+def _without(spark: SparkSession, rules: Any, left_out: Any) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    kept = jvm.java.util.ArrayList()
+    for one in jvm.scala.jdk.javaapi.CollectionConverters.asJava(rules):
+        if not one.equals(left_out):
+            kept.add(one)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
 
 
 def row_index_name(spark: SparkSession) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.spark.jvm import is_classic
+from frazil.spark.scan_java import SCAN_NAME
 
 _FIXED = {
     "spark.sql.caseSensitive": "true",
@@ -109,7 +110,7 @@ def ask_for_files(frame: DataFrame) -> None:
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for at in range(leaves.size()):
         leaf = leaves.apply(at)
-        if leaf.getClass().getSimpleName() == "FileSourceScanExec":
+        if leaf.getClass().getSimpleName() == SCAN_NAME:
             leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
 
 

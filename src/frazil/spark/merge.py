@@ -13,8 +13,8 @@ of them would win is nobody's to say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -24,6 +24,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
+from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.assignments import assigned_columns, settle_values
 from frazil.spark.call_sites import without_call_sites
@@ -41,24 +42,10 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
 
-When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
-Do: TypeAlias = Literal["update", "delete", "insert"]
-
 TARGET, SOURCE = "target", "source"
 _FOUND = "__frazil_source"
 _MATCHED_ONLY = -1
 """A row that met the source and that no clause is about: kept to see whether it meets it once more."""
-_PREFIX = "spark.merge-into.num-target-rows-"
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One clause of a merge. `values` None is all columns, by name, from the source."""
-
-    when: When
-    do: Do
-    condition: Any = None
-    values: Mapping[str, Any] | None = None
 
 
 @without_call_sites()
@@ -67,7 +54,7 @@ def plan_merge(
     loaded: LoadedTable,
     source: DataFrame,
     on: Any,
-    clauses: Sequence[Clause],
+    clauses: Sequence[MergeClause],
     target: Target,
     *,
     cache: ManifestCache | None = None,
@@ -94,7 +81,7 @@ def merge_rows(
     loaded: LoadedTable,
     source: DataFrame,
     on: Any,
-    clauses: Sequence[Clause],
+    clauses: Sequence[MergeClause],
     target: Target,
     *,
     looked: SourceKeys | None = None,
@@ -105,7 +92,7 @@ def merge_rows(
 
     `looked` is what its keys say, where the caller has asked; else they are found in the condition and asked for.
     """
-    _check_clauses(clauses)
+    check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
     written_out = [part for one in clauses for part in (one.condition, *(one.values or {}).values())]
     change.offer([on, *written_out], source.columns)
@@ -120,7 +107,7 @@ def merge_rows(
         joined = _join(change, source, condition, clauses, looked, may_lack_columns=may_lack_columns)
         changed = keep_rows(joined)
     places = change.read_places(changed)
-    if places.is_twice and _needs_single_match(clauses):
+    if places.is_twice and needs_single_match(clauses):
         raise InvalidRequestError(
             f"Cannot merge into {loaded.name}: a row of the table matches more than one row of the source",
             hint="Remove duplicates from the source, or join by more columns.",
@@ -133,26 +120,9 @@ def merge_rows(
     new_rows = None
     if new_count:
         new_rows = changed.filter(F.col(ACTION_COLUMN).isin(written)).drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)
-    properties = FrozenMap({**_summary(clauses, places.counts), **target.properties})
+    properties = FrozenMap({**summary_of(clauses, places.counts), **target.properties})
     change.target = replace(target, properties=properties)
     return change.finish(positions, new_rows, new_count=new_count)
-
-
-def _check_clauses(clauses: Sequence[Clause]) -> None:
-    if not clauses:
-        raise InvalidRequestError("Cannot merge: there is no clause that says what to do")
-    for when in ("matched", "not_matched", "not_matched_by_source"):
-        own = [one for one in clauses if one.when == when]
-        if any(one.condition is None for one in own[:-1]):
-            raise InvalidRequestError(
-                f"Cannot merge: a clause for rows {when.replace('_', ' ')} comes after one without a condition",
-                hint="Only the last clause of a kind may do without a condition.",
-            )
-
-
-def _needs_single_match(clauses: Sequence[Clause]) -> bool:
-    matched = [one for one in clauses if one.when == "matched"]
-    return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
 
 
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
@@ -170,7 +140,7 @@ def _join(
     change: RowChange,
     source: DataFrame,
     on: Column,
-    clauses: Sequence[Clause],
+    clauses: Sequence[MergeClause],
     looked: SourceKeys,
     *,
     may_lack_columns: bool,
@@ -205,7 +175,7 @@ def _join(
             filter_rows(joined, one.condition, f"merge into {change.loaded.name}", which)
             holds = holds & to_column(one.condition)
         action = action.when(holds, F.lit(at + 1))
-    if _needs_single_match(clauses):
+    if needs_single_match(clauses):
         action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
     chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
     for at, one in enumerate(clauses):
@@ -216,7 +186,7 @@ def _join(
     return chosen.select(*_new_row(change, source, chosen, clauses, may_lack_columns=may_lack_columns))
 
 
-def _one_sided(clause: Clause, rows: DataFrame, given: DataFrame) -> Clause:
+def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeClause:
     """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
     if clause.when == "matched" or isinstance(clause.condition, Resolved):
         return clause
@@ -241,7 +211,7 @@ def _is_large(change: RowChange, prune: Predicate) -> bool:
 
 
 def _new_row(
-    change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[Clause], *, may_lack_columns: bool
+    change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[MergeClause], *, may_lack_columns: bool
 ) -> list[Column]:
     has_rows = FILE_COLUMN in chosen.columns
     place = [
@@ -265,7 +235,7 @@ def _new_row(
 
 
 def _values(
-    change: RowChange, source: DataFrame, chosen: DataFrame, clause: Clause, *, may_lack_columns: bool
+    change: RowChange, source: DataFrame, chosen: DataFrame, clause: MergeClause, *, may_lack_columns: bool
 ) -> dict[int, Column]:
     """Return the new values of the columns that a clause sets, in stored form."""
     values = clause.values
@@ -294,7 +264,7 @@ def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool
     return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
 
 
-def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, clause: Clause) -> Column:
+def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, clause: MergeClause) -> Column:
     found = given.get(part.field_id)
     if found is not None:
         return found
@@ -305,16 +275,3 @@ def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, cl
             f"Cannot insert into {change.loaded.name}: the required column {part.name!r} is not assigned"
         )
     return literal(part.write_default, part.field_type)
-
-
-def _summary(clauses: Sequence[Clause], counts: Mapping[int, int]) -> dict[str, str]:
-    """Return how many rows each kind of clause was about, under the reference's names."""
-    totals: dict[str, int] = {}
-    for at, one in enumerate(clauses):
-        count = counts.get(at + 1, 0)
-        done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[one.do]
-        totals[done] = totals.get(done, 0) + count
-        if one.when != "not_matched":
-            name = f"{one.when.replace('_', '-')}-{done}"
-            totals[name] = totals.get(name, 0) + count
-    return {f"{_PREFIX}{name}": str(count) for name, count in totals.items()}

@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.recorded_sizes import has_likely_size, is_likely_size
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError
@@ -51,7 +50,6 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 from frazil.storage.base import Storage
 from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
-from frazil.storage.locations import scheme_of
 
 Mask = npt.NDArray[np.bool_]
 _OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
@@ -203,7 +201,6 @@ class ScanFiles:
         self._last: tuple[Predicate, Plan] | None = None
         self._positions = DeleteCache()
         self._known: frozenset[FileGroup] = frozenset()
-        self._is_remote = scheme_of(loaded.metadata.location) not in (None, "file")
         specs = loaded.metadata.partition_specs
         self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in specs}
         self._sources = {spec.spec_id: identity_sources(spec, schema) for spec in specs}
@@ -221,14 +218,13 @@ class ScanFiles:
 
     def _plan(self, asked: Predicate) -> Plan:
         if self.appends is None:
-            return plan_scan(self.loaded, asked, cache=self._cache, with_sizes=self._is_remote)
+            return plan_scan(self.loaded, asked, cache=self._cache)
         return plan_appends(
             self.loaded,
             asked,
             from_snapshot_id=self.appends.after_snapshot_id,
             to_snapshot_id=self.appends.to_snapshot_id,
             cache=self._cache,
-            with_sizes=self._is_remote,
         )
 
     def identity_of(self, spec_id: int) -> dict[int, int]:
@@ -345,7 +341,7 @@ class ScanFiles:
             for batch in self.batches(group, pushed):
                 columns = [
                     spark_paths(batch.files.column("file_path").cast(pa.string())),
-                    told_sizes(batch.files.column("file_size_in_bytes").to_numpy(), has_likely_size(batch.files)),
+                    batch.files.column("file_size_in_bytes").cast(pa.int64()),
                     batch.files.column("record_count").cast(pa.int64()),
                     *(one.values(batch) for one in constants),
                 ]
@@ -441,10 +437,7 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
     """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
     paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
     check_paths(scan.loaded.storage, paths)
-    sizes = told_sizes(
-        np.array([one.file_size_in_bytes for one in files], np.int64),
-        np.array([is_likely_size(one) for one in files], np.bool_),
-    )
+    sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
     rows = pa.array([one.record_count for one in files], pa.int64())
     table = pa.table({"path": spark_paths(paths), "size": sizes, "rows": rows, **constants})
     table = table.replace_schema_metadata({"about": scan.about, "mark": scan.mark})
@@ -452,12 +445,6 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
-
-
-def told_sizes(sizes: npt.NDArray[np.int64], is_likely: Mask) -> pa.Array:
-    """Return sizes as the file index takes them: one to be asked for is given as minus one less itself."""
-    known = np.maximum(sizes, 0)
-    return pa.array(np.where(is_likely, known, -1 - known), pa.int64())
 
 
 def check_paths(storage: Storage, paths: pa.ChunkedArray) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,39 +19,13 @@ import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of, any_of, at_least, at_most, is_in, is_null, less_than
+from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
+from frazil.local.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
 from frazil.spark.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.partition_columns import plain_number, transform_value
 from frazil.spec.partitioning import PartitionSpec
-from frazil.spec.transforms import Day, Hour, Transform
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
-
-MAX_VALUES = 200
-"""Beyond this many values, planning asks for bounds only, as it does with longer lists anyway."""
-_MICROS: dict[type[Transform], int] = {Day: 86_400_000_000, Hour: 3_600_000_000}
-_USABLE = (
-    BooleanType,
-    IntType,
-    LongType,
-    DecimalType,
-    StringType,
-    BinaryType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +35,6 @@ class JoinKey:
     part: NestedField
     value: Column
     is_null_safe: bool = False
-
-
-def is_usable_key(part: NestedField) -> bool:
-    """Return whether the values of a column can be asked for in a source: floating point has two zeros and NaN."""
-    return isinstance(part.field_type, _USABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +71,7 @@ def read_keys(
     twice = _find_twice_here(found, len(more)) if is_comparable else _find_twice(kept, names)
     if found.num_rows == 0:
         return SourceKeys(FALSE if usable else TRUE, is_few=True, twice=twice)
-    values = [_ValuesHere(found.column(f"a{at}")) for at in range(len(asked))]
+    values = [ValuesHere(found.column(f"a{at}")) for at in range(len(asked))]
     return SourceKeys(_prune(usable, asked, values), is_few=True, twice=twice)
 
 
@@ -111,37 +80,6 @@ class _Asked:
 
     def __init__(self, key: JoinKey, column: Column, unit: int | None = None) -> None:
         self.key, self.column, self.unit = key, column, unit
-
-
-class _Values(Protocol):
-    """What is known of the values of a column; `listed` is None where they are more than `MAX_VALUES`."""
-
-    @property
-    def bounds(self) -> tuple[Any, Any]: ...
-
-    @property
-    def has_null(self) -> bool: ...
-
-    @property
-    def listed(self) -> list[Any] | None: ...
-
-
-class _ValuesHere:
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        self._values = pc.unique(column.drop_null())
-        self.has_null = column.null_count > 0
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        if pa.types.is_boolean(self._values.type):
-            values = self._values.to_pylist()
-            return (min(values), max(values)) if values else (None, None)
-        found = pc.min_max(self._values)
-        return found["min"].as_py(), found["max"].as_py()
-
-    @property
-    def listed(self) -> list[Any] | None:
-        return self._values.to_pylist() if len(self._values) <= MAX_VALUES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +92,7 @@ class _ValuesThere:
 def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_Asked]:
     found = [_Asked(key, plain_number(key.value, key.part.field_type))]
     for one in spec.fields_of_source(key.part.field_id):
-        unit = _unit_of(one.transform, key.part)
+        unit = unit_of(one.transform, key.part)
         if unit is not None:
             times = transform_value(one.transform, key.value, key.part.field_type, source.sparkSession)
             found.append(_Asked(key, times, unit))
@@ -185,29 +123,16 @@ def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequenc
     return _prune(keys, asked, values)
 
 
-def _prune(keys: Sequence[JoinKey], asked: Sequence[_Asked], values: Sequence[_Values]) -> Predicate:
+def _prune(keys: Sequence[JoinKey], asked: Sequence[_Asked], values: Sequence[KeyValues]) -> Predicate:
     return all_of(
         *(_filter_of(key, [(a, v) for a, v in zip(asked, values, strict=True) if a.key is key]) for key in keys)
     )
 
 
-def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, _Values]]) -> Predicate:
-    name = key.part.name
+def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, KeyValues]]) -> Predicate:
     own = next(values for asked, values in known if asked.unit is None)
-    missing = is_null(name) if key.is_null_safe and own.has_null else FALSE
-    low, high = own.bounds
-    if low is None:
-        return missing
-    if own.listed is not None:
-        return any_of(is_in(name, own.listed), missing)
-    parts = [all_of(at_least(name, low), at_most(name, high))]
-    for asked, values in known:
-        if asked.unit is not None and values.listed is not None:
-            unit = asked.unit
-            parts.append(
-                any_of(*(all_of(at_least(name, at * unit), less_than(name, (at + 1) * unit)) for at in values.listed))
-            )
-    return any_of(all_of(*parts), missing)
+    times = [(asked.unit, values) for asked, values in known if asked.unit is not None]
+    return filter_of(key.part.name, own, times, is_null_safe=key.is_null_safe)
 
 
 def _find_twice(kept: DataFrame, names: Sequence[Column]) -> tuple[Any, ...] | None:
@@ -233,12 +158,6 @@ def _is_comparable(kind: st.DataType) -> bool:
     return isinstance(
         kind, st.IntegralType | st.BooleanType | st.DateType | st.TimestampType | st.TimestampNTZType | st.BinaryType
     )
-
-
-def _unit_of(transform: Transform, part: NestedField) -> int | None:
-    if not isinstance(part.field_type, TimestampType | TimestamptzType):
-        return None
-    return _MICROS.get(type(transform))
 
 
 def _value(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import pyspark.sql.types as st
@@ -13,15 +13,17 @@ from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.local.merge_clauses import MergeClause
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.call_sites import without_call_sites
 from frazil.spark.engine_errors import engine_errors
 from frazil.spark.kept_rows import keep_rows, start_over_if_lost
-from frazil.spark.merge import SOURCE, TARGET, Clause, merge_rows
+from frazil.spark.merge import SOURCE, TARGET, merge_rows
 from frazil.spark.progress import showing_progress
 from frazil.spark.source_keys import JoinKey, read_keys
 from frazil.spark.types import shown_type
 from frazil.spec.schema import Schema
+from frazil.spec.types import UnknownType
 from frazil.sql.quote_names import quote
 
 
@@ -39,7 +41,10 @@ def plan_upsert(
     schema = loaded.metadata.current_schema
     names = _key_names(schema, source, keys, loaded.name)
     on = reduce(Column.__and__, [_equal(ours, theirs) for ours, theirs in names])
-    clauses = [Clause("matched", "update"), Clause("not_matched", "insert")]
+    clauses = [
+        MergeClause("matched", "update", _changed(schema, source, names, spark)),
+        MergeClause("not_matched", "insert"),
+    ]
 
     def plan() -> PlannedChange | None:
         with engine_errors(f"read the source of an upsert into {loaded.name}"):
@@ -60,6 +65,43 @@ def plan_upsert(
 
     with showing_progress(spark, f"upsert into {loaded.name}"):
         return start_over_if_lost(plan)
+
+
+def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spark: SparkSession) -> Column | None:
+    """Return where a value differs, so that other rows stay as they are; None where that cannot be told by type."""
+    theirs = {name.lower(): name for name in source.columns} | {name: name for name in source.columns}
+    tests = []
+    for part in schema.fields:
+        name = theirs.get(part.name, theirs.get(part.name.lower()))
+        if isinstance(part.field_type, UnknownType) or name is None or (part.name, name) in keys:
+            continue
+        want = shown_type(part.field_type, spark)
+        if not _is_told(source.schema[name].dataType, want) or _has_map(want):
+            return None
+        ours, given = F.col(f"{TARGET}.{quote(part.name)}"), F.col(f"{SOURCE}.{quote(name)}")
+        same = ours.eqNullSafe(given)
+        if _has_floats(want):
+            # To a comparison both zeros are one; as text they are two.
+            same = same & F.to_json(F.struct(ours.alias("x"))).eqNullSafe(F.to_json(F.struct(given.alias("x"))))
+        tests.append(~same)
+    return reduce(Column.__or__, tests) if tests else F.lit(False)
+
+
+def _has_map(kind: st.DataType) -> bool:
+    return any(isinstance(one, st.MapType | st.VariantType) for one in _walk(kind))
+
+
+def _has_floats(kind: st.DataType) -> bool:
+    return any(isinstance(one, st.FloatType | st.DoubleType) for one in _walk(kind))
+
+
+def _walk(kind: st.DataType) -> Iterator[st.DataType]:
+    yield kind
+    if isinstance(kind, st.StructType):
+        for part in kind.fields:
+            yield from _walk(part.dataType)
+    elif isinstance(kind, st.ArrayType):
+        yield from _walk(kind.elementType)
 
 
 def _is_told(have: st.DataType, want: st.DataType) -> bool:

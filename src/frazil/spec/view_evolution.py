@@ -3,8 +3,7 @@
 A change is some steps from a base (`add_view_schema`, `add_view_version`, `set_current_view_version`,
 properties, location) followed by `finish_view_change`, which keeps the rules that hold between the base and
 the result: no SQL dialect is lost, one line in the version log however many steps there were, and old
-versions expire. The usual changes are whole functions here: `new_view_metadata`, `replace_view`,
-`roll_back_view`, `change_view_properties`, `move_view`.
+versions expire. `changes/apply_view.py` takes the steps that updates ask for.
 
 Nothing here reads a clock: times come from the caller.
 """
@@ -47,36 +46,6 @@ def new_view_metadata(
     )
     _history_size(made)
     return made
-
-
-def replace_view(base: ViewMetadata, version: ViewVersion, schema: Schema) -> ViewMetadata:
-    """Return the view with a new current version; both ids are assigned, or reused where nothing is new."""
-    changed, schema_id = add_view_schema(base, schema)
-    changed, version_id = add_view_version(changed, replace(version, schema_id=schema_id))
-    changed = set_current_view_version(changed, version_id, timestamp_ms=version.timestamp_ms)
-    return finish_view_change(base, changed)
-
-
-def roll_back_view(base: ViewMetadata, version_id: int, *, timestamp_ms: int) -> ViewMetadata:
-    """Return the view with another of its versions as the current one."""
-    return finish_view_change(base, set_current_view_version(base, version_id, timestamp_ms=timestamp_ms))
-
-
-def change_view_properties(
-    base: ViewMetadata, updates: Mapping[str, str], removals: Iterable[str] = ()
-) -> ViewMetadata:
-    """Return the view with properties set and removed; naming a key in both is refused."""
-    gone = set(removals)
-    both = gone & set(updates)
-    if both:
-        raise InvalidRequestError(f"Cannot change the view's properties: {min(both)!r} is both set and removed")
-    kept = {key: value for key, value in base.properties.items() if key not in gone}
-    return finish_view_change(base, replace(base, properties=FrozenMap({**kept, **updates})))
-
-
-def move_view(base: ViewMetadata, location: str) -> ViewMetadata:
-    """Return the view with another base location for new metadata files."""
-    return finish_view_change(base, replace(base, location=location))
 
 
 def upgrade_view(base: ViewMetadata, format_version: int) -> ViewMetadata:

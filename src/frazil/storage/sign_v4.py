@@ -1,4 +1,4 @@
-"""Signatures of requests to S3: AWS Signature Version 4, with the body signed too.
+"""Signatures of requests to S3 and other services of Amazon: AWS Signature Version 4, with the body signed too.
 
 A signature says who asks, for what, with which bytes and when. The server computes it as well, from what it received,
 so both must write the request down in one way: names and values escaped alike, sorted, one to a line.
@@ -68,19 +68,22 @@ def sign_v4(
     body_sha256: str,
     region: str,
     now: datetime,
+    service: str = "s3",
 ) -> dict[str, str]:
     """Return the headers of a request with its signature.
 
     The path and the query are escaped already; names of headers are in lower case, `host` among them; `now` is in UTC.
+    Services other than S3 sign the path escaped once more.
     """
     time_text = now.strftime("%Y%m%dT%H%M%SZ")
     signed = {**headers, "x-amz-content-sha256": body_sha256, "x-amz-date": time_text}
     if credentials.session_token is not None:
         signed["x-amz-security-token"] = credentials.session_token
     names = sorted(signed)
-    lines = [method, path, query, *(f"{name}:{_SPACES.sub(' ', signed[name].strip())}" for name in names)]
+    signed_path = path if service == "s3" else escape(path, is_path=True)
+    lines = [method, signed_path, query, *(f"{name}:{_SPACES.sub(' ', signed[name].strip())}" for name in names)]
     request = "\n".join([*lines, "", ";".join(names), body_sha256])
-    scope = f"{time_text[:8]}/{region}/s3/aws4_request"
+    scope = f"{time_text[:8]}/{region}/{service}/aws4_request"
     to_sign = "\n".join([_ALGORITHM, time_text, scope, hashlib.sha256(request.encode()).hexdigest()])
     key = f"AWS4{credentials.secret_access_key}".encode()
     for step in scope.split("/"):

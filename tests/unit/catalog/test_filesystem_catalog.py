@@ -387,7 +387,7 @@ class TestReadingBack:
     ) -> None:
         catalog.create_namespace(("db",))
         staged = catalog.stage_table(EVENTS, builders.schema())
-        outcome = FilesystemCatalog("lake", WAREHOUSE, _LateStorage(storage)).swap(staged, staged.metadata)
+        outcome = FilesystemCatalog("lake", WAREHOUSE, _LateStorage(storage)).commit(staged, ())
         assert isinstance(outcome, Unknown)
         assert isinstance(catalog.resolve_unknown(outcome), Unknown)
 

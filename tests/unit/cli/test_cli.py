@@ -172,6 +172,13 @@ def test_a_property_without_a_value_is_refused(warehouse: str) -> None:
     assert "NAME=VALUE" in run(warehouse, "table", "create", "db.t", "id bigint", "--property", "a", code=1)
 
 
+def test_queries_run_here_without_spark(warehouse: str) -> None:
+    assert "1,234" in run(warehouse, "sql", "--local", "select '1,234' n; select 2 m")
+    said = run(warehouse, "-f", "csv", "sql", "--local", "select 1 a, 'x' b")
+    assert said.splitlines() == ["a,b", "1,x"]
+    assert "Cannot run DROP here" in run(warehouse, "sql", "--local", "drop table db.t", code=1)
+
+
 def test_sql_is_refused_before_spark_starts_where_there_is_nothing_to_run(warehouse: str, tmp_path: Path) -> None:
     assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=1)
     assert "no statement" in run(warehouse, "sql", code=1)

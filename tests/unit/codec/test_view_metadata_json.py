@@ -18,8 +18,8 @@ from frazil.codec.view_metadata_json import (
 from frazil.errors import InvalidMetadataError, UnsupportedError
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from frazil.spec.view_evolution import replace_view
 from frazil.spec.view_metadata import SqlRepresentation, UnknownRepresentation, ViewVersion
+from tests.view_changes import replace_view
 
 VIEW: dict[str, Any] = {
     "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",

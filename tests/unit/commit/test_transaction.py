@@ -6,6 +6,14 @@ import uuid
 
 import pytest
 
+from frazil.changes.requirements import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertLastAssignedFieldId,
+    AssertRefSnapshotId,
+    AssertTableUuid,
+)
+from frazil.changes.updates import AddSnapshot
 from frazil.commit.action import snapshot_id_of
 from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
@@ -28,7 +36,7 @@ from frazil.errors import (
 )
 from frazil.expr.parse import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
-from tests.commit_lab import TABLE, Fault, Lab, paths_of
+from tests.commit_lab import SCHEMA, TABLE, Fault, Lab, paths_of
 
 OTHER = ("db", "u")
 
@@ -102,6 +110,32 @@ def test_the_snapshot_id_stays_the_same_in_all_attempts() -> None:
     assert lab.snapshot.snapshot_id == expected.snapshot_id
     assert lab.snapshot.sequence_number == 3
     assert transaction.attempts == 3
+
+
+def test_a_commit_requires_what_its_actions_rely_on_of_the_state_they_start_from() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    base = lab.load()
+    table = lab.transaction().table(base)
+    first = table.add(Append((lab.file([2]),)))
+    table.add(UpdateSchema(lambda update: update.add_column("z", "long")))
+    table.add(Append((lab.file([3]),)))
+    change = table.change()
+    assert change.base is base
+    assert first is not None and first in [one.snapshot for one in change.updates if isinstance(one, AddSnapshot)]
+    assert set(change.requirements) == {
+        AssertTableUuid(base.metadata.table_uuid or ""),
+        AssertRefSnapshotId("main", base.metadata.current_snapshot_id),
+        AssertCurrentSchemaId(base.metadata.current_schema_id),
+        AssertLastAssignedFieldId(base.metadata.last_column_id),
+    }
+
+
+def test_a_table_that_is_created_requires_that_there_is_none() -> None:
+    lab = Lab()
+    table = lab.transaction().table(lab.catalog.stage_table(OTHER, SCHEMA))
+    table.add(UpdateProperties(FrozenMap({"a": "1"})))
+    assert table.change().requirements == (AssertCreate(),)
 
 
 def test_a_stale_base_is_a_lost_race_and_no_error() -> None:

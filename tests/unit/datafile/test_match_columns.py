@@ -152,7 +152,8 @@ SAFE: list[tuple[Type, pa.DataType, list[Any]]] = [
     (STRING, pa.large_string(), ["a"]), (STRING, pa.string_view(), ["a"]),
     (STRING, pa.dictionary(pa.int8(), pa.string()), ["a"]),
     (BINARY, pa.large_binary(), [b"a"]), (BINARY, pa.binary_view(), [b"a"]), (BINARY, pa.binary(2), [b"ab"]),
-    (FixedType(2), pa.binary(2), [b"ab"]), (BOOLEAN, pa.bool_(), [True]),
+    (FixedType(2), pa.binary(2), [b"ab"]),
+    (FixedType(2), pa.binary(), [b"ab"]), (FixedType(2), pa.binary_view(), [b"ab"]), (BOOLEAN, pa.bool_(), [True]),
     (GeometryType(), pa.large_binary(), [b"\x01"]),
 ]  # fmt: skip
 
@@ -188,7 +189,6 @@ UNSAFE: list[tuple[Type, Any]] = [
     (INT, pa.array([1], pa.int64())), (INT, pa.array([1], pa.uint32())), (LONG, pa.array([1], pa.uint64())),
     (LONG, pa.array([1.0])), (DOUBLE, pa.array([1])), (FLOAT, pa.array([1.0], pa.float64())), (STRING, pa.array([1])),
     (STRING, pa.array([b"a"])), (BINARY, pa.array(["a"])), (FixedType(3), pa.array([b"ab"], pa.binary(2))),
-    (FixedType(2), pa.array([b"ab"])), (UUID, pa.array(["a" * 32])),
     (TIMESTAMP, pa.array([1], pa.timestamp("us", "UTC"))),
     (TIMESTAMPTZ, pa.array([1], pa.timestamp("us"))), (DATE, pa.array([1], pa.timestamp("us"))),
     (DecimalType(9, 2), pa.array([Decimal("1.25")], pa.decimal128(10, 2))),
@@ -211,6 +211,7 @@ INEXACT: list[tuple[Type, Any]] = [
     (TIMESTAMP, pa.array([1001], pa.timestamp("ns"))), (TIMESTAMPTZ, pa.array([1], pa.timestamp("ns", "UTC"))),
     (TIME, pa.array([1], pa.time64("ns"))), (TIMESTAMP, pa.array([2**60], pa.timestamp("s"))),
     (TIMESTAMP_NS, pa.array([2**62], pa.timestamp("us"))), (DATE, pa.array([1], pa.int64()).view(pa.date64())),
+    (FixedType(3), pa.array([b"ab"])), (UUID, pa.array(["a" * 33])), (UUID, pa.array([b"ab"], pa.large_binary())),
 ]  # fmt: skip
 
 

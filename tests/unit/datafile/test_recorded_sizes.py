@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from frazil.columns.recorded_sizes import has_likely_size, is_likely_size
 from frazil.datafile.read_task import read_task, view_table
 from frazil.lake.scan import scan_table
 from frazil.scan.plan import plan_scan
 from frazil.scan.split import split_task
-from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.memory import MemoryStorage
@@ -92,44 +90,3 @@ def test_vectors_are_found_whatever_their_manifest_says_of_the_size_of_their_fil
     (vector,) = table.write_vectors({data: range(100)})
     table.commit(replace(vector, file_size_in_bytes=1))
     assert scan_table(table.load()).to_arrow().to_pylist() == ROWS[100:]
-
-
-def described(size: int, columns: dict[int, int] | None, offsets: tuple[int, ...] | None = (4,)) -> DataFile:
-    return DataFile("f", FileFormat.PARQUET, 1, size, column_sizes=columns, split_offsets=offsets)
-
-
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        (described(1200, {1: 500, 2: 500}), True),
-        (described(1200, {1: 500, 2: 500}, None), True),
-        (described(1011, {1: 500, 2: 500}), False),
-        (described(0, {1: 500, 2: 500}), False),
-        (described(-1, {1: 500, 2: 500}), False),
-        (described(1200, {1: 500, 2: 500}, (4, 700)), True),
-        (described(1200, {1: 500, 2: 500}, (4, 1200)), False),
-        (described(1200, None), False),
-        (described(1200, {}), False),
-        (described(1 << 50, {1: 500, 2: 500}), False),
-    ],
-)
-def test_a_size_is_likely_where_columns_and_offsets_fit_into_it(file: DataFile, *, expected: bool) -> None:
-    assert is_likely_size(file) is expected
-
-
-def test_sizes_of_many_files_are_judged_as_those_of_each() -> None:
-    table = TableBuilder(SCHEMA, storage=MemoryStorage())
-    files = [table.write_data(ROWS[: 10 * at + 1], row_group_size=7) for at in range(5)]
-    files = [replace(one, column_sizes={1: 100, 2: 80}) for one in files]
-    files[1] = replace(files[1], file_size_in_bytes=20)
-    files[2] = replace(files[2], column_sizes=None)
-    files[3] = replace(files[3], split_offsets=None)
-    table.commit(*files)
-    (batch,) = plan_scan(table.load(), with_sizes=True).batches()
-    assert (
-        has_likely_size(batch.files).tolist()
-        == [is_likely_size(one) for one in files]
-        == [True, False, False, True, True]
-    )
-    (batch,) = plan_scan(table.load()).batches()
-    assert not has_likely_size(batch.files).any()

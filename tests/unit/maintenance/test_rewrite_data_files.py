@@ -530,16 +530,16 @@ def test_new_files_stay_where_it_is_not_known_whether_they_were_committed() -> N
     files = stored(table)
 
     catalog = table._catalog
-    real = catalog.swap
+    real = catalog.commit
 
-    def swap(*arguments: Any) -> Any:
+    def commit(*arguments: Any) -> Any:
         real(*arguments)
         raise CommitStateUnknownError("Cannot tell")
 
-    catalog.swap = swap  # type: ignore[method-assign, assignment]
+    catalog.commit = commit  # type: ignore[method-assign, assignment]
     with pytest.raises(FrazilError):
         rewrite(table)
-    catalog.swap = real  # type: ignore[method-assign]
+    catalog.commit = real  # type: ignore[method-assign]
     table.refresh()
     assert len(files_of(table)) == 1
     assert stored(table) > files

@@ -1,0 +1,58 @@
+"""Put values in the place of `:name` in a text of SQL, as literals: nothing in a value is read as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+
+from frazil.errors import InvalidRequestError
+from frazil.expr.lex import cut
+from frazil.expr.parse import parameter_value
+from frazil.expr.predicates import TypedText, format_literal
+
+
+class Parameters:
+    """Values by name, and which of them a statement has named."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._used: set[str] = set()
+
+    def fill(self, text: object) -> object:
+        """Return a text with values in the place of names; what is no text is returned as it is."""
+        if not self._values or not isinstance(text, str):
+            return text
+        made, end = [], 0
+        for token in cut(text, "the text"):
+            if token.kind != "parameter":
+                continue
+            name = token.text[1:]
+            if name not in self._values:
+                raise InvalidRequestError(
+                    f"Cannot use {token.text} in {text!r}: it has no value", hint=f"Give it by name: {name}=…."
+                )
+            self._used.add(name)
+            # Spaces keep signs apart: two of them begin a comment.
+            made += [text[end : token.start], f" {_literal(parameter_value(name, self._values[name]))} "]
+            end = token.start + len(token.text)
+        return "".join([*made, text[end:]])
+
+    def check(self) -> None:
+        """Refuse values that nothing names."""
+        unused: Collection[str] = sorted(set(self._values) - self._used)
+        for name in unused:
+            raise InvalidRequestError(
+                f"Cannot use the parameter {name!r}: nothing names it", hint=f"Write :{name} where its value is meant."
+            )
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, TypedText):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value!r}D"
+    if isinstance(value, Decimal):
+        return f"{value:f}BD"
+    return format_literal(value)

@@ -1,0 +1,106 @@
+"""Which engine a change of rows runs on: this process, or Spark. The one place that decides, and that says why.
+
+"local"   in this process; what it does not know is an error that names Spark as the way
+"spark"   on Spark
+"auto"    here, unless: the data is a Spark DataFrame; the text says something that only Spark knows; or what the
+          plan says must be read is more than `AUTO_BYTES`, and Spark is installed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal, Protocol, TypeAlias
+
+from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
+from frazil.expr.predicates import Predicate
+from frazil.lake.on_spark import is_spark_frame
+from frazil.lake.write_rows import is_here_only
+from frazil.loaded import LoadedTable
+from frazil.scan.tasks import FileScanTask
+
+Engine: TypeAlias = Literal["auto", "local", "spark"]
+ENGINES = ("auto", "local", "spark")
+AUTO_BYTES = 2 << 30
+"""What `auto` reads in this process at most, where Spark is there to read more."""
+
+
+class LocalPlan(Protocol):
+    """A change that is compiled and planned in this process, and not yet carried out."""
+
+    @property
+    def read_tasks(self) -> Sequence[FileScanTask]:
+        """The files that must be read."""
+
+    @property
+    def predicate(self) -> Predicate:
+        """What planning asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An engine, why it was chosen, and the plan where it is this process."""
+
+    engine: Literal["local", "spark"]
+    reason: str
+    plan: Any = None
+
+    def explain(self, what: str) -> str:
+        """Return the choice as text: what, where and why, and what is read."""
+        lines = [what, f"  engine: {self.engine}, since {self.reason}"]
+        if self.plan is not None:
+            tasks = self.plan.read_tasks
+            lines.append(f"  filter: {self.plan.predicate}")
+            lines.append(
+                f"  files to read: {len(tasks)}, with {sum(one.data_file.record_count for one in tasks)} rows in "
+                f"{read_bytes(tasks)} bytes"
+            )
+            whole = getattr(self.plan, "whole", [])
+            if whole:
+                lines.append(f"  files that go by their metadata: {len(whole)}")
+        return "\n".join(lines)
+
+
+def check_engine(engine: object) -> None:
+    """Refuse a name that is no engine's."""
+    if engine not in ENGINES:
+        raise InvalidRequestError(
+            f"Cannot use the engine {engine!r}", hint=f"The engines are: {', '.join(map(repr, ENGINES))}."
+        )
+
+
+def read_bytes(tasks: Sequence[FileScanTask]) -> int:
+    """Return how large the files of tasks are."""
+    return sum(one.data_file.file_size_in_bytes for one in tasks)
+
+
+def choose_engine(engine: Engine, state: LoadedTable, data: Any, plan: Callable[[], Any]) -> Choice:
+    """Return where a change runs. `plan` compiles it for this process, and refuses what only Spark knows."""
+    check_engine(engine)
+    if is_spark_frame(data):
+        if engine == "local":
+            raise InvalidRequestError(
+                "Cannot use a Spark DataFrame without Spark", hint='Hand over df.toArrow(), or use engine="spark".'
+            )
+        return Choice("spark", "the data is a Spark DataFrame")
+    if engine == "spark":
+        if is_here_only(state):
+            raise UnsupportedError(
+                f"Cannot change {state.name} on Spark: its files are in the memory of this process",
+                hint='Use engine="local".',
+            )
+        return Choice("spark", "it was asked for")
+    if engine == "local":
+        return Choice("local", "it was asked for", plan())
+    has_spark = find_spec("pyspark") is not None and not is_here_only(state)
+    try:
+        made = plan()
+    except (UnsupportedError, TextSyntaxError) as problem:
+        if not has_spark:
+            raise
+        return Choice("spark", f"this process cannot: {problem.message.splitlines()[0]}")
+    size = read_bytes(made.read_tasks)
+    if has_spark and size > AUTO_BYTES:
+        return Choice("spark", f"{size} bytes must be read, more than the {AUTO_BYTES} that are read here")
+    return Choice("local", f"{size} bytes of {len(made.read_tasks)} files must be read", made)

@@ -1,0 +1,59 @@
+"""What a change of rows would do, without doing it: `t.explain.delete("id < 5")`.
+
+The answer says which engine would run it and why (`choose_engine.py`), what planning asks for, and which files are
+read. A merge explains itself: `explain()` in the place of `execute()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frazil.expr.fill_parameters import Parameters
+from frazil.lake.choose_engine import Engine
+from frazil.lake.on_spark import is_spark_frame
+from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
+from frazil.lake.verbs import NO_PROPERTIES, TableVerbs, filled
+from frazil.local.source_rows import open_source
+from frazil.spec.snapshot import MAIN_BRANCH
+
+
+class ExplainChanges:
+    """Says of changes what they would do; nothing is written. Get it from `Table.explain`."""
+
+    def __init__(self, table: TableVerbs) -> None:
+        self._table = table
+
+    def delete(self, where: Any, *, branch: str = MAIN_BRANCH, engine: Engine = "auto", **parameters: object) -> str:
+        """Explain a delete."""
+        where = filled(where, parameters)
+        state = self._table._begin()
+        predicate = plain_predicate(where, state.metadata.current_schema)
+        what = f"delete from {state.name}"
+        if predicate is not None and takes_files_whole(state, branch, predicate, self._table._cache):
+            return f"{what}\n  by metadata alone, since every file that can hold such rows holds no others"
+        return self._table._choose_delete(state, where, branch, NO_PROPERTIES, engine).explain(what)
+
+    def update(
+        self,
+        values: Mapping[str, Any],
+        where: Any = "true",
+        *,
+        branch: str = MAIN_BRANCH,
+        engine: Engine = "auto",
+        **parameters: object,
+    ) -> str:
+        """Explain an update."""
+        given = Parameters(parameters)
+        where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
+        given.check()
+        state = self._table._begin()
+        choice = self._table._choose_update(state, values, where, branch, NO_PROPERTIES, engine)
+        return choice.explain(f"update {state.name}")
+
+    def upsert(self, data: Any, keys: Sequence[str], *, branch: str = MAIN_BRANCH, engine: Engine = "auto") -> str:
+        """Explain an upsert; the source is read."""
+        state = self._table._begin()
+        source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
+        choice = self._table._choose_upsert(state, source, keys, branch, NO_PROPERTIES, engine)
+        return choice.explain(f"upsert into {state.name}")

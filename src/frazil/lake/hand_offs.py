@@ -1,0 +1,118 @@
+"""A scan's rows for other libraries: pandas, Polars, DuckDB, Ray, and whatever speaks Arrow.
+
+Arrow is the way to all of them. `__arrow_c_stream__` and `to_reader()` hand over batches as they are asked for, in
+bounded memory. `to_dataset()`, `to_polars_lazy()` and `to_duckdb()` wait for the query: columns and filters that it
+turns out to need prune files and rows (`scan_dataset.py`). The others read all rows into memory.
+
+The libraries are loaded here on first need, and frazil installs none of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from frazil.columns.arrow_filter import Meaning
+from frazil.datafile.open_file import reading
+from frazil.errors import InvalidRequestError
+
+Result = TypeVar("Result")
+
+
+class HandOffs:
+    """What a scan, or the answer of a query, offers to other libraries."""
+
+    @property
+    @abstractmethod
+    def _source(self) -> tuple[str, str]:
+        """What the rows are of, for errors: its kind, and its name."""
+
+    @property
+    @abstractmethod
+    def arrow_schema(self) -> pa.Schema:
+        """The columns that are shown, as Arrow describes them."""
+
+    @abstractmethod
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table in memory."""
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader: they are read as they are asked for, in bounded memory."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows over by Arrow's C stream: `pl.from_arrow(scan)`, `pa.table(scan)`, `duckdb.sql("from scan")`.
+
+        Each stream reads the same snapshot from its beginning, in bounded memory.
+        """
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
+        load_library("pandas", "a pandas data frame")
+        with reading(*self._source, "Schemas and Data Types"):
+            return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return all rows as a Polars data frame; needs Polars, which frazil does not install."""
+        polars = load_library("polars", "a Polars data frame")
+        with reading(*self._source, "Schemas and Data Types"):
+            return polars.from_arrow(_plain(self.to_arrow()))
+
+    def to_ray(self) -> Any:
+        """Return all rows as a Ray dataset; needs Ray, which frazil does not install."""
+        return load_library("ray.data", "a Ray dataset").from_arrow(self.to_arrow())
+
+
+class LazyHandOffs(HandOffs):
+    """What a scan offers to libraries whose queries say later what they need of it."""
+
+    def to_dataset(self) -> Any:
+        """Return the rows as a `pyarrow.dataset.Dataset`: columns and filters given to its methods prune files."""
+        return self._dataset(Meaning.ARROW)
+
+    def _dataset(self, meaning: Meaning) -> Any:
+        return import_module("frazil.lake.scan_dataset").ScanDataset(self, meaning)
+
+    def to_polars_lazy(self) -> Any:
+        """Return the rows as a lazy Polars frame: its columns and filters prune files when it is collected."""
+        polars = load_library("polars", "a lazy Polars frame")
+        # Polars says filters in Arrow's words, and means what SQL does.
+        return polars.scan_pyarrow_dataset(self._dataset(Meaning.SQL))
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """Return the rows as a DuckDB relation: columns and filters of a query on it prune files.
+
+        `scan.to_duckdb().filter("id > 5").aggregate("count(*)")`. Without a connection, DuckDB's default one is used.
+        """
+        duckdb = load_library("duckdb", "a DuckDB relation")
+        return (duckdb if connection is None else connection).from_arrow(self.to_dataset())
+
+
+def load_library(library: str, what: str) -> Any:
+    """Return a library that frazil does not install; where it is missing, say what to install."""
+    name = library.partition(".")[0]
+    if find_spec(name) is None:
+        shown = {"polars": "Polars", "duckdb": "DuckDB", "ray": "Ray"}.get(name, name)
+        raise InvalidRequestError(
+            f"Cannot make {what}: {shown} is not installed", hint=f"Install it: pip install {name}. Or use to_arrow()."
+        )
+    return import_module(library)
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Return rows with the storage of uuids in their place, for libraries that do not know them."""
+    for at, column in enumerate(rows.schema):
+        if isinstance(column.type, pa.UuidType):
+            plain = rows.column(at).cast(column.type.storage_type)
+            rows = rows.set_column(at, pa.field(column.name, column.type.storage_type), plain)
+    return rows

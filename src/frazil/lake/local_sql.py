@@ -1,0 +1,315 @@
+"""Queries in this process, by DataFusion: `lake.sql("select …")`.
+
+`sql/local_query.py` finds the tables that a query names. Each becomes a scan, pinned to the snapshot that is current
+when the query is made (or to the state it asks for), and is given to DataFusion as a dataset (`scan_dataset.py`): the
+columns and filters that the plan pushes down prune manifests, files and rows as for every scan. Nothing is read before
+the answer is, and then batch by batch.
+
+Settings are those under which DataFusion is nearest to Spark: names as they are written, nulls before all values, UTC,
+the functions of its Spark set. What still differs is in docs/local-sql.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from frazil.catalog.names import shown
+from frazil.columns.arrow_filter import Meaning
+from frazil.errors import FrazilError, InvalidRequestError, TableNotFoundError, UnsupportedError, ViewNotFoundError
+from frazil.inspect.tables import read_metadata_table
+from frazil.lake.hand_offs import HandOffs
+from frazil.lake.lake import Lake
+from frazil.lake.scan import Scan
+from frazil.lake.scan_dataset import ScanDataset, ScanScanner
+from frazil.lake.sql_session import CHANGES, Place, Relation, SqlSession, version_state
+from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.sql.local_query import TableReference, quoted_name, rewrite_query
+
+Result = TypeVar("Result")
+
+_SETTINGS = {
+    "datafusion.sql_parser.enable_ident_normalization": "false",
+    "datafusion.sql_parser.default_null_ordering": "nulls_min",
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
+    "datafusion.execution.time_zone": "UTC",
+    "datafusion.catalog.information_schema": "false",
+}
+_OWN_SCHEMA = "public"
+
+
+def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResult:
+    """Return the answer of a query over tables of a lake; it is read when it is asked for."""
+    tables = _Tables(lake)
+    rewritten = rewrite_query(text, tables.name_of)
+    values = {name: _parameter(name, value) for name, value in parameters.items()}
+    unused = sorted(values.keys() - rewritten.parameters)
+    if unused:
+        raise InvalidRequestError(f"Cannot use the parameter {unused[0]!r}: the query does not name it")
+    missing = sorted(rewritten.parameters - values.keys())
+    if missing:
+        raise InvalidRequestError(
+            f"Cannot run the query: the parameter :{missing[0]} has no value",
+            hint=f'Give it: lake.sql("…", {missing[0]}=…).',
+        )
+    return QueryResult(text, lambda: tables.run(rewritten.text, values), tables.failures)
+
+
+def _parameter(name: str, value: object) -> pa.Scalar:
+    try:
+        return value if isinstance(value, pa.Scalar) else pa.scalar(value)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidRequestError(
+            f"Cannot use the parameter {name!r}: a {type(value).__name__} is no value of SQL"
+        ) from error
+
+
+class QueryResult(HandOffs):
+    """The rows of a query. Each method that reads them runs it, over the same snapshots.
+
+    `to_reader()`, `to_batches()` and `__arrow_c_stream__` read in bounded memory; `to_arrow()` and what is like a table
+    of Arrow's (`to_pylist()`, `num_rows`, `column()`) hold the whole answer.
+    """
+
+    def __init__(self, text: str, run: Callable[[], Any], failures: list[FrazilError]) -> None:
+        self._text = text
+        self._failures = failures
+        self._frame = self._checked(run)
+
+    def __repr__(self) -> str:
+        return f"QueryResult({', '.join(self.column_names)})"
+
+    @property
+    def _source(self) -> tuple[str, str]:
+        return "query", self._text
+
+    def _checked(self, do: Callable[[], Result]) -> Result:
+        """Do something in the engine; what it raises becomes an error of frazil's, or the one that was behind it."""
+        try:
+            return do()
+        except FrazilError:
+            raise
+        except Exception as error:
+            if self._failures:
+                raise self._failures[-1] from error
+            raise InvalidRequestError(
+                f"Cannot run the query: {_reason(error)}",
+                hint="Names are case-sensitive. What is not understood here may run on Spark.",
+            ) from error
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns, as Arrow describes them."""
+        return self._checked(self._frame.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as Arrow describes them."""
+        return self.arrow_schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.arrow_schema.names)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches, as they are computed."""
+        reader = self._checked(lambda: pa.RecordBatchReader.from_stream(self._frame))
+        while True:
+            batch = self._checked(lambda: next(reader, None))
+            if batch is None:
+                return
+            yield batch
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as a table in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.arrow_schema)
+
+    @cached_property
+    def _whole(self) -> pa.Table:
+        return self.to_arrow()
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self._whole.num_rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns there are."""
+        return len(self.arrow_schema)
+
+    def column(self, name_or_place: str | int) -> pa.ChunkedArray:
+        """Return a column by its name or its place."""
+        return self._whole.column(name_or_place)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return all rows as dicts."""
+        found: list[dict[str, Any]] = self._whole.to_pylist()
+        return found
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        """Return all columns as lists."""
+        found: dict[str, list[Any]] = self._whole.to_pydict()
+        return found
+
+    def explain(self) -> str:
+        """Return the engine's plan as text: which filters and columns reach the scans."""
+        return str(self._checked(lambda: self._frame.optimized_logical_plan().display_indent()))
+
+
+class _Tables:
+    """The tables of one query, by the names they have in the engine."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._name = lake.catalog.name
+        self._session = SqlSession({self._name: lake}, self._name)
+        self._known: dict[tuple[Any, ...], tuple[str, str]] = {}
+        self._sources: dict[tuple[str, str], Any] = {}
+        self.failures: list[FrazilError] = []
+
+    def name_of(self, reference: TableReference) -> str:
+        """Return what stands for a table in the engine's text."""
+        key = (reference.name, reference.version, reference.as_of)
+        if key not in self._known:
+            name, source = self._open(reference)
+            self._known[key] = name
+            self._sources[name] = source
+        schema, table = self._known[key]
+        made = f"{quoted_name(schema)}.{quoted_name(table)}"
+        if schema == _OWN_SCHEMA and not reference.has_alias:
+            made += f" AS {quoted_name(reference.name[-1])}"
+        return made
+
+    def _open(self, reference: TableReference) -> tuple[tuple[str, str], Any]:
+        relation = self._relation(reference)
+        own = (_OWN_SCHEMA, f"frazil_{len(self._sources)}")
+        if relation.metadata_table is not None:
+            return own, _metadata_rows(relation, reference)
+        source = _SqlDataset(_scan(relation, reference), self.failures)
+        identifier = relation.table.identifier
+        is_plain = (
+            len(identifier) == 2 and relation.place.name == identifier and not _asks_for_state(relation, reference)
+        )
+        if not is_plain or identifier[0] == _OWN_SCHEMA:
+            return own, source
+        return (identifier[0], identifier[1]), source
+
+    def _relation(self, reference: TableReference) -> Relation:
+        name = reference.name
+        if len(name) == 1:
+            raise TableNotFoundError(
+                f"Cannot find the table {shown(name)}: a name without a namespace is that of a WITH",
+                hint="Write namespace.table.",
+            )
+        if len(name) > 2 and name[0] == self._name:
+            name = name[1:]
+        place = Place(self._name, self._lake, name)
+        try:
+            return self._session.relation(place)
+        except TableNotFoundError:
+            if self._is_view(name):
+                raise UnsupportedError(
+                    f"Cannot read {shown(name)} here: it is a view, and its query is Spark's",
+                    hint="Run the query on Spark, or write the view's query out.",
+                ) from None
+            raise
+
+    def _is_view(self, name: tuple[str, ...]) -> bool:
+        try:
+            return self._lake.view_exists(name)
+        except (ViewNotFoundError, UnsupportedError):
+            return False
+
+    def run(self, text: str, parameters: Mapping[str, pa.Scalar]) -> Any:
+        """Have the engine plan a query."""
+        import datafusion
+
+        context = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
+        average = context.udaf("avg")
+        context.enable_spark_functions()
+        # Spark's average of decimals is a decimal, as the engine's own is and that of its Spark set is not.
+        context.register_udaf(average)
+        catalog = context.catalog()
+        for (schema, table), source in self._sources.items():
+            if schema not in catalog.schema_names():
+                catalog.register_schema(schema, datafusion.catalog.Schema.memory_schema())
+            catalog.schema(schema).register_table(table, datafusion.Table(source))
+        reads = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+        return context.sql_with_options(text, reads, param_values=dict(parameters))
+
+
+def _asks_for_state(relation: Relation, reference: TableReference) -> bool:
+    return relation.state.is_given or reference.version is not None or reference.as_of is not None
+
+
+def _scan(relation: Relation, reference: TableReference) -> Scan:
+    state = relation.state
+    if reference.version is not None or reference.as_of is not None:
+        if state.is_given:
+            raise InvalidRequestError(f"Cannot read {shown(reference.name)} in two states: give one")
+        if reference.as_of is not None:
+            return relation.table.scan(as_of=reference.as_of)
+        state = version_state(str(reference.version))
+    return relation.table.scan(snapshot_id=state.snapshot_id, as_of=state.as_of_ms, ref=state.reference)
+
+
+def _metadata_rows(relation: Relation, reference: TableReference) -> Any:
+    if relation.metadata_table == CHANGES:
+        raise UnsupportedError(
+            f"Cannot read {shown(reference.name)} here: changes are read on Spark", hint="Or use changes() in Python."
+        )
+    if reference.version is not None or reference.as_of is not None:
+        raise UnsupportedError(
+            f"Cannot read {shown(reference.name)} as of a state: write it in the name",
+            hint="For example db.t.snapshot_id_1.files.",
+        )
+    state = relation.state
+    choice = SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
+    rows = read_metadata_table(relation.table._loaded, str(relation.metadata_table), choice=choice)
+    return pads.dataset(rows)
+
+
+class _SqlDataset(ScanDataset):
+    """A scan for the engine, which remembers what went wrong: the engine hands out its text alone."""
+
+    def __init__(self, scan: Scan, failures: list[FrazilError]) -> None:
+        super().__init__(scan, Meaning.SQL)
+        self._failures = failures
+
+    def scanner(self, *arguments: Any, **options: Any) -> ScanScanner:
+        made = super().scanner(*arguments, **options)
+        return _SqlScanner(made, self._failures)  # type: ignore[return-value]
+
+
+class _SqlScanner:
+    def __init__(self, scanner: ScanScanner, failures: list[FrazilError]) -> None:
+        self._scanner = scanner
+        self._failures = failures
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return self._scanner.projected_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._scanner.to_batches()
+        except FrazilError as error:
+            self._failures.append(error)
+            raise
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    for head in ("External error: ", "DataFusion error: ", "Arrow error: ", "Error during planning: ", "SQL error: "):
+        text = text.replace(head, "")
+    # An optimizer's failure names its cause last.
+    return text.rpartition("caused by\n")[2].partition("\n\n")[0].strip()

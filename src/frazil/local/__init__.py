@@ -1,0 +1,1 @@
+"""Changes of rows in this process: delete, update, upsert, merge and overwrite, without Spark."""

@@ -1,0 +1,271 @@
+"""The condition of a merge: keys that both sides must have in common, what they say of files, what is left to test.
+
+    target.id = source.id            a key: joins, and prunes
+    target.day >= '2024-01-01'       prunes, and is tested on pairs
+    target.n < source.n              is tested on pairs
+
+Without a key every row of the table is paired with every row of the source, some at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.expr.expressions import Call, Expression, Name, names_of
+from frazil.expr.parse_expression import parse_expression
+from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
+from frazil.local import sql_types as t
+from frazil.local.change_rows import LocalChange, Places
+from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows, find_name, mask_of
+from frazil.local.condition import Session, pruning_of, table_columns
+from frazil.local.key_filter import KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
+from frazil.local.key_index import KeyIndex
+from frazil.local.new_values import converted
+from frazil.local.source_rows import SourceRows
+from frazil.scan.tasks import FileScanTask
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.types import NestedField
+
+_ROWS_AT_ONCE = 1 << 18
+_MOST_ROWS_AT_ONCE = 1 << 22
+_PAIRS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """Two computations whose values must be equal, one for each side, and the column of the table, if it is one."""
+
+    target: Compiled
+    source: Compiled
+    is_null_safe: bool
+    part: NestedField | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """How rows of the table and of the source meet: keys, and a test of pairs, None where keys are all."""
+
+    keys: tuple[JoinKey, ...]
+    test: Compiled | None
+    compiler: Compiler
+    prune: Predicate
+
+    def used(self, side: str) -> list[str]:
+        """Return the columns of a side that are read."""
+        return sorted(name for one, name in self.compiler.used if one == side)
+
+
+def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session) -> Join:
+    """Return what the condition of a merge means; refuse what only Spark knows."""
+    if not isinstance(on, str):
+        raise t.left_to_spark(f"the condition of ON is a {type(on).__name__}, not text")
+    compiler = Compiler({TARGET: table_columns(change.schema), SOURCE: source.columns}, session.now_us)
+    parsed = parse_expression(on, "the condition of ON")
+    compiler.condition(parsed.expression, "the condition of ON")
+    keys: list[JoinKey] = []
+    rest: list[Expression] = []
+    for one, _ in parsed.conjuncts:
+        key = _find_key(one, compiler, change)
+        if key is not None:
+            keys.append(key)
+        else:
+            rest.append(one)
+    left = rest[0] if len(rest) == 1 else Call("and", tuple(rest))
+    test = compiler.condition(left, "the condition of ON") if rest else None
+    session.check(compiler)
+    prune = all_of(
+        pruning_of(parsed, change.schema, session), _prune(keys, source, change.loaded.metadata.default_spec)
+    )
+    return Join(tuple(keys), test, compiler, prune)
+
+
+def _find_key(one: Expression, compiler: Compiler, change: LocalChange) -> JoinKey | None:
+    if not isinstance(one, Call) or one.name not in ("=", "<=>"):
+        return None
+    sides = [{compiler.side_of(name) for name in names_of(argument)} for argument in one.arguments]
+    if sides not in ([{SOURCE}, {TARGET}], [{TARGET}, {SOURCE}]):
+        return None
+    first, second = one.arguments
+    if sides[0] == {SOURCE}:
+        first, second = second, first
+    ours, theirs = compiler.unify([compiler.compile(first), compiler.compile(second)])
+    return JoinKey(ours, theirs, is_null_safe=one.name == "<=>", part=_plain_column(first, compiler, change))
+
+
+def _plain_column(one: Expression, compiler: Compiler, change: LocalChange) -> NestedField | None:
+    """Return the column that an expression is, where its values are compared as they are."""
+    if not isinstance(one, Name):
+        return None
+    found = compiler.look_up(one)
+    if found is None or found[2]:
+        return None
+    return change.schema.field(found[1])
+
+
+def join_by_names(keys: Sequence[str], change: LocalChange, source: SourceRows, session: Session) -> Join:
+    """Return the join of an upsert, by columns of the same names; null is a key like any other."""
+    table = change.loaded.name
+    if isinstance(keys, str) or not keys:
+        raise InvalidRequestError(f"Cannot upsert into {table}: give the key columns as a list of names")
+    ours = table_columns(change.schema)
+    compiler = Compiler({TARGET: ours, SOURCE: source.columns}, session.now_us)
+    made = []
+    for key in keys:
+        names = find_name(ours, key), find_name(source.columns, key)
+        if None in names:
+            where = "the table" if names[0] is None else "the source"
+            raise FieldNotFoundError(f"Cannot upsert into {table}: {where} has no column {key!r}")
+        made.append(_named_key(str(names[0]), str(names[1]), compiler, change))
+    session.check(compiler)
+    return Join(tuple(made), None, compiler, _prune(made, source, change.loaded.metadata.default_spec))
+
+
+def _named_key(ours: str, theirs: str, compiler: Compiler, change: LocalChange) -> JoinKey:
+    part = change.schema.field(ours)
+    one, two = (compiler.compile(Name((side, name))) for side, name in ((TARGET, ours), (SOURCE, theirs)))
+    if t.is_computed(one.kind) and t.is_computed(two.kind):
+        one, two = compiler.unify([one, two])
+        return JoinKey(one, two, is_null_safe=True, part=part)
+    if one.kind.num_fields:
+        raise t.left_to_spark(f"the key {ours} is nested")
+    # A type of which values are not computed with here, as a uuid: the source's values become those of the column.
+    make = converted(two, part.field_type, compiler, ours)
+    made = Compiled(to_arrow_type(part.field_type, with_ids=False), make)
+    return JoinKey(one, made, is_null_safe=True, part=part)
+
+
+def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec) -> Predicate:
+    """Return what every row of the table which meets a row of the source fulfils."""
+    if source.count == 0:
+        return FALSE
+    found: list[Predicate] = [TRUE]
+    for key in keys:
+        part = key.part
+        if part is None or not is_usable_key(part) or not _is_told(key):
+            continue
+        values = _source_values(key, source)
+        times: list[tuple[int, KeyValues]] = []
+        for one in spec.fields_of_source(part.field_id):
+            unit = unit_of(one.transform, part)
+            if unit is not None:
+                numbers = np.floor_divide(values.drop_null().cast(pa.int64()).to_numpy(), unit)
+                times.append((unit, ValuesHere(pa.array(np.unique(numbers)))))
+        plain = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
+        found.append(filter_of(part.name, ValuesHere(plain), times, is_null_safe=key.is_null_safe))
+    return all_of(*found)
+
+
+def _is_told(key: JoinKey) -> bool:
+    """Return whether values of a source say which values of the table they equal."""
+    assert key.part is not None
+    want = to_arrow_type(key.part.field_type, with_ids=False)
+    have = key.source.kind
+    is_exact = pa.types.is_decimal(want) and pa.types.is_decimal(have)
+    return have == want or (t.is_integer(have) and t.is_integer(want)) or is_exact
+
+
+def _source_values(key: JoinKey, source: SourceRows) -> pa.Array:
+    columns = source.take(list(source.columns))
+    return key.source.array(Rows(columns, source.count))
+
+
+class Matcher:
+    """Finds the pairs of rows that meet; the source's keys are in memory, rows of the table come by."""
+
+    def __init__(self, join: Join, change: LocalChange, source: SourceRows) -> None:
+        self._join = join
+        self._change = change
+        self._source = source
+        whole = Rows(source.take(join.used(SOURCE)), source.count)
+        keys = [one.source.array(whole) for one in join.keys]
+        safe = [one.is_null_safe for one in join.keys]
+        self.index = KeyIndex(keys, source.count, are_null_safe=safe)
+
+    def pairs(
+        self, tasks: Sequence[FileScanTask], *, has_others: bool
+    ) -> Iterator[tuple[FileScanTask, Places, Places]]:
+        """Yield positions in a file, ascending, with the rows of the source that they meet; a position may come twice.
+
+        With `has_others`, rows that meet none come too, with -1.
+        """
+        columns = self._join.used(TARGET)
+        held: list[tuple[FileScanTask, pa.RecordBatch]] = []
+        count = 0
+        at_once = min(max(2 * self._source.count, _ROWS_AT_ONCE), _MOST_ROWS_AT_ONCE)
+        if not self._join.keys:
+            at_once = 1
+        for task, batch in self._change.read(tasks, columns):
+            held.append((task, batch))
+            count += batch.num_rows
+            if count >= at_once:
+                yield from self._match(held, columns, has_others=has_others)
+                held, count = [], 0
+        if held:
+            yield from self._match(held, columns, has_others=has_others)
+
+    def _match(
+        self, held: Sequence[tuple[FileScanTask, pa.RecordBatch]], columns: Sequence[str], *, has_others: bool
+    ) -> Iterator[tuple[FileScanTask, Places, Places]]:
+        table = pa.Table.from_batches([batch for _, batch in held]).combine_chunks()
+        rows = Rows({(TARGET, name): _array(table.column(at)) for at, name in enumerate(columns)}, table.num_rows)
+        ours, theirs = self._meet(rows)
+        if has_others:
+            is_met = np.zeros(rows.length, np.bool_)
+            is_met[ours] = True
+            others = np.flatnonzero(~is_met)
+            ours = np.concatenate([ours, others])
+            theirs = np.concatenate([theirs, np.full(len(others), -1, np.int64)])
+            order = np.argsort(ours, kind="stable")
+            ours, theirs = ours[order], theirs[order]
+        positions = _array(table.column(len(columns))).to_numpy()[ours]
+        ends = np.cumsum([batch.num_rows for _, batch in held])
+        cuts = np.searchsorted(ours, np.concatenate([[0], ends]))
+        for at, (task, _) in enumerate(held):
+            first, last = cuts[at], cuts[at + 1]
+            if last > first:
+                yield task, positions[first:last], theirs[first:last]
+
+    def _meet(self, rows: Rows) -> tuple[Places, Places]:
+        if self._join.keys:
+            ours, theirs = self.index.find([one.target.array(rows) for one in self._join.keys], rows.length)
+            return self._tested(rows, ours, theirs)
+        step = max(1, _PAIRS_AT_ONCE // max(self._source.count, 1))
+        parts = [
+            self._tested(rows, *self._all_pairs(at, min(at + step, rows.length))) for at in range(0, rows.length, step)
+        ]
+        return np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
+
+    def _all_pairs(self, first: int, last: int) -> tuple[Places, Places]:
+        count = self._source.count
+        return np.repeat(np.arange(first, last), count), np.tile(np.arange(count), last - first)
+
+    def _tested(self, rows: Rows, ours: Places, theirs: Places) -> tuple[Places, Places]:
+        test = self._join.test
+        if test is None or not len(ours):
+            return ours, theirs
+        found: list[Any] = []
+        for at in range(0, len(ours), _PAIRS_AT_ONCE):
+            one, two = ours[at : at + _PAIRS_AT_ONCE], theirs[at : at + _PAIRS_AT_ONCE]
+            own = {key: rows.column(key).take(pa.array(one)) for key in rows.keys}
+            pairs = Rows(own | self._source.take(self._join.used(SOURCE), two), len(one))
+            found.append(mask_of(test.array(pairs)))
+        holds = np.concatenate(found)
+        return ours[holds], theirs[holds]
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def shown_key(join: Join, source: SourceRows, places: Sequence[int]) -> str:
+    """Return the key of rows of a source as text."""
+    names = [name for one, name in sorted(join.compiler.used) if one == SOURCE]
+    row = source.table.select(names).take(pa.array(list(places[:1]))).to_pylist()[0]
+    return ", ".join(f"{name} = {value!r}" for name, value in row.items())

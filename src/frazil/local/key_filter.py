@@ -1,0 +1,115 @@
+"""What the keys of a source say about the rows of a table they can meet: a filter for planning the table's files.
+
+Few values are named one by one, of more their bounds. Where the table is partitioned by a time of a key, the days or
+hours that occur are named too, so that a source with rows of January and December does not read what lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.expr.predicates import FALSE, Predicate, all_of, any_of, at_least, at_most, is_in, is_null, less_than
+from frazil.spec.transforms import Day, Hour, Transform
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+MAX_VALUES = 200
+"""Beyond this many values, planning asks for bounds only, as it does with longer lists anyway."""
+_MICROS: dict[type[Transform], int] = {Day: 86_400_000_000, Hour: 3_600_000_000}
+_USABLE = (
+    BooleanType,
+    IntType,
+    LongType,
+    DecimalType,
+    StringType,
+    BinaryType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+)
+
+
+def is_usable_key(part: NestedField) -> bool:
+    """Return whether the values of a column can be asked for in a source: floating point has two zeros and NaN."""
+    return isinstance(part.field_type, _USABLE)
+
+
+class KeyValues(Protocol):
+    """What is known of the values of a key; `listed` is None where they are more than `MAX_VALUES`."""
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """The smallest and the largest value, None twice where there are none."""
+
+    @property
+    def has_null(self) -> bool:
+        """Whether null is among them."""
+
+    @property
+    def listed(self) -> list[Any] | None:
+        """The values, where they are few."""
+
+
+class ValuesHere:
+    """The values of a key that are in this process."""
+
+    def __init__(self, column: pa.ChunkedArray | pa.Array) -> None:
+        self._values = pc.unique(column.drop_null())
+        self.has_null = column.null_count > 0
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """The smallest and the largest value, None twice where there are none."""
+        if pa.types.is_boolean(self._values.type):
+            values = self._values.to_pylist()
+            return (min(values), max(values)) if values else (None, None)
+        found = pc.min_max(self._values)
+        return found["min"].as_py(), found["max"].as_py()
+
+    @property
+    def listed(self) -> list[Any] | None:
+        """The values, where they are few."""
+        return self._values.to_pylist() if len(self._values) <= MAX_VALUES else None
+
+
+def unit_of(transform: Transform, part: NestedField) -> int | None:
+    """Return how many microseconds a partition of a time spans, None where it is not partitioned by spans."""
+    if not isinstance(part.field_type, TimestampType | TimestamptzType):
+        return None
+    return _MICROS.get(type(transform))
+
+
+def filter_of(
+    name: str, own: KeyValues, times: Sequence[tuple[int, KeyValues]] = (), *, is_null_safe: bool
+) -> Predicate:
+    """Return what a column fulfils in every row that meets a row of the source.
+
+    `times` are the numbers of the days or hours that occur, each with its unit; null may meet null.
+    """
+    missing = is_null(name) if is_null_safe and own.has_null else FALSE
+    low, high = own.bounds
+    if low is None:
+        return missing
+    if own.listed is not None:
+        return any_of(is_in(name, own.listed), missing)
+    parts = [all_of(at_least(name, low), at_most(name, high))]
+    for unit, values in times:
+        if values.listed is not None:
+            parts.append(
+                any_of(*(all_of(at_least(name, at * unit), less_than(name, (at + 1) * unit)) for at in values.listed))
+            )
+    return any_of(all_of(*parts), missing)

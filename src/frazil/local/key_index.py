@@ -1,0 +1,173 @@
+"""Which rows of a source have the keys of rows of a table: the join of a merge, the source being the side that is kept.
+
+Each key column is written as numbers, its values in the source being 0, 1, 2 and so on, by Arrow's hash tables; several
+columns become one number, which is made dense again after each of them, so that no two keys share one. Whole numbers
+that lie close together need no hashing: they are their own places. Rows of the table come by, many at a time, and are
+let go of again; memory is that of the source's keys.
+
+NaN is a key like any other, and both zeros are one. Null meets null where the comparison is `<=>`, else nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+_NONE = -1
+_ROOM = 1 << 24
+"""So many places, or four for each key, a table of places may have."""
+
+
+class KeyIndex:
+    """The keys of a source: made once, asked many times."""
+
+    def __init__(self, keys: Sequence[pa.Array], count: int, *, are_null_safe: Sequence[bool]) -> None:
+        self._columns = [
+            _Column(plain_keys(one), is_null_safe=safe) for one, safe in zip(keys, are_null_safe, strict=True)
+        ]
+        codes = np.zeros(count, np.int64)
+        self._dense: list[_Dense] = []
+        for at, column in enumerate(self._columns):
+            codes = column.codes if at == 0 else _combined(codes, column.codes, column.size)
+            if at:
+                dense = _Dense(codes)
+                self._dense.append(dense)
+                codes = dense.of(codes)
+        self._groups = _Groups(codes)
+
+    @property
+    def first_twice(self) -> tuple[int, ...] | None:
+        """Two or more rows of the source that have one key; None where each has its own."""
+        return self._groups.first_twice
+
+    def find(self, keys: Sequence[pa.Array], count: int) -> tuple[Codes, Codes]:
+        """Return which rows of a table meet which of the source: pairs of places, in the order of the table's."""
+        codes = np.zeros(count, np.int64)
+        for at, (column, values) in enumerate(zip(self._columns, keys, strict=True)):
+            found = column.find(plain_keys(values))
+            codes = found if at == 0 else _combined(codes, found, column.size)
+            if at:
+                codes = self._dense[at - 1].of(codes)
+        return self._groups.find(codes)
+
+
+def plain_keys(values: pa.Array) -> pa.Array:
+    """Return keys so that equal ones are equal bytes."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        return values.storage
+    if pa.types.is_floating(values.type):
+        zeroed = pc.add(values, pa.scalar(0.0, values.type))
+        return pc.if_else(pc.is_nan(zeroed), pa.scalar(float("nan"), values.type), zeroed)
+    if pa.types.is_null(values.type):
+        return values.cast(pa.int32())
+    return values
+
+
+def _combined(codes: Codes, more: Codes, size: int) -> Codes:
+    return np.where((codes < 0) | (more < 0), _NONE, codes * max(size, 1) + more)
+
+
+class _Column:
+    """The values of one key column in the source, each with its number."""
+
+    def __init__(self, values: pa.Array, *, is_null_safe: bool) -> None:
+        self._is_null_safe = is_null_safe
+        self._places: npt.NDArray[np.int32] | None = None
+        self._low = 0
+        self.size: int
+        self.codes: Codes
+        if pa.types.is_integer(values.type) and len(values) > values.null_count:
+            self._make_places(values)
+        if self._places is not None:
+            self.size = len(self._places) + 1
+            self.codes = self.find(values)
+            return
+        encoded = values.dictionary_encode(null_encoding="encode" if is_null_safe else "mask")
+        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+        self._known = encoded.dictionary
+        self.size = len(self._known)
+        self.codes = _numbers(encoded.indices)
+
+    def _make_places(self, values: pa.Array) -> None:
+        bounds = pc.min_max(values)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        room = high - low + 1
+        if room > max(4 * len(values), _ROOM):
+            return
+        self._low = low
+        self._places = np.full(room, _NONE, np.int32)
+        self._places[values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64) - low] = 1
+        known = np.flatnonzero(self._places > 0)
+        self._places[known] = np.arange(len(known), dtype=np.int32)
+
+    def find(self, values: pa.Array) -> Codes:
+        """Return the number of each value, -1 for one that the source does not have."""
+        if self._places is None:
+            # Where null meets nothing, it is not among what is known.
+            return _numbers(pc.index_in(values, value_set=self._known))
+        missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+        plain = values.fill_null(self._low) if values.null_count else values
+        at = plain.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self._low
+        # As unsigned numbers, those below are far above.
+        is_near = at.view(np.uint64) < len(self._places)
+        if is_near.all():
+            codes: Codes = self._places[at].astype(np.int64)
+        else:
+            codes = np.full(len(at), _NONE, np.int64)
+            codes[is_near] = self._places[at[is_near]]
+        if missing is not None:
+            codes[missing] = len(self._places) if self._is_null_safe else _NONE
+        return codes
+
+
+class _Dense:
+    """Numbers that were put together of two, as numbers from 0 on again."""
+
+    def __init__(self, codes: Codes) -> None:
+        self._known = pa.array(np.unique(codes[codes >= 0]))
+
+    def of(self, codes: Codes) -> Codes:
+        return _numbers(pc.index_in(pa.array(codes), value_set=self._known))
+
+
+def _numbers(indices: pa.Array) -> Codes:
+    found: Codes = indices.fill_null(_NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+class _Groups:
+    """The rows of the source by the number of their key."""
+
+    def __init__(self, codes: Codes) -> None:
+        known = np.flatnonzero(codes >= 0)
+        order = known[np.argsort(codes[known], kind="stable")]
+        self._rows = order
+        size = int(codes.max()) + 1 if len(codes) else 0
+        self._counts = np.bincount(codes[known], minlength=max(size, 0)) if len(known) else np.zeros(0, np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(self._counts)])
+        self._is_single = bool((self._counts <= 1).all())
+
+    @property
+    def first_twice(self) -> tuple[int, ...] | None:
+        if self._is_single:
+            return None
+        code = int(np.flatnonzero(self._counts > 1)[0])
+        return tuple(int(one) for one in self._rows[self._starts[code] : self._starts[code + 1]][:3])
+
+    def find(self, codes: Codes) -> tuple[Codes, Codes]:
+        # Places that no row of the source has are known to the columns and to no group.
+        found = np.flatnonzero((codes >= 0) & (codes < len(self._counts)))
+        chosen = codes[found]
+        counts = self._counts[chosen]
+        if self._is_single:
+            has_row = counts > 0
+            return found[has_row], self._rows[self._starts[chosen[has_row]]]
+        table = np.repeat(found, counts)
+        first = np.repeat(self._starts[chosen], counts)
+        within = np.arange(len(table)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return table, self._rows[first + within]

@@ -1,0 +1,62 @@
+"""The clauses of a merge, whichever engine runs it: what they are, which make sense, what they are counted as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from frazil.errors import InvalidRequestError
+
+When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+Do: TypeAlias = Literal["update", "delete", "insert"]
+
+COUNTS = "spark.merge-into.num-target-rows-"
+"""What the counts of a merge are called in a snapshot's summary, by whichever engine it was made; the reference's."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One clause of a merge. `values` None is all columns, by name, from the source."""
+
+    when: When
+    do: Do
+    condition: Any = None
+    values: Mapping[str, Any] | None = None
+
+    def filled(self, fill: Callable[[Any], Any]) -> MergeClause:
+        """Return the clause with parameters in its texts."""
+        values = None if self.values is None else {name: fill(one) for name, one in self.values.items()}
+        return replace(self, condition=fill(self.condition), values=values)
+
+
+def check_clauses(clauses: Sequence[MergeClause]) -> None:
+    """Refuse clauses of which some can never apply."""
+    if not clauses:
+        raise InvalidRequestError("Cannot merge: there is no clause that says what to do")
+    for when in ("matched", "not_matched", "not_matched_by_source"):
+        own = [one for one in clauses if one.when == when]
+        if any(one.condition is None for one in own[:-1]):
+            raise InvalidRequestError(
+                f"Cannot merge: a clause for rows {when.replace('_', ' ')} comes after one without a condition",
+                hint="Only the last clause of a kind may do without a condition.",
+            )
+
+
+def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
+    """Return whether a row that meets several rows of the source is an error: which would win is nobody's to say."""
+    matched = [one for one in clauses if one.when == "matched"]
+    return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
+
+
+def summary_of(clauses: Sequence[MergeClause], counts: Mapping[int, int]) -> dict[str, str]:
+    """Return how many rows each kind of clause was about; `counts` are by the number of the clause, from 1."""
+    totals: dict[str, int] = {}
+    for at, one in enumerate(clauses):
+        count = counts.get(at + 1, 0)
+        done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[one.do]
+        totals[done] = totals.get(done, 0) + count
+        if one.when != "not_matched":
+            name = f"{one.when.replace('_', '-')}-{done}"
+            totals[name] = totals.get(name, 0) + count
+    return {f"{COUNTS}{name}": str(count) for name, count in totals.items()}

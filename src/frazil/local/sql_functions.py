@@ -1,0 +1,327 @@
+"""Functions of Spark SQL over Arrow columns: those that people write in updates and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import InvalidRequestError
+from frazil.local import sql_types as t
+from frazil.local.compile_expression import FUNCTIONS, Compiled, Compiler, Rows, Values
+from frazil.local.sql_casts import cast, round_decimals
+from frazil.local.sql_operators import less_values
+
+Build = Callable[[Compiler, list[Compiled]], Compiled]
+_MAX_INT = 2**31 - 1
+
+
+def _of_text(
+    operation: Callable[..., Any], result: pa.DataType = t.STRING, kinds: Sequence[pa.DataType] = (t.STRING,)
+) -> Build:
+    """Return a function of arguments of given types, each of which is an array or a scalar when it runs."""
+
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) != len(kinds):
+            raise t.left_to_spark(f"the function with {len(arguments)} arguments is not known here")
+        parts = []
+        for one, kind in zip(arguments, kinds, strict=True):
+            is_fit = one.kind in (kind, t.NULL) or (kind == t.INT and t.is_integer(one.kind) and one.kind != t.LONG)
+            if not is_fit:
+                raise t.left_to_spark(f"the function of {t.shown_name(one.kind)} values is not known here")
+            parts.append(compiler.cast(one, kind))
+        return Compiled(
+            result, lambda rows: operation(*(one.run(rows) for one in parts)), any(one.may_fail for one in parts)
+        )
+
+    return build
+
+
+def _each(operation: Callable[..., Any], result: pa.DataType) -> Callable[..., Any]:
+    """Return a function that computes value by value; null where an argument is null."""
+
+    def run(*arguments: Any) -> Any:
+        lengths = [len(one) for one in arguments if not isinstance(one, pa.Scalar)]
+        if not lengths:
+            values = [one.as_py() for one in arguments]
+            return pa.scalar(None if None in values else operation(*values), result)
+        columns = [[one.as_py()] * lengths[0] if isinstance(one, pa.Scalar) else one.to_pylist() for one in arguments]
+        found = [None if None in row else operation(*row) for row in zip(*columns, strict=True)]
+        return pa.array(found, result)
+
+    return run
+
+
+def _case_changed(fast: Callable[[Any], Any], slow: Callable[[str], str]) -> Callable[[Any], Any]:
+    exact = _each(slow, t.STRING)
+
+    def run(values: Any) -> Any:
+        is_ascii = pc.string_is_ascii(values)
+        found = is_ascii.as_py() if isinstance(is_ascii, pa.Scalar) else pc.all(is_ascii).as_py()
+        return exact(values) if found is False else fast(values)
+
+    return run
+
+
+def _concat(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    for one in arguments:
+        if one.kind not in (t.STRING, t.NULL):
+            raise t.left_to_spark(f"concat of {t.shown_name(one.kind)} values is not known here")
+    if not arguments:
+        raise t.left_to_spark("concat of nothing is not known here")
+    parts = [compiler.cast(one, t.STRING) for one in arguments]
+
+    def run(rows: Rows) -> Values:
+        found = [one.run(rows) for one in parts]
+        return pc.binary_join_element_wise(*found, pa.scalar(""), null_handling="emit_null")
+
+    return Compiled(t.STRING, run, any(one.may_fail for one in parts))
+
+
+def _substring(text: str, start: int, length: int = _MAX_INT) -> str:
+    # As Spark counts: from 1, from the end where negative; what lies before the text counts for the length.
+    begin = start - 1 if start > 0 else (len(text) + start if start < 0 else 0)
+    end = max(begin + length, 0) if length < _MAX_INT else len(text)
+    return text[max(begin, 0) : end] if end > begin else ""
+
+
+def _substring_of(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    kinds = (t.STRING, t.INT, t.INT)[: max(2, len(arguments))]
+    return _of_text(_each(_substring, t.STRING), t.STRING, kinds)(compiler, arguments)
+
+
+def _pad(text: str, length: int, fill: str, *, is_left: bool) -> str:
+    if length <= len(text) or not fill:
+        return text[: max(length, 0)]
+    more = (fill * (length // len(fill) + 1))[: length - len(text)]
+    return more + text if is_left else text + more
+
+
+def _padded(*, is_left: bool) -> Build:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        operation = _each(lambda text, length, fill=" ": _pad(text, length, fill, is_left=is_left), t.STRING)
+        return _of_text(operation, t.STRING, (t.STRING, t.INT, t.STRING)[: max(2, len(arguments))])(compiler, arguments)
+
+    return build
+
+
+def _like(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    if any(one.kind not in (t.STRING, t.NULL) for one in arguments):
+        raise t.left_to_spark("like is known for text here")
+    texts = [None if one.literal is None else one.literal.value for one in arguments[1:]]
+    if any(not isinstance(one, str) for one in texts):
+        raise t.left_to_spark("the pattern of like is a literal here")
+    pattern, escape = str(texts[0]), str(texts[1]) if len(texts) > 1 else "\\"
+    child = compiler.cast(arguments[0], t.STRING)
+    regex = _regex_of(pattern, escape)
+    return Compiled(t.BOOLEAN, lambda rows: pc.match_substring_regex(child.run(rows), regex), child.may_fail)
+
+
+def _regex_of(pattern: str, escape: str) -> str:
+    if len(escape) != 1:
+        raise InvalidRequestError(f"Cannot use the escape {escape!r}: it is one character")
+    made, at = [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape:
+            at += 1
+            if at == len(pattern) or pattern[at] not in ("%", "_", escape):
+                raise InvalidRequestError(
+                    f"Cannot use the pattern {pattern!r}: {escape!r} stands before a character that is none of %, _ "
+                    f"and {escape}"
+                )
+            made.append(_quoted(pattern[at]))
+        else:
+            made.append({"%": ".*", "_": "."}.get(char) or _quoted(char))
+        at += 1
+    return f"(?s)\\A{''.join(made)}\\z"
+
+
+def _quoted(char: str) -> str:
+    return char if char.isalnum() or ord(char) > 127 else f"\\x{{{ord(char):x}}}"
+
+
+# Numbers
+
+
+def _absolute(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = _number("abs", arguments, 1)
+
+    def run(rows: Rows) -> Values:
+        try:
+            return pc.abs_checked(child.run(rows))
+        except pa.ArrowInvalid as problem:
+            raise InvalidRequestError(
+                f"Cannot compute abs: the result does not fit {t.shown_name(child.kind)}"
+            ) from problem
+
+    return Compiled(child.kind, run, may_fail=True)
+
+
+def _number(name: str, arguments: list[Compiled], count: int) -> Compiled:
+    if len(arguments) != count or not t.is_number(arguments[0].kind):
+        raise t.left_to_spark(f"{name} is known for numbers here")
+    return arguments[0]
+
+
+def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = _number("round", arguments, len(arguments) or 1)
+    places = 0
+    if len(arguments) == 2:
+        literal = arguments[1].literal
+        if literal is None or literal.kind != "int":
+            raise t.left_to_spark("the places of round are a whole number here")
+        places = int(literal.value)
+    kind = child.kind
+    if len(arguments) > 2 or places < 0:
+        raise t.left_to_spark("round to places before the point is not known here")
+    if t.is_integer(kind):
+        return child
+    if pa.types.is_decimal(kind):
+        scale = min(places, kind.scale)
+        made = pa.decimal128(min(kind.precision - kind.scale + scale + 1, t.MAX_PRECISION), scale)
+        return Compiled(made, lambda rows: cast(child.run(rows), made), may_fail=True)
+
+    def rounded(value: float) -> float:
+        if value != value or value in (float("inf"), float("-inf")):
+            return value
+        text = str(np.float32(value)) if kind == t.FLOAT else repr(value)
+        return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) if abs(value) < 1e15 else value
+
+    each = _each(rounded, kind)
+    return Compiled(kind, lambda rows: each(child.run(rows)), child.may_fail)
+
+
+def _to_whole(name: str, mode: str) -> Build:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        child = _number(name, arguments, 1)
+        if t.is_integer(child.kind):
+            return compiler.cast(child, t.LONG)
+        if pa.types.is_decimal(child.kind):
+            if child.kind.scale == 0:
+                return child
+            made = pa.decimal128(min(child.kind.precision - child.kind.scale + 1, t.MAX_PRECISION), 0)
+            return Compiled(made, lambda rows: round_decimals(child.run(rows), 0, mode).cast(made), may_fail=True)
+        whole = pc.floor if mode == "down" else pc.ceil
+        return Compiled(t.LONG, lambda rows: cast(whole(child.run(rows).cast(t.DOUBLE)), t.LONG), may_fail=True)
+
+    return build
+
+
+def _extreme(*, is_greatest: bool) -> Build:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) < 2:
+            raise t.left_to_spark("greatest and least have two arguments or more")
+        parts = compiler.unify(arguments)
+
+        def run(rows: Rows) -> Values:
+            made = parts[0].array(rows)
+            for one in parts[1:] if made.type != t.NULL else ():
+                other = one.array(rows)
+                takes = less_values(made, other) if is_greatest else less_values(other, made)
+                # Nulls are skipped: the other is taken where there is none yet.
+                takes = pc.if_else(made.is_null(), True, pc.fill_null(takes, False))
+                made = pc.if_else(takes, other, made)
+            return made
+
+        return Compiled(parts[0].kind, run, any(one.may_fail for one in parts))
+
+    return build
+
+
+# Dates and times
+
+
+def _field_of(operation: Callable[[Any], Any], *, of_day: bool) -> Build:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) != 1 or not t.is_moment(arguments[0].kind) or (of_day and arguments[0].kind == t.DATE):
+            raise t.left_to_spark("parts of dates and times are known for those here")
+        child = arguments[0]
+        compiler.is_zoned = compiler.is_zoned or child.kind == t.TIMESTAMP
+        return Compiled(t.INT, lambda rows: operation(child.run(rows)).cast(t.INT), child.may_fail)
+
+    return build
+
+
+def _days(sign: int) -> Build:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) != 2 or arguments[0].kind != t.DATE or arguments[1].kind not in (t.BYTE, t.SHORT, t.INT):
+            raise t.left_to_spark("date_add and date_sub are known for a date and a whole number here")
+        day, count = arguments[0], compiler.cast(arguments[1], t.INT)
+        operation = pc.add_checked if sign > 0 else pc.subtract_checked
+
+        def run(rows: Rows) -> Values:
+            try:
+                return operation(day.run(rows).cast(t.INT), count.run(rows)).cast(t.DATE)
+            except pa.ArrowInvalid as problem:
+                raise InvalidRequestError("Cannot add days: the result is no date") from problem
+
+        return Compiled(t.DATE, run, may_fail=True)
+
+    return build
+
+
+def _day_difference(one: Any, two: Any) -> Any:
+    return pc.subtract(one.cast(t.INT), two.cast(t.INT))
+
+
+def _is_nan(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = _number("isnan", arguments, 1)
+    if not t.is_floating(child.kind):
+        return Compiled(t.BOOLEAN, lambda rows: pa.scalar(False), child.may_fail)
+    return Compiled(t.BOOLEAN, lambda rows: pc.fill_null(pc.is_nan(child.run(rows)), False), child.may_fail)
+
+
+_TWO_TEXTS = (t.STRING, t.STRING)
+FUNCTIONS |= {
+    "upper": _of_text(_case_changed(pc.utf8_upper, str.upper)),
+    "ucase": _of_text(_case_changed(pc.utf8_upper, str.upper)),
+    "lower": _of_text(_case_changed(pc.utf8_lower, str.lower)),
+    "lcase": _of_text(_case_changed(pc.utf8_lower, str.lower)),
+    "trim": _of_text(lambda values: pc.utf8_trim(values, " ")),
+    "ltrim": _of_text(lambda values: pc.utf8_ltrim(values, " ")),
+    "rtrim": _of_text(lambda values: pc.utf8_rtrim(values, " ")),
+    "length": _of_text(pc.utf8_length, t.INT),
+    "len": _of_text(pc.utf8_length, t.INT),
+    "char_length": _of_text(pc.utf8_length, t.INT),
+    "reverse": _of_text(_each(lambda text: text[::-1], t.STRING)),
+    "concat": _concat,
+    "||": _concat,
+    "substring": _substring_of,
+    "substr": _substring_of,
+    "left": _of_text(_each(lambda text, count: text[: max(count, 0)], t.STRING), t.STRING, (t.STRING, t.INT)),
+    "right": _of_text(
+        _each(lambda text, count: text[-count:] if count > 0 else "", t.STRING), t.STRING, (t.STRING, t.INT)
+    ),
+    "replace": _of_text(
+        _each(lambda text, old, new: text.replace(old, new) if old else text, t.STRING), t.STRING, (t.STRING,) * 3
+    ),
+    "lpad": _padded(is_left=True),
+    "rpad": _padded(is_left=False),
+    "startswith": _of_text(_each(str.startswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "endswith": _of_text(_each(str.endswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "contains": _of_text(_each(str.__contains__, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "like": _like,
+    "abs": _absolute,
+    "round": _round,
+    "floor": _to_whole("floor", "down"),
+    "ceil": _to_whole("ceil", "up"),
+    "ceiling": _to_whole("ceil", "up"),
+    "greatest": _extreme(is_greatest=True),
+    "least": _extreme(is_greatest=False),
+    "year": _field_of(pc.year, of_day=False),
+    "month": _field_of(pc.month, of_day=False),
+    "day": _field_of(pc.day, of_day=False),
+    "dayofmonth": _field_of(pc.day, of_day=False),
+    "hour": _field_of(pc.hour, of_day=True),
+    "minute": _field_of(pc.minute, of_day=True),
+    "second": _field_of(pc.second, of_day=True),
+    "date_add": _days(1),
+    "date_sub": _days(-1),
+    "datediff": _of_text(_day_difference, t.INT, (t.DATE, t.DATE)),
+    "isnan": _is_nan,
+}

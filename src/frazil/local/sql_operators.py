@@ -1,0 +1,290 @@
+"""Comparisons and arithmetic of Spark SQL over Arrow columns. ANSI: overflow and division by zero are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import InvalidRequestError
+from frazil.local import sql_types as t
+from frazil.local.compile_expression import FUNCTIONS, Compiled, Compiler, Rows, Values, spread
+from frazil.local.sql_casts import cast
+
+_DIVISION = Context(prec=t.MAX_PRECISION + 1, rounding=ROUND_DOWN)
+_WIDE = Context(prec=200)
+
+
+# Comparisons
+
+
+def _compared(test: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        left, right = compiler.unify(_two(arguments))
+        may_fail = left.may_fail or right.may_fail
+
+        def run(rows: Rows) -> Values:
+            one, two = left.run(rows), right.run(rows)
+            if left.kind == t.NULL:
+                return pa.scalar(None, t.BOOLEAN)
+            return test(one, two)
+
+        return Compiled(t.BOOLEAN, run, may_fail)
+
+    return build
+
+
+def _two(arguments: list[Compiled]) -> list[Compiled]:
+    if len(arguments) != 2:
+        raise t.left_to_spark("an operator has two sides")
+    return arguments
+
+
+def equal_values(one: Any, two: Any) -> Any:
+    """Return where two values are equal: NaN equals itself, and null is equal to nothing."""
+    found = pc.equal(one, two)
+    if t.is_floating(one.type):
+        return pc.or_(found, pc.and_(pc.is_nan(one), pc.is_nan(two)))
+    return found
+
+
+def less_values(one: Any, two: Any) -> Any:
+    """Return where a value comes before another; NaN comes last."""
+    if one.type == t.BOOLEAN:
+        return pc.and_(pc.invert(one), two)
+    found = pc.less(one, two)
+    if t.is_floating(one.type):
+        return pc.or_(found, pc.and_(pc.invert(pc.is_nan(one)), pc.is_nan(two)))
+    return found
+
+
+def same_values(one: Any, two: Any) -> Any:
+    """Return where two values are equal or both null."""
+    both = pc.and_(pc.is_null(one), pc.is_null(two))
+    if one.type == t.NULL:
+        return both
+    return pc.or_(pc.fill_null(equal_values(one, two), False), both)
+
+
+def _same(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    left, right = compiler.unify(_two(arguments))
+    return Compiled(
+        t.BOOLEAN, lambda rows: same_values(left.run(rows), right.run(rows)), left.may_fail or right.may_fail
+    )
+
+
+def _not(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    if len(arguments) != 1 or arguments[0].kind not in (t.BOOLEAN, t.NULL):
+        raise InvalidRequestError("Cannot negate what is neither true nor false")
+    child = compiler.cast(arguments[0], t.BOOLEAN)
+    return Compiled(t.BOOLEAN, lambda rows: pc.invert(child.run(rows)), child.may_fail)
+
+
+def _swapped(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda one, two: test(two, one)
+
+
+def _inverted(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda one, two: pc.invert(test(one, two))
+
+
+# Arithmetic
+
+
+def _arithmetic(name: str) -> Callable[[Compiler, list[Compiled]], Compiled]:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        left, right = _numbers(compiler, name, _two(arguments))
+        if pa.types.is_decimal(left.kind):
+            return _decimal_operation(name, left, right)
+        if name == "/":
+            left, right = (compiler.cast(one, t.DOUBLE) for one in (left, right))
+            return _computed(t.DOUBLE, _checked_division, left, right, name)
+        operation = _WHOLE[name] if t.is_integer(left.kind) else _FLOATING[name]
+        kind = t.LONG if name == "div" else left.kind
+        return _computed(kind, operation, left, right, name)
+
+    return build
+
+
+def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[Compiled]:
+    for one in arguments:
+        if not t.is_number(one.kind) and one.kind != t.NULL:
+            raise t.left_to_spark(f"{name} is known for numbers here, not for {t.shown_name(one.kind)} values")
+    kinds = [one.kind for one in arguments]
+    if kinds == [t.NULL, t.NULL]:
+        raise t.left_to_spark(f"{name} of two nulls has no type here")
+    if any(pa.types.is_decimal(one) for one in kinds) and not any(t.is_floating(one) for one in kinds):
+        return [_exact(compiler, one) for one in arguments]
+    if name == "div" and not all(t.is_integer(one) or one == t.NULL for one in kinds):
+        raise t.left_to_spark("div is known for whole numbers here")
+    return compiler.unify(arguments)
+
+
+def _exact(compiler: Compiler, one: Compiled) -> Compiled:
+    """Return an exact number as a decimal; a literal has as many digits as it is written with."""
+    if one.kind == t.NULL:
+        return compiler.cast(one, pa.decimal128(1, 0))
+    if t.is_integer(one.kind):
+        if one.literal is not None:
+            return compiler.cast(one, pa.decimal128(max(1, len(str(abs(one.literal.value)))), 0))
+        return compiler.cast(one, t.as_decimal(one.kind))
+    return one
+
+
+def _computed(
+    kind: pa.DataType, operation: Callable[[Any, Any], Any], left: Compiled, right: Compiled, name: str
+) -> Compiled:
+    def run(rows: Rows) -> Values:
+        one, two = left.run(rows), right.run(rows)
+        try:
+            made = operation(one, two)
+        except pa.ArrowInvalid as problem:
+            raise _overflow(name, left.kind) from problem
+        return cast(made, kind)
+
+    return Compiled(kind, run, may_fail=True)
+
+
+def _overflow(name: str, kind: pa.DataType) -> InvalidRequestError:
+    return InvalidRequestError(f"Cannot compute {name}: the result does not fit {t.shown_name(kind)}")
+
+
+def _check_zero(one: Any, two: Any) -> None:
+    zero = pc.fill_null(pc.equal(two, t.zero_of(two.type)), False)
+    found = pc.and_(zero, pc.is_valid(one))
+    if found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py():
+        raise InvalidRequestError("Cannot divide by zero", hint="Use nullif(divisor, 0) to get null instead.")
+
+
+def _checked_division(one: Any, two: Any) -> Any:
+    _check_zero(one, two)
+    return pc.divide(one, two)
+
+
+def _remainder(one: Any, two: Any) -> Any:
+    _check_zero(one, two)
+    length = max(len(x) if not isinstance(x, pa.Scalar) else 1 for x in (one, two))
+    is_scalar = isinstance(one, pa.Scalar) and isinstance(two, pa.Scalar)
+    left, right = spread(one, length), spread(two, length)
+    missing = pc.or_(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
+    divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
+    divisor = np.where(missing, np.ones(1, divisor.dtype), divisor)
+    with np.errstate(all="ignore"):
+        found = np.fmod(left.fill_null(0).to_numpy(zero_copy_only=False), divisor)
+    if t.is_integer(left.type):
+        # The smallest number divided by -1 leaves nothing, and numpy does not say so everywhere.
+        found = np.where(divisor == -1, np.zeros(1, found.dtype), found)
+    made = pa.array(found, left.type, mask=missing)
+    return made[0] if is_scalar else made
+
+
+def _whole_division(one: Any, two: Any) -> Any:
+    _check_zero(one, two)
+    # Zeros that are left stand beside null.
+    safe = pc.if_else(pc.equal(two, pa.scalar(0, two.type)), pa.scalar(1, two.type), two)
+    return pc.if_else(pc.is_valid(two), pc.divide_checked(one.cast(t.LONG), safe.cast(t.LONG)), pa.scalar(None, t.LONG))
+
+
+_WHOLE = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+    "%": _remainder,
+    "div": _whole_division,
+}
+_FLOATING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "%": _remainder}
+
+
+def _decimal_operation(name: str, left: Compiled, right: Compiled) -> Compiled:
+    """Return the operation on decimals, with as many digits as Spark gives its result, rounded half up."""
+    one, two = left.kind, right.kind
+    whole, other = one.precision - one.scale, two.precision - two.scale
+    if name in ("+", "-"):
+        scale = max(one.scale, two.scale)
+        kind = t.bounded_decimal(max(whole, other) + scale + 1, scale)
+    elif name == "*":
+        kind = t.bounded_decimal(one.precision + two.precision + 1, one.scale + two.scale)
+    elif name == "/":
+        scale = max(6, one.scale + two.precision + 1)
+        kind = t.bounded_decimal(whole + two.scale + scale, scale)
+    elif name == "%":
+        scale = max(one.scale, two.scale)
+        kind = t.bounded_decimal(min(whole, other) + scale, scale)
+    else:
+        raise t.left_to_spark(f"{name} of decimals is not known here")
+    fast: Any = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}.get(name)
+    is_plain = fast is not None and kind.precision < t.MAX_PRECISION
+
+    def run(rows: Rows) -> Values:
+        first, second = left.run(rows), right.run(rows)
+        if is_plain:
+            return fast(first, second).cast(kind)
+        if name in ("/", "%"):
+            _check_zero(first, second)
+        return _each(name, first, second, kind)
+
+    return Compiled(kind, run, may_fail=True)
+
+
+def _each(name: str, first: Any, second: Any, kind: pa.DataType) -> Any:
+    if isinstance(first, pa.Scalar) and isinstance(second, pa.Scalar):
+        return _each(name, spread(first, 1), spread(second, 1), kind)[0]
+    length = len(second) if isinstance(first, pa.Scalar) else len(first)
+    pairs = zip(spread(first, length).to_pylist(), spread(second, length).to_pylist(), strict=True)
+    unit = Decimal(1).scaleb(-kind.scale)
+    made: list[Decimal | None] = []
+    for one, two in pairs:
+        if one is None or two is None:
+            made.append(None)
+            continue
+        found = _DECIMALS[name](one, two).quantize(unit, ROUND_HALF_UP, _WIDE)
+        if len(found.as_tuple().digits) > kind.precision and found != 0:
+            raise _overflow(name, kind)
+        made.append(found)
+    return pa.array(made, kind)
+
+
+_DECIMALS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "+": _WIDE.add,
+    "-": _WIDE.subtract,
+    "*": _WIDE.multiply,
+    "/": _DIVISION.divide,
+    "%": _WIDE.remainder,
+}
+
+
+def _negative(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = arguments[0]
+    if len(arguments) != 1 or not t.is_number(child.kind):
+        raise t.left_to_spark("only numbers are negated here")
+
+    def run(rows: Rows) -> Values:
+        try:
+            return pc.negate_checked(child.run(rows))
+        except pa.ArrowInvalid as problem:
+            raise _overflow("-", child.kind) from problem
+
+    return Compiled(child.kind, run, may_fail=True)
+
+
+def _mod(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    return FUNCTIONS["%"](compiler, arguments)
+
+
+FUNCTIONS |= {
+    "=": _compared(equal_values),
+    "<>": _compared(_inverted(equal_values)),
+    "<": _compared(less_values),
+    ">": _compared(_swapped(less_values)),
+    "<=": _compared(_inverted(_swapped(less_values))),
+    ">=": _compared(_inverted(less_values)),
+    "<=>": _same,
+    "not": _not,
+    "negative": _negative,
+    "mod": _mod,
+    **{name: _arithmetic(name) for name in ("+", "-", "*", "/", "%", "div")},
+}

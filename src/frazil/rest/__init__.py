@@ -1,0 +1,1 @@
+"""Catalogs that are services: the REST protocol's client."""

@@ -1,0 +1,92 @@
+"""What a service answers when a table or view is loaded, created or changed: metadata, settings and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.json_text import parse_json, split_json_object
+from frazil.codec.table_metadata_json import decode_table_metadata
+from frazil.codec.view_metadata_json import decode_view_metadata
+from frazil.errors import CorruptTableError, ServiceError
+from frazil.rest.service import HEADING
+from frazil.rest.transport import Reply
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+
+_NULL: Final = b"null"
+
+
+@dataclass(frozen=True, slots=True)
+class VendedKeys:
+    """Keys for what is below a location; they are not shown."""
+
+    prefix: str
+    config: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """A table as a service gave it. Settings may hold keys, and are not shown."""
+
+    metadata: TableMetadata
+    metadata_location: str | None
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: tuple[VendedKeys, ...] = field(default=(), repr=False)
+
+
+def read_table(reply: Reply, name: str) -> LoadResult:
+    """Return the table of an answer."""
+    parts = _parts(reply, f"the answer for table {name}")
+    location = _text(parts, "metadata-location")
+    metadata = decode_table_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}")
+    return LoadResult(metadata, location, _texts(parts, "config"), read_keys(_value(parts, "storage-credentials")))
+
+
+def read_view(reply: Reply, name: str) -> tuple[ViewMetadata, str]:
+    """Return the view of an answer, and where its metadata is."""
+    parts = _parts(reply, f"the answer for view {name}")
+    location = _text(parts, "metadata-location")
+    return decode_view_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}"), location or ""
+
+
+def read_keys(found: Any) -> tuple[VendedKeys, ...]:
+    """Return the keys of a list of storage credentials."""
+    if found is None:
+        return ()
+    made: list[VendedKeys] = []
+    for at, one in enumerate(found if isinstance(found, list) else [found]):
+        obj = JsonObject(one, where=f"storage-credentials[{at}]", heading=HEADING)
+        made.append(VendedKeys(obj.string("prefix"), obj.string_map("config")))
+    return tuple(made)
+
+
+def _parts(reply: Reply, what: str) -> dict[str, msgspec.Raw]:
+    try:
+        parts = split_json_object(reply.body, heading=HEADING)
+    except CorruptTableError as problem:
+        raise ServiceError(f"Cannot read {what}: {problem.message}") from problem
+    if "metadata" not in parts:
+        raise ServiceError(f"Cannot read {what}: it has no metadata")
+    return parts
+
+
+def _value(parts: Mapping[str, msgspec.Raw], name: str) -> Any:
+    found = parts.get(name)
+    return None if found is None or bytes(found) == _NULL else parse_json(bytes(found), where=name, heading=HEADING)
+
+
+def _text(parts: Mapping[str, msgspec.Raw], name: str) -> str | None:
+    found = _value(parts, name)
+    return found if isinstance(found, str) else None
+
+
+def _texts(parts: Mapping[str, msgspec.Raw], name: str) -> dict[str, str]:
+    found = _value(parts, name)
+    if not isinstance(found, dict):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(key, str) and isinstance(value, str)}

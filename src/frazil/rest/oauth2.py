@@ -1,0 +1,201 @@
+"""Bearer tokens that are fetched and renewed: OAuth2 by client credentials, and by the exchange of tokens (RFC 8693).
+
+A token is renewed a little before it ends, at the tenth part of its life or five minutes, whichever is less. By
+`credential` a new one is fetched; without it, or where `token-exchange-enabled` asks for that, the old one is
+exchanged. When it ends is what the server says, else what the token itself says, else `token-expires-in-ms`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from frazil.errors import AccessDeniedError, FrazilError, ServiceError
+from frazil.rest import settings as names
+from frazil.rest.auth import Auth, checked_token, hide
+from frazil.rest.settings import Settings
+from frazil.rest.transport import Reply, Transport, shown_url
+from frazil.storage.http import AnswerLost, RequestNotSent
+
+_ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"
+_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
+_MAX_ANSWER_BYTES: Final = 1 << 20
+_RENEW_BEFORE_S: Final = 300.0
+_TRIES: Final = 3
+
+
+class OAuth2Auth(Auth):
+    """A bearer token that is fetched where there is none, and renewed before it ends."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        token_url: str,
+        transport: Transport,
+        *,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settings = settings
+        self._token_url = token_url
+        self._transport = transport
+        self._now = now
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._renew_at: float | None = None
+        given = settings.get(names.TOKEN)
+        if given is not None:
+            self._token = checked_token(given)
+            ends = find_expiry(given)
+            self._renew_at = None if ends is None else self._renewal(ends - self._now())
+
+    def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+        """Return the headers with a token that is still good."""
+        return {**headers, "authorization": f"Bearer {self._current()}"}
+
+    def renew(self) -> bool:
+        """Fetch another token; return whether that was possible."""
+        with self._lock:
+            if not self._can_renew():
+                return False
+            self._fetch()
+            return True
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the token and the credential."""
+        return (*self._settings.secrets(), *(() if self._token is None else (self._token,)))
+
+    def _current(self) -> str:
+        with self._lock:
+            is_due = self._renew_at is not None and self._now() >= self._renew_at
+            if self._token is None:
+                self._fetch()
+            elif is_due and self._can_renew():
+                try:
+                    self._fetch()
+                except FrazilError:
+                    # The one there is may still be good; the service says if not.
+                    self._renew_at = self._now() + 10
+            if self._token is None:
+                raise AccessDeniedError("Cannot ask the catalog service: there is no token")
+            return self._token
+
+    def _can_renew(self) -> bool:
+        if not self._settings.truth(names.TOKEN_REFRESH, default=True):
+            return False
+        return names.CREDENTIAL in self._settings or self._token is not None
+
+    def _fetch(self) -> None:
+        has_credential = names.CREDENTIAL in self._settings
+        wants_exchange = self._settings.truth(names.TOKEN_EXCHANGE, default=not has_credential)
+        if self._token is not None and wants_exchange:
+            try:
+                self._take(self._ask(self._exchange_form(self._token), f"Bearer {self._token}"))
+                return
+            except FrazilError:
+                if not has_credential:
+                    raise
+        self._take(self._ask(self._credential_form(), None))
+
+    def _credential_form(self) -> dict[str, str]:
+        client_id, colon, secret = self._settings[names.CREDENTIAL].partition(":")
+        form = {"grant_type": "client_credentials", **self._optional()}
+        return (
+            {**form, "client_id": client_id, "client_secret": secret} if colon else {**form, "client_secret": client_id}
+        )
+
+    def _exchange_form(self, token: str) -> dict[str, str]:
+        return {
+            "grant_type": _EXCHANGE,
+            **self._optional(),
+            "subject_token": token,
+            "subject_token_type": _ACCESS_TOKEN,
+        }
+
+    def _optional(self) -> dict[str, str]:
+        found = {"scope": self._settings.get(names.SCOPE, "catalog")}
+        extra = (names.AUDIENCE, names.RESOURCE)
+        return found | {name: self._settings[name] for name in extra if name in self._settings}
+
+    def _ask(self, form: Mapping[str, str], authorization: str | None) -> dict[str, Any]:
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        if authorization is not None:
+            headers["authorization"] = authorization
+        reason = ""
+        for at in range(_TRIES):
+            if at:
+                self._sleep(0.5 * 2**at)
+            try:
+                # A token that is fetched twice does no harm.
+                reply = self._transport.send(
+                    "POST", self._token_url, headers, urlencode(form).encode(), max_bytes=_MAX_ANSWER_BYTES
+                )
+            except (RequestNotSent, AnswerLost) as error:
+                reason = str(error)
+                continue
+            if reply.is_success:
+                return _answer(reply)
+            reason = self._explain(reply)
+            if reply.status < 500 and reply.status != 429:
+                raise AccessDeniedError(
+                    f"Cannot get a token from {shown_url(self._token_url)}: {reason}",
+                    hint="Look at the credential and the scope.",
+                )
+        raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: {reason}")
+
+    def _explain(self, reply: Reply) -> str:
+        said = ""
+        try:
+            found = msgspec.json.decode(reply.body)
+            if isinstance(found, dict):
+                parts = [found.get("error"), found.get("error_description")]
+                said = ": ".join(str(one) for one in parts if isinstance(one, str))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
+        return f"{hide(said, self.secrets())[:300] or 'the server answers'} ({reply.status})"
+
+    def _take(self, found: Mapping[str, Any]) -> None:
+        token = found.get("access_token")
+        if not isinstance(token, str):
+            raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: the answer has none")
+        self._token = checked_token(token)
+        lasts = found.get("expires_in")
+        if not isinstance(lasts, int | float) or isinstance(lasts, bool):
+            ends = find_expiry(token)
+            usual_ms = self._settings.whole(names.TOKEN_EXPIRES_MS, 3_600_000)
+            lasts = usual_ms / 1000 if ends is None else ends - self._now()
+        self._renew_at = self._renewal(float(lasts))
+
+    def _renewal(self, lasts_s: float) -> float:
+        return self._now() + max(0.0, lasts_s - min(lasts_s / 10, _RENEW_BEFORE_S))
+
+
+def _answer(reply: Reply) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    if not isinstance(found, dict):
+        raise ServiceError("Cannot get a token: the answer is no JSON object")
+    return found
+
+
+def find_expiry(token: str) -> float | None:
+    """Return when a JSON Web Token says that it ends, in seconds from 1970; None of other tokens."""
+    parts = token.split(".")
+    if len(parts) != 3 or len(token) > 1 << 16:
+        return None
+    try:
+        found = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, ValueError):
+        return None
+    ends = found.get("exp") if isinstance(found, dict) else None
+    return float(ends) if isinstance(ends, int | float) and not isinstance(ends, bool) else None

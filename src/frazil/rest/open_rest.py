@@ -1,0 +1,139 @@
+"""Open a catalog service by its address: ask for its configuration, and find out who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from frazil.catalog.base import Catalog
+from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.rest import settings as names
+from frazil.rest.auth import (
+    Auth,
+    AuthFunction,
+    BasicAuth,
+    BearerAuth,
+    CallerAuth,
+    GoogleAuth,
+    NoAuth,
+    sigv4_auth,
+)
+from frazil.rest.oauth2 import OAuth2Auth
+from frazil.rest.refusals import refusal
+from frazil.rest.rest_catalog import RestCatalog
+from frazil.rest.service import read_service
+from frazil.rest.session import RestSession
+from frazil.rest.settings import PROPERTIES, Settings
+from frazil.rest.table_storage import known_only
+from frazil.rest.transport import Transport, is_loopback, shown_url
+from frazil.storage.choose import KNOWN_PROPERTIES, choose_storage, delete_roots
+from frazil.storage.object_properties import NOT_BUILT
+
+_TYPES: Final = ("none", "basic", "oauth2", "sigv4", "google")
+_MAX_CONFIG_BYTES: Final = 1 << 24
+_USER_AGENT: Final = "frazil"
+
+
+def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthFunction | None = None) -> Catalog:
+    """Open a catalog service; `properties` are those of services and of storages."""
+    base = checked_uri(uri)
+    settings = Settings({one: value for one, value in properties.items() if one not in KNOWN_PROPERTIES})
+    own = {one: value for one, value in properties.items() if one in KNOWN_PROPERTIES}
+    everything = Settings({**properties})
+    transport = Transport(settings.transport())
+    who = choose_auth(everything, base, transport, auth)
+    if not isinstance(who, NoAuth):
+        _check_private(base, settings)
+    headers = {"user-agent": _USER_AGENT, **settings.headers()}
+    first = RestSession(transport, who, headers=headers, max_retries=min(2, settings.whole(names.MAX_RETRIES, 5)))
+    query = {names.WAREHOUSE: settings[names.WAREHOUSE]} if names.WAREHOUSE in settings else {}
+    answer = first.send("GET", f"{base}/v1/config", query=query, max_bytes=_MAX_CONFIG_BYTES)
+    if not answer.reply.is_success:
+        raise refusal(first, answer.reply, f"connect to the catalog service at {base}")
+    service, merged = read_service(base, settings, answer.reply)
+    checked_uri(service.base)
+    if not isinstance(who, NoAuth):
+        _check_private(service.base, settings)
+    session = RestSession(
+        transport,
+        who,
+        headers={"user-agent": _USER_AGENT, **merged.headers()},
+        max_retries=merged.whole(names.MAX_RETRIES, 5),
+        honours_keys=names.IDEMPOTENCY_LIFETIME in merged,
+    )
+    stores = {**known_only(merged), **own, **known_only({**merged, **own})}
+    storage = choose_storage({one: value for one, value in stores.items() if one not in NOT_BUILT})
+    return RestCatalog(name, service, session, merged, storage, stores, delete_roots=delete_roots(own))
+
+
+def checked_uri(uri: str) -> str:
+    """Return a service's address without what does not belong to it, or refuse what is none."""
+    try:
+        parts = urlsplit(uri)
+        is_wrong = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+    except ValueError:
+        is_wrong, parts = True, urlsplit("")
+    if is_wrong or not uri.isprintable() or " " in uri:
+        raise InvalidRequestError(
+            f"Cannot connect to {shown_url(uri) if not is_wrong else 'the address'}: it is no http: or https: address"
+        )
+    if "@" in parts.netloc:
+        raise InvalidRequestError(
+            f"Cannot connect to {shown_url(uri)}: the address has a user in it",
+            hint="Give credential, token, or rest.auth.basic.username and rest.auth.basic.password.",
+        )
+    if parts.query or parts.fragment:
+        raise InvalidRequestError(
+            f"Cannot connect to {shown_url(uri)}: the address has a query", hint="Give properties."
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
+
+
+def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthFunction | None) -> Auth:
+    """Return who asks, by what the properties say."""
+    if auth is not None:
+        return CallerAuth(auth)
+    kind = settings.get(names.AUTH_TYPE, "").lower()
+    if kind == "" and settings.truth(names.SIGV4_ENABLED, default=False):
+        kind = "sigv4"
+    has_token = names.TOKEN in settings or names.CREDENTIAL in settings
+    if kind == "":
+        kind = "basic" if names.BASIC_USER in settings else "oauth2" if has_token else "none"
+    if kind not in _TYPES:
+        raise InvalidPropertyError(
+            f"Cannot use {names.AUTH_TYPE} {kind!r}: it is not known", hint=f"It is one of {', '.join(_TYPES)}."
+        )
+    if kind == "sigv4":
+        wants_inner = has_token and settings.get(names.SIGV4_DELEGATE, "oauth2") == "oauth2"
+        return sigv4_auth(settings, _oauth2(settings, base, transport) if wants_inner else None)
+    if kind == "basic":
+        return BasicAuth(settings.get(names.BASIC_USER, ""), settings.get(names.BASIC_PASSWORD, ""))
+    if kind == "oauth2":
+        return _oauth2(settings, base, transport)
+    return GoogleAuth() if kind == "google" else NoAuth()
+
+
+def _oauth2(settings: Settings, base: str, transport: Transport) -> Auth:
+    if names.CREDENTIAL not in settings and names.TOKEN not in settings:
+        raise InvalidPropertyError(f"Cannot use OAuth2: there is neither {names.CREDENTIAL} nor {names.TOKEN}")
+    url = settings.get(names.OAUTH2_URI, f"{base}/v1/oauth/tokens")
+    if not url.startswith(("http://", "https://")):
+        url = f"{base}/{url.lstrip('/')}"
+    if names.CREDENTIAL not in settings and names.OAUTH2_URI not in settings:
+        # Nothing to renew it with: most services do not exchange tokens.
+        return BearerAuth(settings[names.TOKEN])
+    _check_private(url, settings)
+    return OAuth2Auth(settings, url, transport)
+
+
+def _check_private(url: str, settings: Settings) -> None:
+    """Refuse to send secrets in the clear over a network."""
+    if url.startswith("http://") and not is_loopback(url) and not settings.truth(names.PLAIN_HTTP, default=False):
+        raise InvalidRequestError(
+            f"Cannot connect to {shown_url(url)} with a token or credential: it would travel in the clear",
+            hint=f"Use https:, or set {names.PLAIN_HTTP} to true on a network that you trust.",
+        )
+
+
+__all__ = ["PROPERTIES", "checked_uri", "choose_auth", "open_rest"]

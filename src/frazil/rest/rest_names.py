@@ -1,0 +1,631 @@
+"""The names of a catalog service, by the REST protocol: namespaces, tables and views, made, found, listed and dropped.
+
+`rest/rest_catalog.py` adds commits. Locations of tables are the service's to choose, and so are the keys for their
+files (`rest/table_storage.py`). Services differ: what one has not is asked for in another way where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from frazil.catalog.base import Catalog, random_id, system_ms
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    check_namespace,
+    namespace_not_found,
+    shown,
+    split_identifier,
+    table_exists,
+    table_not_found,
+    view_exists,
+    view_not_found,
+)
+from frazil.catalog.owned_folders import owned_folders
+from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
+from frazil.codec.partition_spec_json import encode_partition_spec
+from frazil.codec.schema_json import encode_schema
+from frazil.codec.sort_order_json import encode_sort_order
+from frazil.codec.view_metadata_json import encode_view_version
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitStateUnknownError,
+    InvalidRequestError,
+    ServiceError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from frazil.loaded import LoadedTable, LoadedView
+from frazil.rest import service as has
+from frazil.rest import settings as names
+from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table, read_view
+from frazil.rest.refusals import refusal
+from frazil.rest.service import Service, read_object
+from frazil.rest.session import Answered, OutcomeLost, RestSession
+from frazil.rest.settings import Settings
+from frazil.rest.table_cache import TableCache
+from frazil.rest.table_storage import table_storage
+from frazil.spec.new_table import new_table_metadata
+from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED, SortOrder
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.versions import DEFAULT
+from frazil.spec.view_metadata import ViewMetadata, ViewVersion
+from frazil.storage.choose import SchemeStorage
+
+_MAX_PAGES: Final = 1_000_000
+_DELEGATION: Final = "x-iceberg-access-delegation"
+NO_PLACE: Final = "service://unknown"
+"""Stands for a location that the service is to choose."""
+
+
+class RestNames(Catalog):
+    """The names of a catalog service."""
+
+    def __init__(
+        self,
+        name: str,
+        service: Service,
+        session: RestSession,
+        settings: Settings,
+        storage: SchemeStorage,
+        own_storage: Mapping[str, str],
+        *,
+        delete_roots: Sequence[str] = (),
+        now_ms: Callable[[], int] = system_ms,
+        new_id: Callable[[], str] = random_id,
+    ) -> None:
+        place = settings.get(names.WAREHOUSE, "")
+        warehouse = place if "://" in place else NO_PLACE
+        super().__init__(name, warehouse, storage, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
+        self.service = service
+        self.session = session
+        self.settings = settings
+        self._plain = storage
+        self._own_storage = dict(own_storage)
+        self._page_size = settings.get(names.PAGE_SIZE)
+        self._cache = TableCache(
+            settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms
+        )
+        self.has_staging = True
+        """Whether the service has been seen to refuse staged tables."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.service.base!r})"
+
+    def close(self) -> None:
+        """Close the connections to the service."""
+        self.session.transport.close()
+
+    # Namespaces
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        parts = check_namespace(namespace)
+        body = {"namespace": list(parts), "properties": dict(properties or {})}
+        answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
+        if answer.status == 404 and len(parts) > 1 and not self.namespace_exists(parts[:-1]):
+            self.create_namespace(parts[:-1])
+            answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
+        self.check(answer, f"create namespace {shown(parts)}", namespace=parts)
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop a namespace that holds nothing."""
+        parts = check_namespace(namespace)
+        what = f"drop namespace {shown(parts)}"
+        answer = self.ask("DELETE", self.service.namespace(parts), what=what)
+        if answer.status == 404 and answer.is_after_doubt:
+            return
+        self.check(answer, what, namespace=parts)
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Return whether there is a namespace."""
+        parts = check_namespace(namespace)
+        return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {shown(parts)}")
+
+    def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
+        """Return the namespaces directly below another, or the topmost, in order."""
+        parts = check_namespace(parent, may_be_root=True)
+        query = {"parent": self.service.parent_text(parts)} if parts else {}
+        found = self._pages(
+            self.service.namespaces, "namespaces", query, f"list namespaces of {shown(parts) or 'the catalog'}", parts
+        )
+        named = {_parts(one) for one in found}
+        return tuple(sorted(one for one in named if len(one) == len(parts) + 1))
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return a namespace's properties."""
+        parts = check_namespace(namespace)
+        what = f"load namespace {shown(parts)}"
+        answer = self.ask("GET", self.service.namespace(parts), what=what)
+        self.check(answer, what, namespace=parts)
+        found = read_object(answer.reply, what).raw("properties", None)
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties in one step."""
+        parts = check_namespace(namespace)
+        gone = sorted(set(removals))
+        both = set(gone) & set(updates or {})
+        if both:
+            raise InvalidRequestError(
+                f"Cannot change the properties of {shown(parts)}: {min(both)!r} is both set and removed"
+            )
+        what = f"change namespace {shown(parts)}"
+        self.service.check(has.UPDATE_NAMESPACE, what)
+        body = {"removals": gone, "updates": dict(updates or {})}
+        answer = self.ask("POST", f"{self.service.namespace(parts)}/properties", body=body, what=what)
+        self.check(answer, what, namespace=parts)
+
+    # Tables
+
+    def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the tables of a namespace, in order."""
+        parts = check_namespace(namespace)
+        url = f"{self.service.namespace(parts)}/tables"
+        return self._identifiers(url, parts, f"list tables of {shown(parts)}")
+
+    def load_table(self, identifier: Identifier) -> LoadedTable:
+        """Return the current state of a table."""
+        split_identifier(identifier)
+        parts = tuple(identifier)
+        what = f"load table {shown(parts)}"
+        cached = self._cache.find(parts)
+        headers = self._access() | ({} if cached is None else {"if-none-match": cached.tag})
+        answer = self.ask("GET", self.service.table(parts), query={"snapshots": "all"}, headers=headers, what=what)
+        if answer.status == 304 and cached is not None:
+            return cached.loaded
+        self.check(answer, what, table=parts)
+        loaded = self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        self._cache.keep(loaded, answer.reply.headers.get("etag"))
+        return loaded
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Return whether there is a table of that name."""
+        split_identifier(identifier)
+        url = self.service.table(tuple(identifier))
+        return self._exists(has.TABLE_EXISTS, url, f"find table {shown(identifier)}")
+
+    def drop_table(
+        self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
+    ) -> PurgeReport:
+        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+
+        A service is not asked to delete: some delete whatever metadata names, wherever it is, and whoever wrote the
+        metadata chose that. `rest.service-purges` says that this one is trusted with it, and with what it keeps.
+        """
+        split_identifier(identifier)
+        parts = tuple(identifier)
+        if purge is None:
+            self._drop(parts, is_purge=False)
+            return NOTHING_PURGED
+        loaded = self.load_table(parts)
+        check_may_purge(loaded)
+        if self.settings.truth(names.SERVICE_PURGES, default=False):
+            self._drop(parts, is_purge=True)
+            return NOTHING_PURGED
+        owned = owned_folders(self, loaded, delete_roots)
+        owned.check_folders("purge table")
+        self._drop(parts, is_purge=False)
+        return purge(loaded, owned)
+
+    def _drop(self, parts: Identifier, *, is_purge: bool) -> None:
+        what = f"drop table {shown(parts)}"
+        query = {"purgeRequested": "true" if is_purge else "false"}
+        answer = self.ask("DELETE", self.service.table(parts), query=query, what=what)
+        self._cache.forget(parts)
+        if not (answer.status == 404 and answer.is_after_doubt):
+            self.check(answer, what, table=parts)
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Give a table another name; its files stay where they are."""
+        for one in (source, target):
+            split_identifier(one)
+        self.service.check(has.RENAME_TABLE, f"rename table {shown(source)}")
+        self._rename("tables", tuple(source), tuple(target))
+        self._cache.forget(tuple(source))
+
+    def register_table(
+        self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
+    ) -> LoadedTable:
+        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        namespace, name = split_identifier(identifier)
+        parts = (*namespace, name)
+        what = f"register table {shown(parts)}"
+        self.service.check(has.REGISTER, what)
+        body: dict[str, Any] = {"name": name, "metadata-location": metadata_location}
+        if may_replace:
+            body["overwrite"] = True
+        url = f"{self.service.namespace(namespace)}/register"
+        answer = self.ask("POST", url, body=body, headers=self._access(), what=what)
+        if answer.status == 404:
+            self._check_namespace(namespace)
+        self.check(answer, what, table=parts)
+        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+
+    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+        """Take a table's name away and return its last state."""
+        split_identifier(identifier)
+        parts = tuple(identifier)
+        what = f"unregister table {shown(parts)}"
+        if not self.service.has(has.UNREGISTER):
+            loaded = self.load_table(parts)
+            self.drop_table(parts)
+            return loaded
+        answer = self.ask("POST", f"{self.service.table(parts)}/unregister", what=what)
+        self.check(answer, what, table=parts)
+        self._cache.forget(parts)
+        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+
+    # Views
+
+    def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
+        """Return the views of a namespace, in order; of a service without views, none."""
+        parts = check_namespace(namespace)
+        if not self.service.has(has.LIST_VIEWS):
+            self._check_namespace(parts)
+            return ()
+        return self._identifiers(f"{self.service.namespace(parts)}/views", parts, f"list views of {shown(parts)}")
+
+    def load_view(self, identifier: Identifier) -> LoadedView:
+        """Return the current state of a view."""
+        split_identifier(identifier)
+        parts = tuple(identifier)
+        if not self.service.has(has.LOAD_VIEW):
+            raise view_not_found(parts)
+        what = f"load view {shown(parts)}"
+        answer = self.ask("GET", self.service.view(parts), what=what)
+        self.check(answer, what, view=parts)
+        return self.loaded_view(parts, answer)
+
+    def view_exists(self, identifier: Identifier) -> bool:
+        """Return whether there is a view of that name."""
+        split_identifier(identifier)
+        if not self.service.has(has.LOAD_VIEW):
+            return False
+        return self._exists(has.VIEW_EXISTS, self.service.view(tuple(identifier)), f"find view {shown(identifier)}")
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """Take a view's name away; its metadata files stay."""
+        split_identifier(identifier)
+        parts = tuple(identifier)
+        if not self.service.has(has.DROP_VIEW):
+            raise view_not_found(parts)
+        what = f"drop view {shown(parts)}"
+        answer = self.ask("DELETE", self.service.view(parts), what=what)
+        if not (answer.status == 404 and answer.is_after_doubt):
+            self.check(answer, what, view=parts)
+
+    def rename_view(self, source: Identifier, target: Identifier) -> None:
+        """Give a view another name."""
+        for one in (source, target):
+            split_identifier(one)
+        self.service.check(has.RENAME_VIEW, f"rename view {shown(source)}")
+        self._rename("views", tuple(source), tuple(target))
+
+    def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
+        """Give a name to a view whose metadata file exists."""
+        namespace, name = split_identifier(identifier)
+        parts = (*namespace, name)
+        what = f"register view {shown(parts)}"
+        self.service.check(has.REGISTER_VIEW, what)
+        body = {"name": name, "metadata-location": metadata_location}
+        answer = self.ask("POST", f"{self.service.namespace(namespace)}/register-view", body=body, what=what)
+        if answer.status == 404:
+            self._check_namespace(namespace)
+        self.check(answer, what, view=parts)
+        return self.loaded_view(parts, answer)
+
+    # What is new
+
+    def stage_table(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        format_version: int = DEFAULT,
+    ) -> LoadedTable:
+        """Return the first state of a new table, as the service stages it; nothing is written.
+
+        A service that stages nothing has the table made when it is committed, and changed in a second step.
+        """
+        namespace, name = split_identifier(identifier)
+        parts = (*namespace, name)
+        drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
+        if self.has_staging:
+            try:
+                answer = self._create(parts, drafted, location, is_staged=True)
+            except (UnsupportedError, InvalidRequestError) as error:
+                if not _refuses_staging(error):
+                    raise
+                self.has_staging = False
+            else:
+                return self.loaded_table(parts, read_table(answer.reply, shown(parts)), is_staged=True)
+        self._check_free(parts)
+        place = self.new_location(parts, location)
+        if place == NO_PLACE:
+            raise UnsupportedError(
+                f"Cannot create {shown(parts)} together with its rows: the service stages no tables, and does not say "
+                "where this one's files belong",
+                hint="Create the table first, then write to it; or give a location.",
+            )
+        made = self._draft(schema, spec, sort_order, place, properties, format_version)
+        return LoadedTable(parts, made, None, self.storage)
+
+    def create_table(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        format_version: int = DEFAULT,
+    ) -> LoadedTable:
+        """Create an empty table; of all who create one name, one succeeds at most."""
+        namespace, name = split_identifier(identifier)
+        parts = (*namespace, name)
+        drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
+        answer = self._create(parts, drafted, location, is_staged=False)
+        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+
+    def create_drafted(self, parts: Identifier, metadata: TableMetadata) -> LoadedTable:
+        """Create the empty table that a staged state describes."""
+        location = None if metadata.location == NO_PLACE else metadata.location
+        answer = self._create(parts, metadata, location, is_staged=False)
+        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+
+    def stage_view(
+        self,
+        identifier: Identifier,
+        schema: Schema,
+        version: ViewVersion,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> LoadedView:
+        """Return the first state of a new view, to be created by `commit_view`; writes nothing."""
+        self.service.check(has.CREATE_VIEW, f"create view {shown(identifier)}")
+        return super().stage_view(identifier, schema, version, location=location, properties=properties)
+
+    def create_staged_view(self, parts: Identifier, metadata: ViewMetadata) -> LoadedView:
+        """Create the view that a staged state describes."""
+        what = f"create view {shown(parts)}"
+        version = metadata.current_version
+        body: dict[str, Any] = {
+            "name": parts[-1],
+            "schema": encode_schema(metadata.schemas_by_id[version.schema_id]),
+            "view-version": encode_view_version(version),
+            "properties": dict(metadata.properties),
+        }
+        if metadata.location != NO_PLACE:
+            body["location"] = metadata.location
+        answer = self.ask("POST", f"{self.service.namespace(parts[:-1])}/views", body=body, what=what)
+        if answer.status == 404:
+            raise namespace_not_found(parts[:-1])
+        self.check(answer, what, view=parts)
+        return self.loaded_view(parts, answer)
+
+    def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
+        """Return the error that says what has a name; None where it is free."""
+        if self.table_exists(identifier):
+            return table_exists(identifier)
+        return view_exists(identifier) if self.view_exists(identifier) else None
+
+    def new_location(self, identifier: Identifier, location: str | None) -> str:
+        """Return the location asked for; else one in the namespace's, or a sign that the service is to choose."""
+        if location is not None:
+            return location
+        namespace, name = split_identifier(identifier)
+        place = self.load_namespace_properties(namespace).get("location")
+        return NO_PLACE if place is None else f"{place.rstrip('/')}/{name}"
+
+    def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
+        """Return the metadata files of all other tables; each is loaded for it, since nothing less tells."""
+        for one in self.all_tables():
+            if one == tuple(identifier):
+                continue
+            try:
+                location = self.load_table(one).metadata_location
+            except TableNotFoundError:
+                continue
+            if location is not None:
+                yield one, location
+
+    # What commits and plans share
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        *,
+        what: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """Ask the service; an answer that was lost, of what may not be repeated, is a CommitStateUnknownError."""
+        is_change = method in ("POST", "DELETE")
+        try:
+            return self.session.send(
+                method, url, query=query, body=body, headers=headers, key=self.session.new_key() if is_change else None
+            )
+        except OutcomeLost as lost:
+            raise CommitStateUnknownError(
+                f"Cannot tell whether the service did {what}: {lost}", hint="Look before you ask again."
+            ) from lost
+
+    def check(
+        self,
+        answer: Answered,
+        what: str,
+        *,
+        namespace: Namespace = (),
+        table: Identifier | None = None,
+        view: Identifier | None = None,
+    ) -> None:
+        """Raise what a refusal stands for."""
+        if not answer.reply.is_success:
+            raise refusal(self.session, answer.reply, what, namespace=namespace, table=table, view=view)
+
+    def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
+        """Return a table as scans and commits start from, with a storage that has the service's keys for it."""
+        storage = table_storage(
+            self._plain,
+            self._own_storage,
+            result.config,
+            result.keys,
+            lambda: self._new_keys(parts, result.config),
+            now_ms=self.now_ms,
+        )
+        location = None if is_staged else result.metadata_location
+        if location is None and not is_staged:
+            raise ServiceError(f"Cannot load table {shown(parts)}: the service does not say where its metadata is")
+        return LoadedTable(parts, result.metadata, location, storage)
+
+    def loaded_view(self, parts: Identifier, answer: Answered) -> LoadedView:
+        """Return the view of an answer."""
+        metadata, location = read_view(answer.reply, shown(parts))
+        return LoadedView(parts, metadata, location, self.storage)
+
+    def keep_table(self, loaded: LoadedTable, answer: Answered) -> None:
+        """Keep a state that a commit led to."""
+        self._cache.keep(loaded, answer.reply.headers.get("etag"))
+
+    def forget_table(self, identifier: Identifier) -> None:
+        """Forget what was kept of a table."""
+        self._cache.forget(identifier)
+
+    # Details
+
+    def _access(self) -> dict[str, str]:
+        """Return the header that asks for keys, unless the user has some or says otherwise."""
+        given = self.settings.headers()
+        if _DELEGATION in given or any(name.endswith("access-key-id") for name in self._own_storage):
+            return {}
+        return {_DELEGATION: "vended-credentials"}
+
+    def _new_keys(self, parts: Identifier, config: Mapping[str, str]) -> tuple[VendedKeys, ...]:
+        what = f"get keys for table {shown(parts)}"
+        if self.service.has(has.CREDENTIALS) or "client.refresh-credentials-endpoint" in config:
+            answer = self.ask("GET", f"{self.service.table(parts)}/credentials", what=what)
+            self.check(answer, what, table=parts)
+            return read_keys(read_object(answer.reply, what).raw("storage-credentials", None))
+        answer = self.ask("GET", self.service.table(parts), headers=self._access(), what=what)
+        self.check(answer, what, table=parts)
+        result = read_table(answer.reply, shown(parts))
+        return (*result.keys, VendedKeys("", result.config))
+
+    def _draft(
+        self,
+        schema: Schema,
+        spec: PartitionSpec,
+        sort_order: SortOrder,
+        location: str | None,
+        properties: Mapping[str, str] | None,
+        format_version: int,
+    ) -> TableMetadata:
+        return new_table_metadata(
+            schema,
+            spec,
+            sort_order,
+            location=NO_PLACE if location is None else location,
+            properties=properties,
+            format_version=format_version,
+            uuid=self.new_id(),
+            now_ms=self.now_ms(),
+        )
+
+    def _create(self, parts: Identifier, drafted: TableMetadata, location: str | None, *, is_staged: bool) -> Answered:
+        what = f"create table {shown(parts)}"
+        body: dict[str, Any] = {
+            "name": parts[-1],
+            "schema": encode_schema(drafted.current_schema),
+            "partition-spec": encode_partition_spec(drafted.default_spec),
+            "write-order": encode_sort_order(drafted.default_sort_order),
+            "stage-create": is_staged,
+            "properties": {**drafted.properties, "format-version": str(drafted.format_version)},
+        }
+        if location is not None:
+            body["location"] = location
+        url = f"{self.service.namespace(parts[:-1])}/tables"
+        answer = self.ask("POST", url, body=body, headers=self._access(), what=what)
+        if answer.status == 400 and location is None and "location" in self.session.explain(answer.reply).lower():
+            # Some services want to be told where.
+            place = self.new_location(parts, None)
+            if place != NO_PLACE:
+                answer = self.ask("POST", url, body={**body, "location": place}, headers=self._access(), what=what)
+        if answer.status == 404:
+            raise namespace_not_found(parts[:-1])
+        self.check(answer, what, table=parts)
+        return answer
+
+    def _rename(self, kind: str, source: Identifier, target: Identifier) -> None:
+        what = f"rename {kind[:-1]} {shown(source)}"
+        body = {"source": identifier_json(source), "destination": identifier_json(target)}
+        answer = self.ask("POST", f"{self.service.root}/{kind}/rename", body=body, what=what)
+        if answer.status == 404:
+            self._check_namespace(target[:-1])
+            raise table_not_found(source) if kind == "tables" else view_not_found(source)
+        if answer.status == 409:
+            raise self.find_existing(target) or table_exists(target)
+        self.check(answer, what, table=source if kind == "tables" else None, view=None if kind == "tables" else source)
+
+    def _check_namespace(self, namespace: Namespace) -> None:
+        if not self.namespace_exists(namespace):
+            raise namespace_not_found(namespace)
+
+    def _exists(self, endpoint: str, url: str, what: str) -> bool:
+        answer = self.ask("HEAD" if self.service.has(endpoint) else "GET", url, what=what)
+        if answer.status in (400, 405, 501) and self.service.has(endpoint):
+            answer = self.ask("GET", url, what=what)
+        if answer.status == 404:
+            return False
+        self.check(answer, what)
+        return True
+
+    def _identifiers(self, url: str, namespace: Namespace, what: str) -> tuple[Identifier, ...]:
+        found = self._pages(url, "identifiers", {}, what, namespace)
+        named = {(*_parts(one.get("namespace")), str(one.get("name"))) for one in found if isinstance(one, dict)}
+        return tuple(sorted(named))
+
+    def _pages(self, url: str, field: str, query: Mapping[str, str], what: str, namespace: Namespace) -> list[Any]:
+        found: list[Any] = []
+        asked = {**query, "pageToken": ""} | ({} if self._page_size is None else {"pageSize": self._page_size})
+        seen: set[str] = set()
+        for _ in range(_MAX_PAGES):
+            answer = self.ask("GET", url, query=asked, what=what)
+            self.check(answer, what, namespace=namespace)
+            page = read_object(answer.reply, what)
+            listed = page.raw(field, None)
+            found += listed if isinstance(listed, list) else []
+            token = page.raw("next-page-token", None)
+            if not isinstance(token, str) or token == "":
+                return found
+            if token in seen:
+                break
+            seen.add(token)
+            asked["pageToken"] = token
+        raise ServiceError(f"Cannot {what}: the service's pages do not end")
+
+
+def identifier_json(identifier: Identifier) -> dict[str, Any]:
+    """Return a name as requests have it."""
+    return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
+
+
+def _parts(found: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in found) if isinstance(found, list) else ()
+
+
+def _refuses_staging(error: Exception) -> bool:
+    return isinstance(error, UnsupportedError) or "stag" in str(error).lower()

@@ -1,0 +1,206 @@
+"""Requests to one catalog service: said who asks, tried again exactly where that is safe.
+
+What may be tried again:
+
+    nothing was sent, 429, 503 with Retry-After    always: the service did not do it
+    401, 419                                       once, after the token was renewed
+    a lost answer, 408, 500, 502, 503, 504         questions (GET, HEAD); deletions, since a second one changes nothing;
+                                                   and what carries an idempotency key that the service honours
+
+A change whose answer was lost and that may not be sent again is `OutcomeLost`: whoever asked decides what that means.
+Waits double from one second up to 64, with a tenth by chance, or are what `Retry-After` says.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from frazil.codec.json_text import encode_json
+from frazil.errors import ServiceError
+from frazil.rest.auth import Auth, hide
+from frazil.rest.transport import MAX_BODY_BYTES, Reply, Transport, shown_url
+from frazil.storage.http import AnswerLost, RequestNotSent
+
+_DOUBTFUL: Final = frozenset({408, 500, 502, 503, 504})
+"""Answers after which nobody knows whether a request was carried out."""
+_UNAUTHORIZED: Final = frozenset({401, 419})
+_MAX_WAIT_S: Final = 64.0
+_MAX_RETRY_AFTER_S: Final = 300.0
+_FAILURE_RETRIES: Final = 2
+"""How often a question is repeated that the service answers with a failure of its own."""
+_SHOWN_CHARS: Final = 500
+
+
+class OutcomeLost(Exception):
+    """A change may or may not have been carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply that says something, and whether an earlier attempt may have been carried out before it."""
+
+    reply: Reply
+    is_after_doubt: bool = False
+
+    @property
+    def status(self) -> int:
+        """The status of the reply."""
+        return self.reply.status
+
+
+class RestSession:
+    """One service and one user. Any number of threads may share it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        auth: Auth,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_retries: int = 5,
+        honours_keys: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.transport = transport
+        self.auth = auth
+        self.honours_keys = honours_keys
+        self._headers = {"accept": "application/json", **(headers or {})}
+        self._max_retries = max_retries
+        self._sleep = sleep
+        self._chance = chance
+        self._now_ms = now_ms
+
+    def with_auth(self, auth: Auth) -> RestSession:
+        """Return the session of another user of the same service."""
+        return RestSession(
+            self.transport,
+            auth,
+            headers=self._headers,
+            max_retries=self._max_retries,
+            honours_keys=self.honours_keys,
+            sleep=self._sleep,
+            chance=self._chance,
+            now_ms=self._now_ms,
+        )
+
+    def new_key(self) -> str | None:
+        """Return a new idempotency key, where the service honours them: a UUID of version 7."""
+        return new_uuid7(self._now_ms()) if self.honours_keys else None
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+        max_bytes: int = MAX_BODY_BYTES,
+    ) -> Answered:
+        """Send a request until there is an answer to go by, or enough was tried."""
+        target = url if not query else f"{url}?{query_text(query)}"
+        data = b"" if body is None else encode_json(body)
+        given = {**self._headers, **(headers or {})}
+        if body is not None:
+            given["content-type"] = "application/json"
+        if key is not None:
+            given["idempotency-key"] = key
+        is_repeatable = method in ("GET", "HEAD", "DELETE") or key is not None
+        is_doubtful = has_renewed = False
+        reason, failures, attempt = "", 0, 0
+        while True:
+            attempt += 1
+            wait_s: float | None = None
+            try:
+                reply = self.transport.send(
+                    method, target, self.auth.headers(method, target, given, data), data, max_bytes=max_bytes
+                )
+            except RequestNotSent as error:
+                reason = str(error)
+                may_repeat = True
+            except AnswerLost as error:
+                reason, is_doubtful = str(error), True
+                may_repeat = is_repeatable
+            else:
+                if reply.status in _UNAUTHORIZED and not has_renewed and self.auth.renew():
+                    has_renewed = True
+                    continue
+                wait_s = _retry_after(reply, self._now_ms())
+                was_refused = reply.status == 429 or (reply.status == 503 and wait_s is not None)
+                if not was_refused and reply.status not in _DOUBTFUL:
+                    return Answered(reply, is_doubtful)
+                reason = self.explain(reply)
+                if not was_refused:
+                    is_doubtful = True
+                    failures += reply.status == 500
+                may_repeat = was_refused or (is_repeatable and failures <= _FAILURE_RETRIES)
+                if wait_s is not None and wait_s > _MAX_RETRY_AFTER_S:
+                    may_repeat = False
+            if not may_repeat or attempt > self._max_retries:
+                break
+            usual = min(2.0 ** (attempt - 1), _MAX_WAIT_S) * (1 + self._chance() / 10)
+            self._sleep(usual if wait_s is None else wait_s)
+        if is_doubtful and method not in ("GET", "HEAD"):
+            raise OutcomeLost(reason)
+        raise ServiceError(f"Cannot reach the catalog service at {shown_url(url)}: {reason}")
+
+    def explain(self, reply: Reply) -> str:
+        """Return what the service says is wrong, in one line and without secrets."""
+        message, kind = error_of(reply)
+        said = " ".join(message.split())[:_SHOWN_CHARS] or "the service answers"
+        tail = f"{reply.status}, {kind}" if kind else f"{reply.status}"
+        return f"{hide(said, self.auth.secrets())} ({tail})"
+
+
+def error_of(reply: Reply) -> tuple[str, str]:
+    """Return the message and the type that an error's body has; empty where it has none."""
+    try:
+        found = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "", ""
+    inner: Any = found.get("error", found) if isinstance(found, dict) else None
+    if isinstance(inner, str):
+        return inner, ""
+    if not isinstance(inner, dict):
+        return "", ""
+    message, kind = inner.get("message"), inner.get("type")
+    return message if isinstance(message, str) else "", kind[:100] if isinstance(kind, str) else ""
+
+
+def query_text(query: Mapping[str, str]) -> str:
+    """Return a query as it is sent, in order of its names."""
+    return "&".join(f"{quote(name, safe='-_.~')}={quote(query[name], safe='-_.~')}" for name in sorted(query))
+
+
+def _retry_after(reply: Reply, now_ms: int) -> float | None:
+    """Return the seconds that a service asks to wait; None where it does not say."""
+    text = reply.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.fromtimestamp(now_ms / 1000, UTC)).total_seconds())
+
+
+def new_uuid7(now_ms: int) -> str:
+    """Return a UUID of version 7: the time, then chance."""
+    chance = secrets.randbits(74)
+    number = (now_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (chance >> 62) << 64 | 0b10 << 62 | chance & ((1 << 62) - 1)
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

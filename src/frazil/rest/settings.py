@@ -1,0 +1,156 @@
+"""What a user says about a catalog service, and what the service says: properties by their known names.
+
+A service's `defaults` are below the user's properties, its `overrides` above. Names are those that other clients have,
+so that a configuration can be shared. Secrets stay in a value that is neither shown nor pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from frazil.errors import InvalidPropertyError
+
+URI: Final = "uri"
+WAREHOUSE: Final = "warehouse"
+PREFIX: Final = "prefix"
+TOKEN: Final = "token"
+CREDENTIAL: Final = "credential"
+SCOPE: Final = "scope"
+AUDIENCE: Final = "audience"
+RESOURCE: Final = "resource"
+OAUTH2_URI: Final = "oauth2-server-uri"
+TOKEN_EXPIRES_MS: Final = "token-expires-in-ms"
+TOKEN_REFRESH: Final = "token-refresh-enabled"
+TOKEN_EXCHANGE: Final = "token-exchange-enabled"
+AUTH_TYPE: Final = "rest.auth.type"
+BASIC_USER: Final = "rest.auth.basic.username"
+BASIC_PASSWORD: Final = "rest.auth.basic.password"
+SIGV4_ENABLED: Final = "rest.sigv4-enabled"
+SIGV4_DELEGATE: Final = "rest.auth.sigv4.delegate-auth-type"
+SIGNING_NAME: Final = "rest.signing-name"
+SIGNING_REGION: Final = "rest.signing-region"
+SIGNING_KEY_ID: Final = "rest.access-key-id"
+SIGNING_SECRET: Final = "rest.secret-access-key"
+SIGNING_SESSION: Final = "rest.session-token"
+MAX_RETRIES: Final = "rest.client.max-retries"
+CONNECT_TIMEOUT_MS: Final = "rest.client.connection-timeout-ms"
+TIMEOUT_MS: Final = "rest.client.socket-timeout-ms"
+PROXY_HOST: Final = "rest.client.proxy.hostname"
+PROXY_PORT: Final = "rest.client.proxy.port"
+PAGE_SIZE: Final = "rest-page-size"
+CACHE_ENTRIES: Final = "rest-table-cache.max-entries"
+CACHE_AGE_MS: Final = "rest-table-cache.expire-after-write-ms"
+METRICS: Final = "rest-metrics-reporting-enabled"
+VIEWS_SUPPORTED: Final = "view-endpoints-supported"
+SEPARATOR: Final = "namespace-separator"
+PLANNING_MODE: Final = "scan-planning-mode"
+PLANNING_TIMEOUT_MS: Final = "rest-scan-planning.poll-timeout-ms"
+IDEMPOTENCY_LIFETIME: Final = "idempotency-key-lifetime"
+PLAIN_HTTP: Final = "rest.allow-plain-http"
+SERVICE_PURGES: Final = "rest.service-purges"
+CA_FILE: Final = "ssl.cabundle"
+CLIENT_CERTIFICATE: Final = "ssl.client.cert"
+CLIENT_KEY: Final = "ssl.client.key"
+HEADER_PREFIX: Final = "header."
+
+PROPERTIES: Final = frozenset(
+    {
+        WAREHOUSE, PREFIX, TOKEN, CREDENTIAL, SCOPE, AUDIENCE, RESOURCE, OAUTH2_URI, TOKEN_EXPIRES_MS, TOKEN_REFRESH,
+        TOKEN_EXCHANGE, AUTH_TYPE, BASIC_USER, BASIC_PASSWORD, SIGV4_ENABLED, SIGV4_DELEGATE, SIGNING_NAME,
+        SIGNING_REGION, SIGNING_KEY_ID, SIGNING_SECRET, SIGNING_SESSION, MAX_RETRIES, CONNECT_TIMEOUT_MS, TIMEOUT_MS,
+        PROXY_HOST, PROXY_PORT, PAGE_SIZE, CACHE_ENTRIES, CACHE_AGE_MS, METRICS, VIEWS_SUPPORTED, SEPARATOR,
+        PLANNING_MODE, PLANNING_TIMEOUT_MS, PLAIN_HTTP, SERVICE_PURGES, CA_FILE, CLIENT_CERTIFICATE, CLIENT_KEY,
+    }
+)  # fmt: skip
+"""Every property of a catalog service that is looked at, beside those that start with `header.`."""
+SECRETS: Final = frozenset({TOKEN, CREDENTIAL, BASIC_PASSWORD, SIGNING_SECRET, SIGNING_SESSION})
+"""The properties whose values let whoever reads them in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportOptions:
+    """How servers are reached. Times are in seconds."""
+
+    connect_timeout: float = 10.0
+    timeout: float = 60.0
+    ca_file: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    proxy: str | None = None
+
+
+class Settings(Mapping[str, str]):
+    """Properties of a catalog service. Their values are not shown, and not pickled."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(sorted(self._values))})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Settings are not pickled, since they may hold secrets")
+
+    def merged(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> Settings:
+        """Return the settings between a service's defaults and overrides."""
+        return Settings({**defaults, **self._values, **overrides})
+
+    def whole(self, name: str, default: int) -> int:
+        """Return a number that is not negative."""
+        text = self._values.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise InvalidPropertyError(f"Cannot use the property {name}: {text[:40]!r} is no whole number")
+        return int(text)
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        """Return whether a property is true."""
+        text = self._values.get(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise InvalidPropertyError(f"Cannot use the property {name}: {text[:40]!r} is neither true nor false")
+        return text.lower() == "true"
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that properties ask for."""
+        found = {
+            name.removeprefix(HEADER_PREFIX).lower(): value
+            for name, value in self._values.items()
+            if name.lower().startswith(HEADER_PREFIX)
+        }
+        for name, value in found.items():
+            if not name or not (name + value).isascii() or not (name + value).isprintable():
+                raise InvalidPropertyError(f"Cannot use the property {HEADER_PREFIX}{name}: it is no header")
+        return found
+
+    def transport(self) -> TransportOptions:
+        """Return how the service is reached."""
+        host = self._values.get(PROXY_HOST)
+        return TransportOptions(
+            connect_timeout=self.whole(CONNECT_TIMEOUT_MS, 10_000) / 1000,
+            timeout=self.whole(TIMEOUT_MS, 60_000) / 1000,
+            ca_file=self._values.get(CA_FILE),
+            client_certificate=self._values.get(CLIENT_CERTIFICATE),
+            client_key=self._values.get(CLIENT_KEY),
+            proxy=None if host is None else f"http://{host}:{self.whole(PROXY_PORT, 8080)}",
+        )
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return every text that must not be shown."""
+        found = [value for name, value in self._values.items() if name in SECRETS]
+        found += [value for name, value in self._values.items() if name.lower().startswith("header.authorization")]
+        credential = self._values.get(CREDENTIAL, "")
+        return (*found, credential.partition(":")[2])

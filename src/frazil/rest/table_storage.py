@@ -1,0 +1,175 @@
+"""Where the files of a service's table are, and with whose keys: those the service gives, renewed before they end.
+
+A service may give keys with a table, for all of its files or for what is below a prefix; the longest prefix that fits
+wins. They end after minutes or hours: five minutes before that they are asked for anew, by whoever reads at that
+moment. Where the service signs requests itself, each request to the store is sent to it for its signature first
+(`rest/remote_sign.py`). Where it gives nothing, the user's own properties count.
+
+A storage that is pickled leaves its keys behind.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from frazil.errors import StorageError
+from frazil.rest.load_result import VendedKeys
+from frazil.storage.base import Storage
+from frazil.storage.choose import SchemeStorage, choose_storage
+from frazil.storage.object_properties import (
+    GCS_TOKEN,
+    NOT_BUILT,
+    PROPERTIES,
+    S3_ACCESS_KEY_ID,
+    S3_SECRET_ACCESS_KEY,
+    S3_SESSION_TOKEN,
+)
+from frazil.storage.sign_v4 import S3Credentials
+
+_RENEW_BEFORE_MS: Final = 300_000
+_EXPIRES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
+
+FetchKeys = Callable[[], "tuple[VendedKeys, ...]"]
+"""Asks the service for new keys of a table."""
+
+
+class KeyRing:
+    """The keys that a service gave for one table, asked for anew before they end. Several threads may ask."""
+
+    def __init__(
+        self, keys: tuple[VendedKeys, ...], fetch: FetchKeys, *, now_ms: Callable[[], int] | None = None
+    ) -> None:
+        self._keys = {one.prefix: dict(one.config) for one in keys}
+        self._fetch = fetch
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._lock = threading.Lock()
+
+    def config(self, prefix: str) -> Mapping[str, str]:
+        """Return the keys for what is below a prefix, as they are now."""
+        with self._lock:
+            ends = _ends_ms(self._keys[prefix])
+            if ends is not None and self._now_ms() >= ends - _RENEW_BEFORE_MS:
+                try:
+                    found = {one.prefix: dict(one.config) for one in self._fetch()}
+                except Exception:
+                    # Keys that are good for a little longer are better than none.
+                    if self._now_ms() >= ends:
+                        raise
+                    found = {}
+                if prefix in found:
+                    self._keys |= found
+            return self._keys[prefix]
+
+    def s3(self, prefix: str) -> Callable[[], S3Credentials]:
+        """Return a source of keys of S3."""
+
+        def ask() -> S3Credentials:
+            config = self.config(prefix)
+            key_id, secret = _first(config, S3_ACCESS_KEY_ID), _first(config, S3_SECRET_ACCESS_KEY)
+            if key_id is None or secret is None:
+                raise StorageError("Cannot read the table's files: the service gave no keys for S3")
+            return S3Credentials(key_id, secret, _first(config, S3_SESSION_TOKEN))
+
+        return ask
+
+    def gcs(self, prefix: str) -> Callable[[], str]:
+        """Return a source of tokens of Google Cloud Storage."""
+
+        def ask() -> str:
+            token = self.config(prefix).get(GCS_TOKEN)
+            if token is None:
+                raise StorageError("Cannot read the table's files: the service gave no token for Google Cloud Storage")
+            return token
+
+        return ask
+
+
+class VendedStorage(SchemeStorage):
+    """The storages of one table: below some prefixes with the service's keys, elsewhere with the user's own."""
+
+    __slots__ = ("_by_prefix", "_plain")
+
+    def __init__(self, plain: SchemeStorage, by_prefix: Mapping[str, SchemeStorage]) -> None:
+        super().__init__({})
+        self._plain = plain
+        self._by_prefix = dict(sorted(by_prefix.items(), key=lambda one: -len(one[0])))
+
+    def __repr__(self) -> str:
+        return f"VendedStorage({', '.join(self._by_prefix)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self._plain.__reduce__()
+
+    def storage_of(self, location: str) -> Storage:
+        """Return the storage that keeps a location, with the keys for it."""
+        for prefix, storage in self._by_prefix.items():
+            if _is_below(location, prefix):
+                return storage.storage_of(location)
+        return self._plain.storage_of(location)
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether only what is inside some folders can be used."""
+        return self._plain.is_fenced
+
+
+def table_storage(
+    plain: SchemeStorage,
+    own: Mapping[str, str],
+    config: Mapping[str, str],
+    keys: tuple[VendedKeys, ...],
+    fetch: FetchKeys,
+    *,
+    now_ms: Callable[[], int] | None = None,
+) -> Storage:
+    """Return the storage of a table: the user's own, unless the service gave settings or keys for it."""
+    vended = [*keys]
+    if any(name in config for name in (*S3_ACCESS_KEY_ID, GCS_TOKEN)):
+        vended.append(VendedKeys("", config))
+    settings = {**own, **known_only(config)}
+    if not vended:
+        return plain if settings == dict(own) else choose_storage(settings)
+    ring = KeyRing(tuple(vended), fetch, now_ms=now_ms)
+    made = {
+        one.prefix: choose_storage(
+            {**settings, **known_only(one.config)},
+            s3_credentials=ring.s3(one.prefix),
+            gcs_token=ring.gcs(one.prefix),
+        )
+        for one in vended
+    }
+    return VendedStorage(plain, made)
+
+
+def known_only(config: Mapping[str, str]) -> dict[str, str]:
+    """Return a service's settings of object stores, less keys, which are asked for at each request.
+
+    What may be read and deleted (`read.roots` and the like) is the user's word alone.
+    """
+    secret = {*S3_ACCESS_KEY_ID, *S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN, *NOT_BUILT}
+    return {name: value for name, value in config.items() if name in PROPERTIES and name not in secret}
+
+
+def _is_below(location: str, prefix: str) -> bool:
+    """Return whether a location starts with a prefix, however its store's scheme is spelt."""
+    return location.startswith(prefix) or _plain_scheme(location).startswith(_plain_scheme(prefix))
+
+
+def _plain_scheme(location: str) -> str:
+    for scheme, usual in (("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://")):
+        if location.startswith(scheme):
+            return usual + location.removeprefix(scheme)
+    return location
+
+
+def _ends_ms(config: Mapping[str, str]) -> int | None:
+    texts = [config[name] for name in _EXPIRES if name in config]
+    ends = [int(one) for one in texts if one.isascii() and one.isdigit()]
+    return min(ends, default=None)
+
+
+def _first(config: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((config[name] for name in names if name in config), None)

@@ -1,0 +1,153 @@
+"""One request to a catalog service, sent once, and what is known when no answer comes.
+
+urllib3 does the work: connections that are kept, TLS, proxies, compression. Two failures are told apart, as for object
+stores: `RequestNotSent`, where nothing can have been carried out, and `AnswerLost`, where nobody knows. No redirect
+is followed, since a request carries who asks; nothing is taken from the environment. A forked process opens
+connections of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import urllib3
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.rest.settings import TransportOptions
+from frazil.storage.http import AnswerLost, RequestNotSent
+
+MAX_BODY_BYTES: Final = 1 << 29
+"""How much of an answer is read; one table's metadata may be large."""
+_PIECE_BYTES: Final = 1 << 18
+_POOL_SIZE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+
+class Transport:
+    """Connections to catalog services. Any number of threads may share one."""
+
+    def __init__(self, options: TransportOptions = TransportOptions()) -> None:  # noqa: B008 - a frozen value
+        self._options = options
+        self._lock = threading.Lock()
+        self._pool: urllib3.PoolManager | None = None
+        self._pid = os.getpid()
+
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, max_bytes: int = MAX_BODY_BYTES
+    ) -> Reply:
+        """Send one request, once, and return the answer."""
+        try:
+            response = self._manager().request(
+                method,
+                url,
+                headers=dict(headers),
+                body=body if body or method in ("POST", "PUT") else None,
+                redirect=False,
+                retries=False,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=self._options.connect_timeout, read=self._options.timeout),
+            )
+        except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
+            raise RequestNotSent(_reason(error)) from None
+        except urllib3.exceptions.ProxyError as error:
+            raise RequestNotSent(f"the proxy does not answer ({_reason(error)})") from None
+        except urllib3.exceptions.SSLError as error:
+            raise RequestNotSent(f"no TLS connection: {_reason(error)}") from None
+        except urllib3.exceptions.LocationValueError as error:
+            raise InvalidRequestError(f"Cannot reach {shown_url(url)}: {_reason(error)}") from None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise AnswerLost(_reason(error)) from None
+        try:
+            found = _read(response, max_bytes)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            response.close()
+            raise AnswerLost(_reason(error)) from None
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, found)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and self._pid == os.getpid():
+            pool.clear()
+
+    def _manager(self) -> urllib3.PoolManager:
+        with self._lock:
+            if self._pool is None or self._pid != os.getpid():
+                self._pid = os.getpid()
+                self._pool = _new_manager(self._options)
+            return self._pool
+
+
+def _new_manager(options: TransportOptions) -> urllib3.PoolManager:
+    tls: dict[str, Any] = {
+        "ca_certs": options.ca_file,
+        "cert_file": options.client_certificate,
+        "key_file": options.client_key,
+    }
+    given = {name: value for name, value in tls.items() if value is not None}
+    for name, path in given.items():
+        if not os.access(path, os.R_OK):
+            raise InvalidPropertyError(f"Cannot use {path!r} for TLS ({name}): the file cannot be read")
+    if options.proxy is not None:
+        return urllib3.ProxyManager(options.proxy, maxsize=_POOL_SIZE, **given)
+    return urllib3.PoolManager(maxsize=_POOL_SIZE, **given)
+
+
+def _read(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
+    """Return a body, unpacked; one that is larger than allowed is cut off with an error before it is held."""
+    pieces: list[bytes] = []
+    total = 0
+    for piece in response.stream(_PIECE_BYTES, decode_content=True):
+        total += len(piece)
+        if total > max_bytes:
+            raise InvalidRequestError(f"Cannot read the service's answer: it is larger than {max_bytes} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _reason(error: BaseException) -> str:
+    """Return why there is no answer, without the address, which may hold names."""
+    inner: object = getattr(error, "original_error", None) or error
+    text = str(inner).rpartition(": ")[2] if isinstance(inner, urllib3.exceptions.NewConnectionError) else str(inner)
+    return " ".join(text.split())[:200] or type(error).__name__
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL names this machine itself."""
+    host = urlsplit(url).hostname or ""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without user, password and query, as it may be shown."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

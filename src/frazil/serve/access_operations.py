@@ -1,0 +1,41 @@
+"""Operations by which clients reach files: keys, and signatures of requests."""
+
+from __future__ import annotations
+
+from frazil.errors import UnsupportedError
+from frazil.serve.auth import Right
+from frazil.serve.exchange import Answer, Request, as_bad_request, json_answer
+from frazil.serve.service import Service
+from frazil.serve.store_access import SignRequest
+from frazil.serve.tables import check_referenced_by
+
+_PRIVATE = {"cache-control": "private, no-cache"}
+
+
+def load_credentials(service: Service, request: Request) -> Answer:
+    """Answer with keys for a table's files; with none, where the server gives none."""
+    check_referenced_by(request)
+    loaded = service.cache.load_table(request.identifier).loaded
+    found = service.access.credentials(loaded, can_write=request.caller.right is Right.WRITE)
+    return json_answer({"storage-credentials": found}, headers={"cache-control": "no-store"})
+
+
+def sign_request(service: Service, request: Request) -> Answer:
+    """Sign a client's request to the object store."""
+    body = request.json()
+    with as_bad_request():
+        provider = body.string("provider", "s3")
+        headers = body.object("headers")
+        asked = SignRequest(
+            body.string("method").upper(),
+            body.string("uri"),
+            body.string("region"),
+            {name: headers.strings(name) for name in headers.keys()},  # noqa: SIM118
+            body.string("body", None),
+        )
+        body.string_map("properties", {})
+    loaded = service.cache.load_table(request.identifier).loaded
+    if provider != "s3":
+        raise UnsupportedError(f"Cannot sign a request to {provider[:40]!r}: this server signs for s3")
+    uri, signed = service.access.sign(loaded, asked, can_write=request.caller.right is Right.WRITE)
+    return json_answer({"uri": uri, "headers": signed}, headers=_PRIVATE)

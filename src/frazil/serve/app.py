@@ -1,0 +1,346 @@
+"""The server as an ASGI application: the protocol below `/v1/`, `/healthz`, `/metrics`, and room for more beside them.
+
+What a request passes through:
+
+    who      on a server without secrets, which is one on the loopback, a page of the web that a browser shows must not
+             ask: requests with an `Origin`, or for another host's name, are refused. Elsewhere a token is asked for
+    what     the operation, by method and path; a token for reading does not let write
+    body     read to its end within a time, and up to a size
+    run      in a thread: catalogs and storages block. A limited number at a time; those who come on top wait, and are
+             sent away (503) when too many do
+    answer   with the request's id, in gzip where that is worth it; a client that does not read it is given up
+
+An operation that has begun is always carried out to its end, whatever becomes of the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ipaddress
+import time
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount, Route
+
+from frazil.errors import InvalidRequestError
+from frazil.serve.auth import ANYONE, Caller, Denied, Right
+from frazil.serve.error_answers import (
+    FORBIDDEN,
+    NOT_AUTHORIZED,
+    RETRY_SECONDS,
+    SLOW_DOWN,
+    TIMED_OUT,
+    error_answer,
+    made_error,
+)
+from frazil.serve.exchange import Answer, Refusal, Request
+from frazil.serve.idempotency import answered_once
+from frazil.serve.operations import OPERATIONS, Operation, Router
+from frazil.serve.service import Service
+from frazil.serve.telemetry import LOG, Telemetry, log_request
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+REQUEST_ID: Final = "x-request-id"
+_MIN_GZIP_BYTES: Final = 8 << 10
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
+_MAX_FIELDS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may take of the server."""
+
+    body_bytes: int = 32 << 20
+    body_seconds: float = 30.0
+    answer_seconds: float = 60.0
+    threads: int = 16
+    waiting: int = 1_000
+    """How many requests may wait for a thread."""
+
+
+def make_app(
+    service: Service,
+    *,
+    limits: Limits | None = None,
+    telemetry: Telemetry | None = None,
+    more_routes: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """Return the application; `more_routes` are served beside the protocol's."""
+    counts = Telemetry() if telemetry is None else telemetry
+    service.endpoints = tuple(one.endpoint for one in OPERATIONS if not one.is_public)
+    protocol = ProtocolApp(service, Limits() if limits is None else limits, counts)
+    return Starlette(
+        routes=[
+            Mount("/v1", app=protocol),
+            Route("/healthz", Health(protocol), methods=["GET"]),
+            Route("/metrics", Counts(protocol), methods=["GET"]),
+            *more_routes,
+        ]
+    )
+
+
+class ProtocolApp:
+    """The operations of the protocol."""
+
+    def __init__(self, service: Service, limits: Limits, telemetry: Telemetry) -> None:
+        self.service = service
+        self.limits = limits
+        self.telemetry = telemetry
+        self._router = Router(OPERATIONS, service.catalog.name)
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Carry out one request."""
+        if scope["type"] != "http":
+            return
+        exchange = _Exchange(scope, receive, send)
+        self.telemetry.started()
+        try:
+            answer = await self._answer(exchange)
+        except Exception as error:
+            answer = error_answer(error)
+            if answer.code >= 500:
+                LOG.error("request %s failed", exchange.request_id, exc_info=error)
+        finally_code = answer.code
+        try:
+            await exchange.send_answer(answer, self.limits.answer_seconds)
+        except TimeoutError:
+            finally_code = 0
+        seconds = time.perf_counter() - exchange.start
+        self.telemetry.ended(exchange.operation, finally_code, answer.kind, seconds)
+        log_request(exchange.log_fields(answer, seconds))
+
+    async def _answer(self, exchange: _Exchange) -> Answer:
+        found = self._router.find(exchange.method, exchange.protocol_path)
+        exchange.operation = found.operation.name
+        if found.operation.is_public:
+            check_origin(self.service, exchange.headers)
+        else:
+            exchange.caller = caller_of(self.service, exchange.headers, found.operation.right)
+        body = await exchange.read_body(self.limits)
+        request = Request(
+            exchange.method,
+            exchange.raw_path,
+            found.names,
+            exchange.query,
+            exchange.headers,
+            body,
+            exchange.caller,
+            exchange.request_id,
+        )
+        return await self.in_thread(partial(_run, self.service, found.operation, request))
+
+    async def in_thread(self, run: Callable[[], Answer]) -> Answer:
+        """Run something that blocks; refuse it where too much waits already."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self.limits.threads)
+        if self._limiter.statistics().tasks_waiting >= self.limits.waiting:
+            raise Refusal(503, SLOW_DOWN, "Cannot carry out the request: too many wait", {"retry-after": RETRY_SECONDS})
+        return await run_sync(run, limiter=self._limiter)
+
+
+def _run(service: Service, operation: Operation, request: Request) -> Answer:
+    if operation.takes_key:
+        return answered_once(service, request, operation)
+    return operation.carry_out(service, request)
+
+
+def caller_of(service: Service, headers: MutableMapping[str, str], right: Right) -> Caller:
+    """Return who asks, or refuse them: without a token, or without the right."""
+    check_origin(service, headers)
+    try:
+        caller = service.auth.caller_of(headers.get("authorization"), service.now_seconds)
+    except Denied as problem:
+        code, kind = (419, TIMED_OUT) if problem.is_expired else (401, NOT_AUTHORIZED)
+        raise Refusal(code, kind, problem.message, {"www-authenticate": "Bearer"}) from None
+    if right is Right.WRITE and caller.right is Right.READ:
+        raise Refusal(403, FORBIDDEN, f"Cannot carry out the request: the token of {caller.name!r} is for reading")
+    return caller
+
+
+def check_origin(service: Service, headers: MutableMapping[str, str]) -> None:
+    """On a server without secrets, refuse what a page in a browser may have sent: it is not its user who asks."""
+    if not service.auth.is_open:
+        return
+    host = headers.get("host", "").lower()
+    origin = headers.get("origin")
+    if not is_loopback(_host_name(host)) or (origin is not None and origin.lower().partition("://")[2] != host):
+        raise Refusal(403, FORBIDDEN, "Cannot carry out the request: this server is for programs of this machine")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or address leads to this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() in _LOOPBACK_NAMES
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+class _Exchange:
+    """One request as the network has it, and its answer."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.start = time.perf_counter()
+        self.request_id = str(uuid.uuid4())
+        self.operation = "none"
+        self.caller = ANYONE
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self.method: str = scope["method"]
+        self.raw_path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+    @property
+    def protocol_path(self) -> str:
+        """The path below `/v1/`, escaped as it came."""
+        path: str = self.raw_path.partition("/v1/")[2]
+        return path.rstrip("/")
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query's parameters; of one that is given twice, the last."""
+        text = self._scope["query_string"]
+        if not text:
+            return {}
+        try:
+            pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+        except (UnicodeDecodeError, ValueError):
+            raise InvalidRequestError("Cannot read the query: it is not escaped UTF-8 text") from None
+        return dict(pairs)
+
+    async def read_body(self, limits: Limits) -> bytes:
+        """Return the body, as far as it is small enough and comes soon enough."""
+        declared = self.headers.get("content-length", "0")
+        if declared.isdigit() and int(declared) > limits.body_bytes:
+            raise _too_large(limits)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                while True:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal(400, "BadRequestException", "Cannot read the request: the client went away")
+                    chunk: bytes = message.get("body", b"")
+                    size += len(chunk)
+                    if size > limits.body_bytes:
+                        raise _too_large(limits)
+                    chunks.append(chunk)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError:
+            raise Refusal(
+                408,
+                "RequestTimeoutException",
+                f"Cannot read the request: its body did not come in {limits.body_seconds:g} s",
+                {"connection": "close"},
+            ) from None
+
+    async def send_answer(self, answer: Answer, seconds: float) -> None:
+        """Send an answer, to a client that takes it within a time."""
+        headers = {REQUEST_ID: self.request_id, **answer.headers}
+        body = b"" if self.method == "HEAD" else answer.body
+        if body:
+            headers.setdefault("content-type", "application/json")
+        if len(body) >= _MIN_GZIP_BYTES and self._wants_gzip():
+            body = await run_sync(partial(gzip.compress, body, 1, mtime=0))
+            headers["content-encoding"] = "gzip"
+            headers["vary"] = "accept-encoding"
+        if answer.code not in (204, 304):
+            headers["content-length"] = str(len(body))
+        encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        async with asyncio.timeout(seconds):
+            await self._send({"type": "http.response.start", "status": answer.code, "headers": encoded})
+            await self._send({"type": "http.response.body", "body": body})
+
+    def _wants_gzip(self) -> bool:
+        """Return whether to spend time on a smaller body: not for a client on this machine."""
+        client = self._scope.get("client")
+        is_near = client is None or is_loopback(str(client[0]))
+        return not is_near and "gzip" in self.headers.get("accept-encoding", "")
+
+    def log_fields(self, answer: Answer, seconds: float) -> dict[str, object]:
+        """Return what the log tells of the request."""
+        client = self._scope.get("client")
+        return {
+            "id": self.request_id,
+            "client": None if client is None else client[0],
+            "caller": self.caller.name,
+            "method": self.method,
+            "path": self.raw_path,
+            "operation": self.operation,
+            "code": answer.code,
+            "type": answer.kind,
+            "ms": round(seconds * 1000, 3),
+            "bytes": len(answer.body),
+        }
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(
+        413,
+        "PayloadTooLargeException",
+        f"Cannot take the request: its body is larger than {limits.body_bytes} bytes",
+        {"connection": "close"},
+    )
+
+
+@dataclass
+class Health:
+    """`/healthz`: whether requests can be carried out now."""
+
+    protocol: ProtocolApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 200, or 503 where the catalog cannot be asked or the server is about to stop."""
+        exchange = _Exchange(scope, receive, send)
+        try:
+            answer = await self.protocol.in_thread(self._look)
+        except Exception as error:
+            answer = replace(error_answer(error), code=503)
+        await exchange.send_answer(answer, self.protocol.limits.answer_seconds)
+
+    def _look(self) -> Answer:
+        service = self.protocol.service
+        if service.is_stopping.is_set():
+            return made_error(503, "ServiceUnavailableException", "the server is about to stop")
+        service.catalog.list_namespaces()
+        return Answer(200, b'{"status":"ok"}')
+
+
+@dataclass
+class Counts:
+    """`/metrics`: counts for Prometheus. Where tokens are asked for, one is asked for here."""
+
+    protocol: ProtocolApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the counts."""
+        exchange = _Exchange(scope, receive, send)
+        try:
+            caller_of(self.protocol.service, exchange.headers, Right.READ)
+            text = self.protocol.telemetry.text()
+            answer = Answer(200, text.encode(), {"content-type": "text/plain; version=0.0.4"})
+        except Refusal as error:
+            answer = error_answer(error)
+        await exchange.send_answer(answer, self.protocol.limits.answer_seconds)

@@ -1,0 +1,80 @@
+"""From what went wrong to the protocol's codes and types. Only here: operations raise, and never make error answers.
+
+A body is `{"error": {"message", "type", "code"}}`. A commit that did not happen is 409, which clients may retry; one
+that may have happened is a CommitStateUnknownException with 500, after which clients delete nothing. What failed for
+a reason that may pass (storage, the database) is 503 with `Retry-After`, and nothing happened.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitError,
+    CommitStateUnknownError,
+    CorruptTableError,
+    FrazilError,
+    InvalidRequestError,
+    MissingFileError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedError,
+    ViewNotFoundError,
+    WriteOutcomeUnknownError,
+)
+from frazil.serve.exchange import Answer, Refusal, json_answer
+
+BAD_REQUEST: Final = "BadRequestException"
+NOT_AUTHORIZED: Final = "NotAuthorizedException"
+FORBIDDEN: Final = "ForbiddenException"
+TIMED_OUT: Final = "AuthenticationTimeoutException"
+UNAVAILABLE: Final = "ServiceUnavailableException"
+SLOW_DOWN: Final = "SlowDownException"
+UNPROCESSABLE: Final = "UnprocessableEntityException"
+INTERNAL: Final = "InternalServerError"
+
+RETRY_SECONDS: Final = "1"
+
+_CODES: Final[tuple[tuple[type[FrazilError], int, str], ...]] = (
+    (CommitStateUnknownError, 500, "CommitStateUnknownException"),
+    (WriteOutcomeUnknownError, 500, "CommitStateUnknownException"),
+    (CommitError, 409, "CommitFailedException"),
+    (NamespaceNotFoundError, 404, "NoSuchNamespaceException"),
+    (TableNotFoundError, 404, "NoSuchTableException"),
+    (ViewNotFoundError, 404, "NoSuchViewException"),
+    (AlreadyExistsError, 409, "AlreadyExistsException"),
+    (NamespaceNotEmptyError, 409, "NamespaceNotEmptyException"),
+    (InvalidRequestError, 400, BAD_REQUEST),
+    (UnsupportedError, 406, "UnsupportedOperationException"),
+    (MissingFileError, 500, INTERNAL),
+    (NotFoundError, 400, BAD_REQUEST),
+    (StorageError, 503, UNAVAILABLE),
+    (CorruptTableError, 500, INTERNAL),
+)
+"""The first that an error is an instance of counts."""
+
+
+def error_answer(error: BaseException) -> Answer:
+    """Return the answer for an error; of one that is not frazil's, nothing is told."""
+    if isinstance(error, Refusal):
+        return made_error(error.code, error.kind, error.message, error.headers)
+    if isinstance(error, FrazilError):
+        for kind, code, name in _CODES:
+            if isinstance(error, kind):
+                headers = {"retry-after": RETRY_SECONDS} if code == 503 else None
+                return made_error(code, name, _message(error), headers)
+    return made_error(500, INTERNAL, "Cannot carry out the request: the server met an error of its own")
+
+
+def made_error(code: int, kind: str, message: str, headers: dict[str, str] | None = None) -> Answer:
+    """Return an error as an answer."""
+    made = json_answer({"error": {"message": message, "type": kind, "code": code}}, code=code, headers=headers)
+    return Answer(code, made.body, made.headers, kind)
+
+
+def _message(error: FrazilError) -> str:
+    return error.message if error.hint is None else f"{error.message}. {error.hint}"

@@ -1,0 +1,133 @@
+"""What a server keeps beside the lake: answers to requests with a key, and reports of clients. One SQLite file.
+
+It survives a kill of the process; a loss of power may take the last second of it. Nothing of the lake depends on it:
+without it, a request that is sent again is carried out again, and by its requirements comes to a conflict at most.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from frazil.catalog.names import Identifier
+from frazil.errors import StorageError
+from frazil.serve.exchange import Answer
+
+KEY_MS: Final = 3_900_000
+"""How long a key is kept: an hour, as clients are told, and five minutes for clocks that differ."""
+MAX_BODY_BYTES: Final = 64 << 10
+"""The largest body that is kept; of a larger answer, which shows a table, the table is loaded again."""
+MAX_REPORTS: Final = 10_000
+MAX_REPORT_BYTES: Final = 64 << 10
+_CLEAN_EVERY: Final = 500
+
+_TABLES: Final = (
+    """CREATE TABLE IF NOT EXISTS requests (
+        key TEXT PRIMARY KEY, print TEXT NOT NULL, code INTEGER NOT NULL, kind TEXT, headers TEXT NOT NULL, body TEXT,
+        ends_ms INTEGER NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS requests_end ON requests (ends_ms)",
+    """CREATE TABLE IF NOT EXISTS reports (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, received_ms INTEGER NOT NULL,
+        report TEXT NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS reports_name ON reports (name, number)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The answer to a request that had a key; its body is None where it was too large."""
+
+    print: str
+    answer: Answer
+    has_body: bool
+
+
+class KeptState:
+    """The file. Several threads may ask."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="frazil-serve-") if path is None else None
+        place = Path(self._folder.name) / "serve.db" if self._folder is not None else path
+        self._lock = threading.Lock()
+        self._writes = 0
+        try:
+            self._driver = sqlite3.connect(str(place), timeout=30, isolation_level=None, check_same_thread=False)
+            self._driver.execute("PRAGMA journal_mode=WAL")
+            self._driver.execute("PRAGMA synchronous=NORMAL")
+            for statement in _TABLES:
+                self._driver.execute(statement)
+        except sqlite3.Error as error:
+            raise StorageError(f"Cannot open {place}: {error}", path=str(place)) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._driver.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    # Requests with a key
+
+    def find_answer(self, key: str, now_ms: int) -> KeptAnswer | None:
+        """Return the answer that a key's request got, or None."""
+        rows = self._run(
+            "SELECT print, code, kind, headers, body FROM requests WHERE key = ? AND ends_ms > ?", key, now_ms
+        )
+        if not rows:
+            return None
+        seen, code, kind, headers, body = rows[0]
+        return KeptAnswer(seen, Answer(code, (body or "").encode(), json.loads(headers), kind), body is not None)
+
+    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int) -> None:
+        """Keep the answer to a request."""
+        body = answer.body.decode() if len(answer.body) <= MAX_BODY_BYTES else None
+        self._run(
+            "INSERT OR REPLACE INTO requests (key, print, code, kind, headers, body, ends_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            key,
+            seen,
+            answer.code,
+            answer.kind,
+            json.dumps(dict(answer.headers)),
+            body,
+            now_ms + KEY_MS,
+        )
+        self._clean("DELETE FROM requests WHERE ends_ms <= ?", now_ms)
+
+    # Reports
+
+    def keep_report(self, identifier: Identifier, report: str, now_ms: int) -> None:
+        """Keep a client's report on a table."""
+        self._run(
+            "INSERT INTO reports (name, received_ms, report) VALUES (?, ?, ?)", json.dumps(identifier), now_ms, report
+        )
+        self._clean("DELETE FROM reports WHERE number <= (SELECT max(number) FROM reports) - ?", MAX_REPORTS)
+
+    def reports(self, identifier: Identifier, limit: int = 100) -> list[Mapping[str, Any]]:
+        """Return the newest reports on a table, the newest first, each with when it was received."""
+        rows = self._run(
+            "SELECT received_ms, report FROM reports WHERE name = ? ORDER BY number DESC LIMIT ?",
+            json.dumps(identifier),
+            limit,
+        )
+        return [{"received-ms": received, **json.loads(report)} for received, report in rows]
+
+    def _clean(self, sql: str, value: int) -> None:
+        self._writes += 1
+        if self._writes % _CLEAN_EVERY == 1:
+            self._run(sql, value)
+
+    def _run(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            with self._lock:
+                return self._driver.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"Cannot use the server's own file: {error}") from error

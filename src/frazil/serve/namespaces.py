@@ -1,0 +1,111 @@
+"""Operations on the configuration and on namespaces."""
+
+from __future__ import annotations
+
+from frazil.errors import InvalidRequestError
+from frazil.serve.error_answers import UNPROCESSABLE
+from frazil.serve.exchange import (
+    Answer,
+    Refusal,
+    Request,
+    as_bad_request,
+    decode_namespace,
+    json_answer,
+    no_content,
+    split_namespace,
+)
+from frazil.serve.pages import page_of
+from frazil.serve.service import Service
+
+KEY_LIFETIME = "PT1H"
+"""How long an Idempotency-Key is remembered, as clients are told."""
+
+
+def show_config(service: Service, _: Request) -> Answer:
+    """Answer with what a client has to know: which operations there are, and for how long keys are remembered.
+
+    There is one warehouse here, and whatever a client calls it is a name of it.
+    """
+    return json_answer(
+        {
+            "defaults": {},
+            "overrides": {},
+            "endpoints": list(service.endpoints),
+            "idempotency-key-lifetime": KEY_LIFETIME,
+        }
+    )
+
+
+def list_namespaces(service: Service, request: Request) -> Answer:
+    """Answer with the namespaces below another, or the topmost."""
+    text = request.query.get("parent", "")
+    names, token = page_of(request, service.catalog.list_namespaces(split_namespace(text) if text else ()))
+    return json_answer({"namespaces": names, "next-page-token": token})
+
+
+def create_namespace(service: Service, request: Request) -> Answer:
+    """Create a namespace."""
+    body = request.json()
+    with as_bad_request():
+        namespace = decode_namespace(body, "namespace")
+        properties = body.string_map("properties", {})
+    service.catalog.create_namespace(namespace, properties)
+    return json_answer({"namespace": namespace, "properties": dict(properties)})
+
+
+def load_namespace(service: Service, request: Request) -> Answer:
+    """Answer with a namespace's properties."""
+    properties = service.catalog.load_namespace_properties(request.namespace)
+    return json_answer({"namespace": request.namespace, "properties": properties})
+
+
+def namespace_exists(service: Service, request: Request) -> Answer:
+    """Answer whether a namespace is there."""
+    if not service.catalog.namespace_exists(request.namespace):
+        # Nothing but the code is sent in answer to HEAD.
+        service.catalog.load_namespace_properties(request.namespace)
+    return no_content()
+
+
+def drop_namespace(service: Service, request: Request) -> Answer:
+    """Drop a namespace that holds nothing."""
+    service.catalog.drop_namespace(request.namespace)
+    return no_content()
+
+
+def update_properties(service: Service, request: Request) -> Answer:
+    """Set and remove properties of a namespace."""
+    body = request.json()
+    with as_bad_request():
+        removals: tuple[str, ...] = body.strings("removals", ())
+        updates: dict[str, str] = dict(body.string_map("updates", {}))
+    both = sorted(set(removals) & set(updates))
+    if both:
+        raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} at once")
+    if len(set(removals)) < len(removals):
+        raise InvalidRequestError("Cannot remove a property twice at once")
+    before = service.catalog.load_namespace_properties(request.namespace)
+    if updates or removals:
+        service.catalog.update_namespace_properties(request.namespace, updates, removals)
+    return json_answer(
+        {
+            "updated": list(updates),
+            "removed": [one for one in removals if one in before],
+            "missing": [one for one in removals if one not in before],
+        }
+    )
+
+
+def list_functions(service: Service, request: Request) -> Answer:
+    """Answer that there are none: catalogs here keep no functions."""
+    service.catalog.load_namespace_properties(request.namespace)
+    names, token = page_of(request, ())
+    return json_answer({"identifiers": names, "next-page-token": token})
+
+
+def load_function(service: Service, request: Request) -> Answer:
+    """Answer that there is no such function."""
+    service.catalog.load_namespace_properties(request.namespace)
+    raise Refusal(
+        404, "NoSuchFunctionException", f"Cannot find the function {request.names['name']!r}: this catalog keeps none"
+    )

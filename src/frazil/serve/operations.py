@@ -1,0 +1,180 @@
+"""The operations of the protocol: which method and path each has, what it needs, and what carries it out.
+
+The table is the routes, and what `/v1/config` tells clients. Paths are cut at slashes before they are unescaped: names
+may hold any character, slashes among them. A prefix before `namespaces` and its like may be the catalog's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from frazil.catalog.names import shown
+from frazil.errors import AlreadyExistsError, FrazilError, InvalidRequestError
+from frazil.serve import access_operations, namespaces, planning, tables, tokens, views
+from frazil.serve.auth import Right
+from frazil.serve.exchange import Answer, Refusal, Request, decode_identifier
+from frazil.serve.protocol_words import in_protocol_words
+from frazil.serve.service import Service
+
+Run = Callable[[Service, Request], Answer]
+
+_N: Final = "namespaces/{namespace}"
+_T: Final = f"{_N}/tables/{{table}}"
+_V: Final = f"{_N}/views/{{view}}"
+_ROOTS: Final = frozenset({"namespaces", "tables", "views", "transactions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the protocol."""
+
+    name: str
+    method: str
+    template: str
+    run: Run
+    right: Right = Right.READ
+    takes_key: bool = False
+    reload: Run | None = None
+    """What makes the answer again to a request that was sent again, where the first answer was too large to keep."""
+    has_prefix: bool = True
+    is_public: bool = False
+    """Whether no token is needed."""
+
+    def carry_out(self, service: Service, request: Request) -> Answer:
+        """Carry out a request; what goes wrong is told in the protocol's words."""
+        try:
+            return self.run(service, request)
+        except FrazilError as error:
+            rename = self._renamed(request) if isinstance(error, AlreadyExistsError) else None
+            refusal = in_protocol_words(error, self.about, rename)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    @property
+    def about(self) -> str:
+        """What the operation is about."""
+        kinds = ("Namespace", "View", "Table")
+        return next((one for one in kinds if one in self.name), "Table")
+
+    def _renamed(self, request: Request) -> tuple[str, str] | None:
+        if not self.name.startswith("rename"):
+            return None
+        body = request.json()
+        return shown(decode_identifier(body, "source")), shown(decode_identifier(body, "destination"))
+
+    @property
+    def endpoint(self) -> str:
+        """The operation as `/v1/config` names it."""
+        return (
+            f"{self.method} /v1/{{prefix}}/{self.template}" if self.has_prefix else f"{self.method} /v1/{self.template}"
+        )
+
+
+def _write(name: str, method: str, template: str, run: Run, reload: Run | None = None) -> Operation:
+    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload)
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
+    Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
+    Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces),
+    _write("createNamespace", "POST", "namespaces", namespaces.create_namespace),
+    Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
+    Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists),
+    _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace),
+    _write("updateProperties", "POST", f"{_N}/properties", namespaces.update_properties),
+    Operation("listTables", "GET", f"{_N}/tables", tables.list_tables),
+    _write("createTable", "POST", f"{_N}/tables", tables.create_table),
+    _write("registerTable", "POST", f"{_N}/register", tables.register_table),
+    Operation("loadTable", "GET", _T, tables.load_table),
+    Operation("tableExists", "HEAD", _T, tables.table_exists),
+    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed),
+    _write("dropTable", "DELETE", _T, tables.drop_table),
+    _write("unregisterTable", "POST", f"{_T}/unregister", tables.unregister_table),
+    _write("renameTable", "POST", "tables/rename", tables.rename_table),
+    _write("commitTransaction", "POST", "transactions/commit", tables.commit_transaction),
+    Operation("loadCredentials", "GET", f"{_T}/credentials", access_operations.load_credentials),
+    Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request),
+    Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics),
+    Operation("planTableScan", "POST", f"{_T}/plan", planning.plan_table_scan, takes_key=True),
+    Operation("fetchPlanningResult", "GET", f"{_T}/plan/{{plan-id}}", planning.fetch_planning_result),
+    Operation("cancelPlanning", "DELETE", f"{_T}/plan/{{plan-id}}", planning.cancel_planning, takes_key=True),
+    Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True),
+    Operation("listViews", "GET", f"{_N}/views", views.list_views),
+    _write("createView", "POST", f"{_N}/views", views.create_view),
+    _write("registerView", "POST", f"{_N}/register-view", views.register_view),
+    Operation("loadView", "GET", _V, views.load_view),
+    Operation("viewExists", "HEAD", _V, views.view_exists),
+    _write("replaceView", "POST", _V, views.replace_view, views.load_view),
+    _write("dropView", "DELETE", _V, views.drop_view),
+    _write("renameView", "POST", "views/rename", views.rename_view),
+    Operation("listFunctions", "GET", f"{_N}/functions", namespaces.list_functions),
+    Operation("loadFunction", "GET", f"{_N}/functions/{{function}}", namespaces.load_function),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The operation of a path, and the names in it."""
+
+    operation: Operation
+    names: dict[str, str]
+
+
+class Router:
+    """Finds operations by method and path."""
+
+    def __init__(self, operations: Sequence[Operation], prefix: str) -> None:
+        self._prefix = prefix
+        self._by_shape: dict[tuple[int, str], list[tuple[tuple[str, ...], Operation]]] = {}
+        for one in operations:
+            parts = tuple(one.template.split("/"))
+            self._by_shape.setdefault((len(parts), parts[-1] if parts[-1][0] != "{" else ""), []).append((parts, one))
+
+    def find(self, method: str, raw_path: str) -> Found:
+        """Return the operation of a method and a path below `/v1/`, still escaped; refuse one that is none."""
+        parts = raw_path.split("/")
+        if len(parts) > 1 and parts[0] not in _ROOTS and parts[1] in _ROOTS:
+            if unquote(parts[0]) != self._prefix:
+                raise Refusal(404, "NoSuchWarehouseException", f"Cannot find the warehouse {unquote(parts[0])[:100]!r}")
+            parts = parts[1:]
+        allowed: list[str] = []
+        for shape in ((len(parts), parts[-1]), (len(parts), "")):
+            for template, operation in self._by_shape.get(shape, ()):
+                names = _match(template, parts)
+                if names is not None:
+                    if operation.method == method:
+                        return Found(operation, names)
+                    allowed.append(operation.method)
+        if allowed:
+            raise Refusal(
+                405,
+                "MethodNotAllowedException",
+                f"Cannot {method} this: it takes {', '.join(sorted(set(allowed)))}",
+                {"allow": ", ".join(sorted(set(allowed)))},
+            )
+        raise Refusal(404, "NotFoundException", "Cannot find what was asked for: the protocol has no such path")
+
+
+def _match(template: tuple[str, ...], parts: Sequence[str]) -> dict[str, str] | None:
+    names: dict[str, str] = {}
+    for wanted, part in zip(template, parts, strict=True):
+        if wanted[0] == "{":
+            if part == "":
+                return None
+            name = wanted[1:-1]
+            names["name" if name in ("table", "view", "function") else name] = _unescaped(part)
+        elif wanted != part:
+            return None
+    return names
+
+
+def _unescaped(part: str) -> str:
+    try:
+        return unquote(part, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidRequestError("Cannot read the path: a name in it is not UTF-8 text") from None

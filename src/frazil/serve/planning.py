@@ -1,0 +1,180 @@
+"""Operations that plan scans here, for clients that do not read manifests, and reports on what clients did.
+
+A plan is made at once: the manifest list is read and manifests are left out by their summaries, which takes
+milliseconds however large the table is. Few files are answered right away; many by tasks, each a few manifests, which
+the client fetches as it likes, several at a time. What is planned is one snapshot and never changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.json_text import encode_json
+from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.expr.bind import bind
+from frazil.expr.predicate_json import decode_predicate
+from frazil.expr.predicates import TRUE
+from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
+from frazil.scan.incremental import plan_appends
+from frazil.scan.plan import Plan
+from frazil.scan.read_manifests import default_threads
+from frazil.serve.auth import Right
+from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
+from frazil.serve.kept_plans import KeptPlan
+from frazil.serve.kept_state import MAX_REPORT_BYTES
+from frazil.serve.scan_tasks_json import ScanTasks
+from frazil.serve.service import Service
+from frazil.spec.manifest import ManifestFile
+from frazil.spec.schema import Schema
+
+FILES_AT_ONCE: Final = 2_000
+"""So many files are answered right away."""
+FILES_IN_TASK: Final = 10_000
+"""About so many files are in a task: fewer where manifests end, more where one has more."""
+
+
+def plan_table_scan(service: Service, request: Request) -> Answer:
+    """Plan a scan."""
+    body = request.json() if request.body.strip() else JsonObject({}, heading="")
+    loaded = service.cache.load_table(request.identifier).loaded
+    with as_bad_request():
+        try:
+            plan, stats_ids = _plan(service, loaded, body)
+        except NotFoundError as error:
+            raise InvalidRequestError(error.message) from error
+    manifests = plan.chosen_manifests()
+    is_small = sum(map(_files_in, manifests)) <= FILES_AT_ONCE
+    tasks = () if is_small else tuple(_cut(manifests))
+    kept = KeptPlan(request.identifier, plan, stats_ids, tasks, service.catalog.now_ms())
+    service.plans.keep(kept)
+    return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded)})
+
+
+def fetch_planning_result(service: Service, request: Request) -> Answer:
+    """Answer with a plan that was made."""
+    loaded = service.cache.load_table(request.identifier).loaded
+    return json_answer(_completed(service, request, _kept(service, request), loaded))
+
+
+def cancel_planning(service: Service, request: Request) -> Answer:
+    """Forget a plan."""
+    _exists(service, request)
+    service.plans.forget(_kept(service, request).plan_id)
+    return no_content()
+
+
+def fetch_scan_tasks(service: Service, request: Request) -> Answer:
+    """Answer with the files of one task."""
+    with as_bad_request():
+        name: str = request.json().string("plan-task")
+    _exists(service, request)
+    plan_id, _, number = name.rpartition(".")
+    kept = service.plans.find(plan_id, request.identifier, service.catalog.now_ms())
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    if kept is None or not is_number or int(number) >= len(kept.tasks):
+        raise Refusal(404, "NoSuchPlanTaskException", "Cannot find the plan task: there is none of that name here")
+    found = ScanTasks(kept.plan, kept.stats_ids)
+    found.add(kept.plan.batches_of(kept.tasks[int(number)]))
+    return json_answer(found.fields())
+
+
+def report_metrics(service: Service, request: Request) -> Answer:
+    """Keep a client's report on a scan or a commit."""
+    body = request.json()
+    with as_bad_request():
+        kind: str = body.string("report-type")
+        if kind not in ("scan-report", "commit-report"):
+            raise InvalidRequestError(f"Cannot take a report of the type {kind[:40]!r}: it is a scan's or a commit's")
+        body.string("table-name")
+    _exists(service, request)
+    text = encode_json(body.values())
+    if len(text) <= MAX_REPORT_BYTES:
+        service.state.keep_report(request.identifier, text.decode(), service.catalog.now_ms())
+    return no_content()
+
+
+# How a plan is made and shown
+
+
+def _plan(service: Service, loaded: LoadedTable, body: JsonObject) -> tuple[Plan, frozenset[int]]:
+    snapshot_id = body.int64("snapshot-id", None)
+    start, end = body.int64("start-snapshot-id", None), body.int64("end-snapshot-id", None)
+    is_case_sensitive = body.boolean("case-sensitive", True)
+    if snapshot_id is not None and (start is not None or end is not None):
+        raise InvalidRequestError("Cannot plan the scan: it is of one snapshot, or of what came between two")
+    if start is not None and end is None:
+        raise InvalidRequestError("Cannot plan the scan: start-snapshot-id needs end-snapshot-id")
+    snapshot, schema = choose_snapshot(loaded.metadata, SnapshotChoice(snapshot_id=snapshot_id))
+    if not body.boolean("use-snapshot-schema", False):
+        schema = loaded.metadata.current_schema
+    given = body.raw("filter")
+    predicate = TRUE if given is None else decode_predicate(given, schema if is_case_sensitive else None)
+    select = body.strings("select", ())
+    _ids_of(schema, select, is_case_sensitive)
+    stats = _ids_of(schema, body.strings("stats-fields", ()), is_case_sensitive)
+    body.int64("min-rows-requested", None)
+    if end is not None:
+        appends = plan_appends(
+            loaded,
+            predicate,
+            from_snapshot_id=start,
+            to_snapshot_id=end,
+            case_sensitive=is_case_sensitive,
+            cache=service.manifests,
+        )
+        return appends, stats
+    bound = bind(schema, predicate, case_sensitive=is_case_sensitive)
+    plan = Plan(loaded, snapshot, schema, bound, service.manifests, default_threads(), with_metrics=bool(stats))
+    return plan, stats
+
+
+def _ids_of(schema: Schema, names: tuple[str, ...], is_case_sensitive: bool) -> frozenset[int]:
+    return frozenset(schema.field(one, case_sensitive=is_case_sensitive).field_id for one in names)
+
+
+def _completed(service: Service, request: Request, kept: KeptPlan, loaded: LoadedTable) -> dict[str, Any]:
+    fields: dict[str, Any] = {"status": "completed"}
+    asked = request.headers.get("x-iceberg-access-delegation", "")
+    if asked:
+        given = service.access.delegated(loaded, asked, can_write=request.caller.right is Right.WRITE)
+        if "storage-credentials" in given:
+            fields["storage-credentials"] = given["storage-credentials"]
+    if kept.tasks:
+        return {**fields, "plan-tasks": kept.task_names}
+    found = ScanTasks(kept.plan, kept.stats_ids)
+    found.add(kept.plan.batches_of(kept.plan.chosen_manifests()))
+    return {**fields, **found.fields()}
+
+
+def _kept(service: Service, request: Request) -> KeptPlan:
+    found = service.plans.find(request.names["plan-id"], request.identifier, service.catalog.now_ms())
+    if found is None:
+        raise Refusal(404, "NoSuchPlanIdException", "Cannot find the plan: there is none of that id here")
+    return found
+
+
+def _exists(service: Service, request: Request) -> None:
+    if service.catalog.locate_table(request.identifier) is None:
+        service.catalog.load_table(request.identifier)
+
+
+def _files_in(manifest: ManifestFile) -> int:
+    """Return how many live files a manifest has; where it does not tell, as many as make a task."""
+    if manifest.added_files_count is None or manifest.existing_files_count is None:
+        return FILES_IN_TASK
+    return manifest.added_files_count + manifest.existing_files_count
+
+
+def _cut(manifests: list[ManifestFile]) -> list[list[ManifestFile]]:
+    tasks: list[list[ManifestFile]] = []
+    size = FILES_IN_TASK
+    for one in manifests:
+        count = _files_in(one)
+        if size + count > FILES_IN_TASK:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(one)
+        size += count
+    return tasks

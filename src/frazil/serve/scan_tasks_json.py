@@ -1,0 +1,115 @@
+"""Planned files as the protocol's JSON: `FileScanTask`, `DataFile`, `DeleteFile`.
+
+Files stay columns up to here: what all files of a manifest have in common is made once, and the rest is lists that the
+encoder walks. Bounds are sent as their bytes in hexadecimal digits, which is how clients of the protocol read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from frazil.codec.manifest_avro import iter_entries
+from frazil.codec.single_value_json import encode_json_value
+from frazil.expr.predicate_json import encode_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.scan.plan import FileBatch, Plan
+from frazil.spec.data_file import METRIC_MAPS, DataFile, FileContent
+from frazil.spec.types import StructType
+
+_CONTENTS = {
+    FileContent.DATA: "data",
+    FileContent.POSITION_DELETES: "position-deletes",
+    FileContent.EQUALITY_DELETES: "equality-deletes",
+}
+_OPTIONAL = (
+    "split_offsets",
+    "sort_order_id",
+    "first_row_id",
+    "equality_ids",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+_BOUNDS = ("lower_bounds", "upper_bounds")
+
+
+class ScanTasks:
+    """Tasks of one answer: files, and the deletes they name by number."""
+
+    def __init__(self, plan: Plan, stats_ids: frozenset[int]) -> None:
+        self._plan = plan
+        self._stats_ids = stats_ids
+        self._deletes: dict[int, int] = {}
+        self._residuals: dict[int, tuple[Predicate, Any]] = {}
+        self.files: list[dict[str, Any]] = []
+        self.delete_files: list[dict[str, Any]] = []
+
+    def add(self, batches: Iterable[FileBatch]) -> None:
+        """Add the files of some batches."""
+        for batch in batches:
+            self.files += self._tasks_of(batch)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the answer; deletes only where a file names one."""
+        fields: dict[str, Any] = {"file-scan-tasks": self.files}
+        return {**fields, "delete-files": self.delete_files} if self.delete_files else fields
+
+    def _tasks_of(self, batch: FileBatch) -> Iterator[dict[str, Any]]:
+        residuals = self._plan.residuals_of(batch)
+        kind = batch.files.partition_type
+        has_filter = self._plan.predicate != TRUE
+        for at, entry in enumerate(iter_entries(batch.files)):
+            file = entry.data_file
+            task: dict[str, Any] = {"data-file": encode_file(file, kind, self._stats_ids)}
+            if batch.deletes is not None and batch.deletes[at]:
+                task["delete-file-references"] = [self._reference(one) for one in batch.deletes[at]]
+            if has_filter:
+                task["residual-filter"] = self._residual(residuals.of(file.partition))
+            yield task
+
+    def _reference(self, number: int) -> int:
+        """Return where a delete is among those of this answer."""
+        at = self._deletes.get(number)
+        if at is None:
+            at = self._deletes[number] = len(self.delete_files)
+            file = self._plan.delete_task(number).data_file
+            self.delete_files.append(encode_file(file, self._plan.partition_type(file.spec_id), frozenset()))
+        return at
+
+    def _residual(self, predicate: Predicate) -> Any:
+        # Files of one partition share the value itself, which is kept here so that its id stays its own.
+        known = self._residuals.get(id(predicate))
+        if known is None:
+            known = self._residuals[id(predicate)] = (predicate, encode_predicate(predicate))
+        return known[1]
+
+
+def encode_file(file: DataFile, partition_type: StructType, stats_ids: frozenset[int]) -> dict[str, Any]:
+    """Return a data or delete file as JSON, with the metrics of some columns."""
+    encoded: dict[str, Any] = {
+        "spec-id": file.spec_id,
+        "content": _CONTENTS[file.content],
+        "file-path": file.file_path,
+        "file-format": file.file_format.value,
+        "partition": [
+            None if value is None else encode_json_value(value, part.field_type)
+            for part, value in zip(partition_type.fields, file.partition, strict=True)
+        ],
+        "file-size-in-bytes": file.file_size_in_bytes,
+        "record-count": file.record_count,
+    }
+    if file.key_metadata is not None:
+        encoded["key-metadata"] = file.key_metadata.hex()
+    for name in _OPTIONAL:
+        value = getattr(file, name)
+        if value is not None:
+            encoded[name.replace("_", "-")] = value
+    if stats_ids:
+        for name in METRIC_MAPS:
+            metrics: Mapping[int, Any] | None = getattr(file, name)
+            if metrics is not None:
+                chosen = {key: value for key, value in metrics.items() if key in stats_ids}
+                values = [value.hex() for value in chosen.values()] if name in _BOUNDS else list(chosen.values())
+                encoded[name.replace("_", "-")] = {"keys": list(chosen), "values": values}
+    return encoded

@@ -1,0 +1,40 @@
+"""What operations work with: the catalog, what was loaded lately, who commits, what is kept, how stores are reached."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from frazil.catalog.base import Catalog
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.serve.auth import Auth
+from frazil.serve.commit_changes import Committer
+from frazil.serve.kept_plans import KeptPlans
+from frazil.serve.kept_state import KeptState
+from frazil.serve.loaded_cache import LoadedCache
+from frazil.serve.store_access import NO_ACCESS, StoreAccess
+
+
+@dataclass
+class Service:
+    """One lake that is served."""
+
+    catalog: Catalog
+    state: KeptState
+    auth: Auth = field(default_factory=Auth)
+    access: StoreAccess = NO_ACCESS
+    endpoints: tuple[str, ...] = ()
+    cache: LoadedCache = field(init=False)
+    committer: Committer = field(init=False)
+    manifests: ManifestCache = field(default_factory=ManifestCache)
+    plans: KeptPlans = field(default_factory=KeptPlans)
+    is_stopping: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.cache = LoadedCache(self.catalog)
+        self.committer = Committer(self.catalog, self.cache)
+
+    @property
+    def now_seconds(self) -> int:
+        """The time, in seconds from 1970."""
+        return self.catalog.now_ms() // 1000

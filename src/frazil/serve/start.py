@@ -1,0 +1,44 @@
+"""What `frazil serve` starts: a service over a catalog, its application, and a server that runs until a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from frazil.catalog.base import Catalog
+from frazil.serve.app import make_app
+from frazil.serve.auth import Auth, Right, Secret, parse_auth_file
+from frazil.serve.kept_state import KeptState
+from frazil.serve.run_server import Listen, check_listen, run_server
+from frazil.serve.service import Service
+from frazil.serve.store_access import StoreAccess
+
+
+def serve(
+    catalog: Catalog,
+    *,
+    listen: tuple[str, int, str | None, str | None],
+    token: str | None,
+    secrets: str | None,
+    state: str | None,
+    properties: Mapping[str, str],
+    vend: str = "none",
+    role: str = "",
+    signs: bool = False,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Serve a catalog until a signal says to stop."""
+    tokens, clients = ([], []) if secrets is None else parse_auth_file(secrets)
+    if token is not None:
+        tokens = [*tokens, Secret("token", token, Right.WRITE)]
+    place = Listen(*listen)
+    auth = Auth(tokens, clients)
+    roots = (catalog.warehouse, *catalog.delete_roots)
+    access = StoreAccess(properties, vend=vend, role=role, signs=signs, roots=roots, now_ms=catalog.now_ms)
+    kept = KeptState(None if state is None else Path(state))
+    try:
+        service = Service(catalog, kept, auth, access)
+        check_listen(place, service)
+        run_server(make_app(service), service, place, on_ready)
+    finally:
+        kept.close()

@@ -1,0 +1,347 @@
+"""How clients reach a table's files in an object store: where it is, with which keys, or by signatures of this server.
+
+What clients are given is decided where the server is started:
+
+    vend none      where the store is (endpoint, region), and no keys: clients have their own. The default
+    vend keys      the server's own keys, to callers who may write: whoever gets them can do what they can
+    vend session   keys for an hour, of a role, with a policy for the table's folders alone; to callers who may only
+                   read, for reading
+    sign           clients send the heads of their requests here to be signed, and get no keys at all
+
+Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far
+as they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
+keys are used for. Of callers who may only read, requests are signed that read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.loaded import LoadedTable
+from frazil.serve.error_answers import FORBIDDEN
+from frazil.serve.exchange import UNIT_SEPARATOR, Refusal
+from frazil.storage.locations import is_under, scheme_of, table_folders
+from frazil.storage.object_properties import S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
+from frazil.storage.object_service import S3Service, s3_service
+from frazil.storage.sign_v4 import S3Credentials, query_text, sign_v4
+
+VENDED: Final = "vended-credentials"
+SIGNED: Final = "remote-signing"
+SESSION_SECONDS: Final = 3600
+RENEW_SECONDS: Final = 900
+"""Keys of a session are given out as long as they are good for so long."""
+MAX_SESSIONS: Final = 1_000
+
+_S3_SCHEMES: Final = ("s3", "s3a", "s3n")
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REGION: Final = re.compile(r"[a-z0-9-]{1,32}")
+_UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+_EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
+_SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,60}")
+_NOT_SIGNED: Final = frozenset({"authorization", "user-agent", "connection", "expect", "transfer-encoding"})
+"""Headers that are changed on the way, or are the signature itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeys:
+    """Keys that end."""
+
+    keys: S3Credentials
+    ends_ms: int
+
+
+AssumeRole = Callable[[str, str, int], SessionKeys]
+"""Asks for keys of a role, under a policy, for some seconds."""
+
+
+class StoreAccess:
+    """What clients are given to reach files. Several threads may ask."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        vend: str = "none",
+        role: str = "",
+        signs: bool = False,
+        roots: Sequence[str] = (),
+        now_ms: Callable[[], int] = lambda: int(datetime.now(UTC).timestamp() * 1000),
+        assume_role: AssumeRole | None = None,
+    ) -> None:
+        self._store = dict(properties or {})
+        self._vend = vend
+        self._role = role
+        self._signs = signs
+        self._roots = tuple(_as_s3(one) for one in roots)
+        if vend not in ("none", "keys", "session"):
+            raise InvalidPropertyError(f"Cannot vend {vend!r}: it is none, keys or session")
+        if (vend == "session") != bool(role):
+            raise InvalidPropertyError(f"Cannot vend {vend} with the role {role!r}: session and a role belong together")
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._sessions: dict[tuple[str, bool], SessionKeys] = {}
+        self._assume = assume_role if assume_role is not None else partial(_assume_role, self._store)
+
+    def config(self, loaded: LoadedTable) -> dict[str, str]:
+        """Return what every client of a table needs to know of the store, and nothing secret."""
+        if not _is_s3(loaded):
+            return {}
+        config: dict[str, str] = {
+            name: self._store[name] for name in (S3_ENDPOINT, S3_PATH_STYLE) if name in self._store
+        }
+        region = next((self._store[name] for name in S3_REGION if name in self._store), None)
+        return config if region is None else {**config, "client.region": region, "s3.region": region}
+
+    def delegated(self, loaded: LoadedTable, asked: str, *, can_write: bool) -> dict[str, Any]:
+        """Return the fields of an answer by which a client reaches files, of the ways it can use."""
+        ways = {one.strip() for one in asked.split(",")}
+        if not ways <= {VENDED, SIGNED}:
+            raise InvalidRequestError(f"Cannot give access by {asked[:80]!r}: the ways are {VENDED} and {SIGNED}")
+        if not _is_s3(loaded):
+            return {}
+        if VENDED in ways:
+            credentials = self.credentials(loaded, can_write=can_write)
+            if credentials:
+                return {"storage-credentials": credentials}
+        if SIGNED in ways and self._signs:
+            endpoint = f"v1/namespaces/{_escaped(UNIT_SEPARATOR.join(loaded.identifier[:-1]))}/tables/"
+            signer = {
+                "s3.remote-signing-enabled": "true",
+                "signer.endpoint": f"{endpoint}{_escaped(loaded.identifier[-1])}/sign",
+            }
+            return {"config": {**self.config(loaded), **signer}, "remote-signing-config": {}}
+        return {}
+
+    def credentials(self, loaded: LoadedTable, *, can_write: bool) -> list[dict[str, Any]]:
+        """Return keys for a table's folder; none where the server gives none."""
+        if not _is_s3(loaded) or self._vend == "none" or (self._vend == "keys" and not can_write):
+            return []
+        if not self._folders(loaded):
+            return []
+        prefix = f"{loaded.metadata.location.rstrip('/')}/"
+        if self._vend == "keys":
+            source = self._service().credentials
+            found = [] if source is None else [_key_fields(source(), None)]
+        else:
+            session = self._session(loaded, can_write=can_write)
+            found = [_key_fields(session.keys, session.ends_ms)]
+        return [{"prefix": prefix, "config": {**self.config(loaded), **one}} for one in found]
+
+    def _session(self, loaded: LoadedTable, *, can_write: bool) -> SessionKeys:
+        key = (loaded.metadata.location, can_write)
+        with self._lock:
+            known = self._sessions.get(key)
+        if known is not None and known.ends_ms - self._now_ms() > RENEW_SECONDS * 1000:
+            return known
+        policy = table_policy(self._folders(loaded), can_write=can_write)
+        made = self._assume(self._role, policy, SESSION_SECONDS)
+        with self._lock:
+            if len(self._sessions) >= MAX_SESSIONS:
+                self._sessions.clear()
+            self._sessions[key] = made
+        return made
+
+    def _folders(self, loaded: LoadedTable) -> list[str]:
+        """Return the folders of a table that are the server's to give access to, as `s3:` locations."""
+        folders = (_as_s3(one) for one in table_folders(loaded.metadata.location, loaded.metadata.properties))
+        return [one for one in folders if any(is_under(one, root) for root in self._roots)]
+
+    def _service(self) -> S3Service:
+        return s3_service(self._store)
+
+    # Signing
+
+    def sign(self, loaded: LoadedTable, request: SignRequest, *, can_write: bool) -> tuple[str, dict[str, list[str]]]:
+        """Return the URI and the headers of a request with its signature, if it is for the table's files."""
+        if not self._signs:
+            raise UnsupportedError("Cannot sign the request: this server signs none", hint="Start it with --sign.")
+        service = self._service()
+        if service.credentials is None:
+            raise UnsupportedError("Cannot sign the request: the server has no keys for the store")
+        target = urlsplit(request.uri)
+        for location in request.locations(service):
+            if not any(is_under(location, one) for one in self._folders(loaded)):
+                raise Refusal(403, FORBIDDEN, f"Cannot sign the request: {location} is not in the table's folders")
+        if not can_write and request.method not in _READING:
+            raise Refusal(403, FORBIDDEN, f"Cannot sign {request.method}: the token is for reading")
+        given = {name.lower(): ",".join(values) for name, values in request.headers.items()}
+        headers = {name: value for name, value in given.items() if name not in _NOT_SIGNED}
+        headers["host"] = target.netloc
+        body = headers.pop("x-amz-content-sha256", _UNSIGNED if request.body is None else _sha256(request.body))
+        if not _SHA256.fullmatch(body):
+            raise InvalidRequestError("Cannot sign the request: its x-amz-content-sha256 is none")
+        for name in ("x-amz-date", "x-amz-security-token"):
+            headers.pop(name, None)
+        signed = sign_v4(
+            service.credentials(),
+            method=request.method,
+            path=target.path or "/",
+            query=query_text(parse_qsl(target.query, keep_blank_values=True)),
+            headers=headers,
+            body_sha256=body,
+            region=request.region,
+            now=datetime.now(UTC),
+        )
+        kept = {name: value for name, value in given.items() if name in _NOT_SIGNED and name != "authorization"}
+        return request.uri, {name: [value] for name, value in {**kept, **signed}.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SignRequest:
+    """A request to an object store that a client wants to send."""
+
+    method: str
+    uri: str
+    region: str
+    headers: Mapping[str, Sequence[str]]
+    body: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _REGION.fullmatch(self.region):
+            raise InvalidRequestError(f"Cannot sign the request: {self.region[:40]!r} is no region")
+        if self.method not in ("PUT", "GET", "HEAD", "POST", "DELETE", "PATCH", "OPTIONS"):
+            raise InvalidRequestError(f"Cannot sign the request: {self.method[:20]!r} is no method")
+        for name, values in self.headers.items():
+            if any(not one.isprintable() for one in (name, *values)):
+                raise InvalidRequestError("Cannot sign the request: a header has characters that cannot be sent")
+
+    def locations(self, service: S3Service) -> list[str]:
+        """Return the files that the request is about; of a delete of many, all of them."""
+        target = urlsplit(self.uri)
+        bucket, key = _bucket_and_key(service, target.netloc, unquote(target.path))
+        names = {name for name, _ in parse_qsl(target.query, keep_blank_values=True)}
+        if "delete" in names and self.method == "POST":
+            if self.body is None:
+                raise InvalidRequestError("Cannot sign a delete of several files: the request has no body")
+            keys = [unquote_xml(one) for one in re.findall(r"<Key>(.*?)</Key>", self.body, re.DOTALL)]
+            if not keys or self.body.count("<Key") != len(keys):
+                raise InvalidRequestError("Cannot sign a delete of several files: its body names none")
+            return [f"s3://{bucket}/{one}" for one in keys]
+        if key == "":
+            if self.method in ("GET", "HEAD") and ("list-type" in names or "prefix" in names):
+                prefix = dict(parse_qsl(target.query, keep_blank_values=True)).get("prefix", "")
+                return [f"s3://{bucket}/{prefix}"]
+            raise InvalidRequestError("Cannot sign the request: it is about a bucket and no file")
+        return [f"s3://{bucket}/{key}"]
+
+
+def table_policy(folders: Sequence[str], *, can_write: bool) -> str:
+    """Return the policy of a session: some folders, to read or to write."""
+    actions = ["s3:GetObject"]
+    if can_write:
+        actions += ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+    files, lists = [], []
+    for folder in folders:
+        bucket, _, key = folder.partition("://")[2].partition("/")
+        key = key.rstrip("/")
+        files.append(f"arn:aws:s3:::{bucket}/{key}/*")
+        lists.append(
+            {
+                "Effect": "Allow",
+                "Action": ["s3:ListBucket"],
+                "Resource": [f"arn:aws:s3:::{bucket}"],
+                "Condition": {"StringLike": {"s3:prefix": [f"{key}/*"]}},
+            }
+        )
+    statements = [{"Effect": "Allow", "Action": actions, "Resource": files}, *lists]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+
+
+def unquote_xml(text: str) -> str:
+    """Return the text of an XML element."""
+    for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
+        text = text.replace(name, character)
+    return text
+
+
+def _as_s3(location: str) -> str:
+    return f"s3://{location.partition('://')[2]}" if scheme_of(location) in _S3_SCHEMES else location
+
+
+def _bucket_and_key(service: S3Service, host: str, path: str) -> tuple[str, str]:
+    """Return the bucket and the key of a request's host and path, as the store at hand has them."""
+    bare = path.lstrip("/")
+    if service.endpoint is not None:
+        own = service.address("x").origin
+        name = own.host.partition(".")[2] if not service.is_path_style else own.host
+        if host.rpartition(":")[0].lower() == name or host.lower() == name:
+            bucket, _, key = bare.partition("/")
+            return bucket, key
+        found = host.lower().partition(f".{name}")
+        if found[1]:
+            return found[0], bare
+    else:
+        match = re.fullmatch(
+            r"(?:(?P<bucket>[a-z0-9.-]+)\.)?s3[.-][a-z0-9.-]*amazonaws\.com(\.cn)?(:443)?", host.lower()
+        )
+        if match is not None:
+            if match["bucket"]:
+                return match["bucket"], bare
+            bucket, _, key = bare.partition("/")
+            return bucket, key
+    raise Refusal(403, FORBIDDEN, "Cannot sign the request: it is not for the store of this server")
+
+
+def _is_s3(loaded: LoadedTable) -> bool:
+    return scheme_of(loaded.metadata.location) in _S3_SCHEMES
+
+
+def _key_fields(keys: S3Credentials, ends_ms: int | None) -> dict[str, str]:
+    fields = {"s3.access-key-id": keys.access_key_id, "s3.secret-access-key": keys.secret_access_key}
+    if keys.session_token is not None:
+        fields["s3.session-token"] = keys.session_token
+    if ends_ms is not None:
+        fields["s3.session-token-expires-at-ms"] = str(ends_ms)
+    return fields
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _escaped(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _assume_role(properties: Mapping[str, str], role: str, policy: str, seconds: int) -> SessionKeys:
+    """Ask Amazon's token service for keys of a role."""
+    try:
+        session = import_module("botocore.session").Session()
+    except ImportError as error:
+        raise UnsupportedError(
+            f"Cannot give keys of {role}: botocore is not installed", hint="Install it with: pip install 'frazil[s3]'."
+        ) from error
+    keys = s3_service(properties).credentials
+    if keys is None:
+        raise UnsupportedError(f"Cannot give keys of {role}: the server has no keys of its own")
+    own = keys()
+    client = session.create_client(
+        "sts",
+        region_name=next((properties[name] for name in S3_REGION if name in properties), "us-east-1"),
+        aws_access_key_id=own.access_key_id,
+        aws_secret_access_key=own.secret_access_key,
+        aws_session_token=own.session_token,
+    )
+    try:
+        given = client.assume_role(
+            RoleArn=role, RoleSessionName="frazil-serve", Policy=policy, DurationSeconds=seconds
+        )["Credentials"]
+    except Exception as error:
+        # What the service says may hold what it was sent.
+        raise UnsupportedError(f"Cannot give keys of {role}: {type(error).__name__}") from None
+    ends_ms = int(given["Expiration"].timestamp() * 1000)
+    return SessionKeys(S3Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]), ends_ms)
+
+
+NO_ACCESS: Final = StoreAccess()

@@ -1,0 +1,111 @@
+"""Operations on views: list, create, register, load, replace, drop, rename."""
+
+from __future__ import annotations
+
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.json_text import encode_json
+from frazil.codec.schema_json import decode_schema
+from frazil.codec.view_metadata_json import decode_view_version, encode_view_metadata
+from frazil.loaded import LoadedView
+from frazil.serve.exchange import (
+    HEADING,
+    Answer,
+    Refusal,
+    Request,
+    as_bad_request,
+    decode_identifier,
+    encode_identifier,
+    json_answer,
+    no_content,
+)
+from frazil.serve.pages import page_of
+from frazil.serve.service import Service
+from frazil.serve.tables import about_the_file, check_namespace, check_referenced_by, decode_change
+
+
+def list_views(service: Service, request: Request) -> Answer:
+    """Answer with the views of a namespace."""
+    names, token = page_of(request, service.catalog.list_views(request.namespace))
+    return json_answer({"identifiers": [encode_identifier(one) for one in names], "next-page-token": token})
+
+
+def create_view(service: Service, request: Request) -> Answer:
+    """Create a view."""
+    body = request.json()
+    with as_bad_request():
+        name, location = body.string("name"), body.string("location", None)
+        schema = decode_schema(body.object("schema"))
+        _check_dialects(body.object("view-version"))
+        version = decode_view_version(body.object("view-version"))
+        properties = body.string_map("properties", {})
+    loaded = service.catalog.create_view(
+        (*request.namespace, name), schema, version, location=location, properties=properties
+    )
+    return _answer(loaded)
+
+
+def register_view(service: Service, request: Request) -> Answer:
+    """Give a name to a view whose metadata file exists."""
+    body = request.json()
+    with as_bad_request():
+        name, location = body.string("name"), body.string("metadata-location")
+    check_namespace(service, request)
+    with about_the_file(name):
+        loaded = service.catalog.register_view((*request.namespace, name), location)
+    return _answer(loaded)
+
+
+def load_view(service: Service, request: Request) -> Answer:
+    """Answer with a view's state."""
+    check_referenced_by(request)
+    found = service.cache.load_view(request.identifier)
+    return _answer(found.loaded, found.text)
+
+
+def view_exists(service: Service, request: Request) -> Answer:
+    """Answer whether a view is there."""
+    if service.catalog.locate_view(request.identifier) is None:
+        service.catalog.load_view(request.identifier)
+    return no_content()
+
+
+def replace_view(service: Service, request: Request) -> Answer:
+    """Commit a client's changes to a view."""
+    body = request.json()
+    for one in body.raw("updates") or ():
+        if isinstance(one, dict) and isinstance(one.get("view-version"), dict):
+            _check_dialects(JsonObject(one["view-version"], heading=HEADING))
+    change = decode_change(body, request.identifier, is_view=True)
+    return _answer(service.committer.commit_view(change))
+
+
+def drop_view(service: Service, request: Request) -> Answer:
+    """Drop a view."""
+    service.catalog.drop_view(request.identifier)
+    return no_content()
+
+
+def rename_view(service: Service, request: Request) -> Answer:
+    """Give a view another name."""
+    body = request.json()
+    with as_bad_request():
+        source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
+    service.catalog.rename_view(source, target)
+    return no_content()
+
+
+def _answer(loaded: LoadedView, text: bytes | None = None) -> Answer:
+    encoded = encode_view_metadata(loaded.metadata, compress=False) if text is None else text
+    location = encode_json(loaded.metadata_location)
+    return Answer(200, b"".join((b'{"metadata-location":', location, b',"metadata":', encoded, b',"config":{}}')))
+
+
+def _check_dialects(version: JsonObject) -> None:
+    """Refuse two queries in one dialect, by the type of error that clients know for it."""
+    seen: set[str] = set()
+    for one in version.raw("representations") or ():
+        dialect = one.get("dialect") if isinstance(one, dict) else None
+        if isinstance(dialect, str) and dialect.lower() in seen:
+            text = f"Invalid view version: Cannot add multiple queries for dialect {dialect.lower()}"
+            raise Refusal(400, "IllegalArgumentException", text)
+        seen.add(str(dialect).lower())

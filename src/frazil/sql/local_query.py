@@ -1,0 +1,304 @@
+"""A query for an engine in this process: whose tables it reads, and its text in that engine's words.
+
+Text is cut by the lexical rules of Spark SQL, which all of frazil's SQL has, and written anew for DataFusion: names in
+backticks, strings with Spark's escapes, numbers with a type's letter, parameters `:name`. Names of tables are found
+where tables stand (after FROM, JOIN, and commas between them) and are replaced by whatever the caller calls them; a
+state of a table may follow (`VERSION AS OF`, `TIMESTAMP AS OF`). Expressions stay as they are.
+
+Words that DataFusion reads over without obeying them are refused here, and so are statements that are no query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
+from frazil.sql.query_text import find_no_query
+from frazil.sql.statements import Name
+from frazil.sql.tokens import BROKEN, MARK, NUMBER, QUOTED, STRING, WORD, Token, cut_tokens
+
+_WRITES = {
+    "INSERT": "append()",
+    "DELETE": "delete()",
+    "UPDATE": "update()",
+    "MERGE": "merge()",
+    "CREATE": "create_table()",
+    "DROP": "drop_table()",
+    "ALTER": "update_schema(), update_spec() or set_properties()",
+    "TRUNCATE": 'delete("true")',
+    "REPLACE": "create_table()",
+    "CALL": "the methods of maintain",
+    "SHOW": "list_tables(), list_namespaces() or inspect",
+    "DESCRIBE": "schema",
+    "DESC": "schema",
+    "USE": "names with their namespace",
+    "SET": "arguments",
+}
+_IGNORED = ("TABLESAMPLE", "PREWHERE", "INTO")
+"""Words that the engine reads over: an answer that disregards them would be wrong."""
+_IGNORED_PAIRS = (("CONNECT", "BY"), ("FOR", "UPDATE"), ("FOR", "SHARE"))
+_BEFORE_TABLES = frozenset({"LATERAL", "SELECT", "WITH", "VALUES"})
+_AFTER_TABLES = frozenset(
+    {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "FETCH", "WINDOW", "QUALIFY"}
+    | {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
+)
+_NO_ALIAS = _AFTER_TABLES | frozenset(
+    {"SELECT", "VALUES", "ON", "USING", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
+    | {"OUTER", "LATERAL", "FOR", "PIVOT", "UNPIVOT", "CLUSTER", "DISTRIBUTE", "SORT"}
+)
+_VERSIONS = ("VERSION", "SYSTEM_VERSION")
+_TIMES = ("TIMESTAMP", "SYSTEM_TIME")
+_SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint", "D": "double", "F": "float"}
+_NUMBER = re.compile(r"([\d.]+(?:[eE][+-]?\d+)?)(BD|[LSYFD])?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference:
+    """A table that a query reads: its name as written, and the state of it that is asked for.
+
+    `has_alias` says whether the query calls it by another name.
+    """
+
+    name: Name
+    version: str | None = None
+    as_of: str | int | None = None
+    has_alias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenQuery:
+    """A query's text for DataFusion, and the names of its parameters."""
+
+    text: str
+    parameters: frozenset[str]
+
+
+def rewrite_query(text: str, replace: Callable[[TableReference], str]) -> RewrittenQuery:
+    """Return a query for DataFusion, with the names of tables replaced; refuse what is no query."""
+    query = _Query(text, replace)
+    return RewrittenQuery(query.rewrite(), frozenset(query.parameters))
+
+
+class _Query:
+    def __init__(self, text: str, replace: Callable[[TableReference], str]) -> None:
+        self._text = text
+        self._replace = replace
+        self._tokens = list(cut_tokens(text))
+        _check(text, self._tokens)
+        while self._tokens and self._tokens[-1].is_mark(";"):
+            self._tokens.pop()
+        self._made = _common_names(self._tokens)
+        self.parameters: set[str] = set()
+
+    def rewrite(self) -> str:
+        tokens = self._tokens
+        parts: list[str] = []
+        scopes = [_Scope(may_begin_with_from=True)]
+        at = 0
+        if tokens[0].upper == "TABLE" or (tokens[0].upper == "FROM" and not _has_select(tokens)):
+            parts.append("SELECT * FROM")
+            scopes[-1].expect_table()
+            at = 1
+        while at < len(tokens):
+            token, scope = tokens[at], scopes[-1]
+            if token.is_mark("("):
+                # A query in brackets has its own tables; so have tables that are joined in brackets.
+                scopes.append(scope.inside())
+            elif token.is_mark(")") and len(scopes) > 1:
+                scopes.pop()
+            elif scope.is_table_next and token.kind in (WORD, QUOTED) and token.upper not in _BEFORE_TABLES:
+                scope.is_table_next = False
+                at, made = self._table(at)
+                parts.append(f" {made} ")
+                continue
+            else:
+                scope.step(token, tokens[at - 1] if at else None)
+            if at and tokens[at - 1].end < token.start:
+                parts.append(" ")
+            at, made = self._plain(at)
+            parts.append(made)
+        return "".join(parts)
+
+    def _table(self, at: int) -> tuple[int, str]:
+        """Return where a table's name with its state ends, and what stands for it."""
+        start, names = at, [self._tokens[at].text]
+        at += 1
+        while self._mark(at, ".") and self._peek(at + 1).kind in (WORD, QUOTED, NUMBER):
+            names.append(self._tokens[at + 1].text)
+            at += 2
+        if self._mark(at, "("):
+            return self._as_written(start, at)
+        after, version, as_of = self._state(at)
+        if len(names) == 1 and names[0].lower() in self._made and after == at:
+            return self._as_written(start, at)
+        following = self._peek(after)
+        has_alias = following.upper == "AS" or (following.kind in (WORD, QUOTED) and following.upper not in _NO_ALIAS)
+        return after, self._replace(TableReference(tuple(names), version, as_of, has_alias))
+
+    def _as_written(self, start: int, end: int) -> tuple[int, str]:
+        return end, "".join(self._plain(place)[1] for place in range(start, end))
+
+    def _state(self, at: int) -> tuple[int, str | None, str | int | None]:
+        """Return where the state that follows a name ends, and the version or the time it says."""
+        place = at + 1 if self._peek(at).upper == "FOR" else at
+        word = self._peek(place).upper
+        words = [self._peek(place + 1).upper, self._peek(place + 2).upper]
+        if word not in (*_VERSIONS, *_TIMES) or words != ["AS", "OF"]:
+            return at, None, None
+        value = self._peek(place + 3)
+        if value.kind not in (STRING, NUMBER) or (value.kind == NUMBER and not value.text.isdigit()):
+            raise _syntax(self._text, value, "a version or a time as text or a whole number was expected")
+        if word in _VERSIONS:
+            return place + 4, value.text, None
+        # Spark counts seconds in a number, and frazil's times are milliseconds.
+        return place + 4, None, int(value.text) * 1000 if value.kind == NUMBER else value.text
+
+    def _peek(self, at: int) -> Token:
+        size = len(self._text)
+        return self._tokens[at] if at < len(self._tokens) else Token(MARK, "", size, size)
+
+    def _mark(self, at: int, mark: str) -> bool:
+        return self._peek(at).is_mark(mark)
+
+    def _plain(self, at: int) -> tuple[int, str]:
+        """Return where a token that is no table ends, and its text for DataFusion."""
+        token = self._tokens[at]
+        if token.kind == QUOTED:
+            return at + 1, quoted_name(token.text)
+        if token.kind == STRING:
+            if self._text[token.start] == '"':
+                raise _syntax(
+                    self._text,
+                    token,
+                    "text in double quotes is a string to Spark and a name to others",
+                    hint="Write strings in single quotes and names in backticks.",
+                )
+            return at + 1, "'" + token.text.replace("'", "''") + "'"
+        if token.kind == NUMBER:
+            return at + 1, _number(token.text)
+        if token.is_mark(":") and self._peek(at + 1).kind == WORD and self._peek(at + 1).start == token.end:
+            self.parameters.add(self._tokens[at + 1].text)
+            return at + 2, "$" + self._tokens[at + 1].text
+        if token.is_mark("$") or token.is_mark("?"):
+            raise _syntax(self._text, token, "parameters are written :name")
+        return at + 1, "=" if token.is_mark("==") else token.text
+
+
+class _Scope:
+    """Where in the query of one pair of brackets a place is."""
+
+    def __init__(self, *, may_begin_with_from: bool = False) -> None:
+        self.is_table_next = False
+        """Whether the name that comes next is a table's."""
+        self._is_among_tables = False
+        self._is_query = may_begin_with_from
+
+    def expect_table(self) -> None:
+        """Say that tables follow."""
+        self.is_table_next = self._is_among_tables = True
+
+    def inside(self) -> _Scope:
+        """Return the scope of a bracket that opens here."""
+        made = _Scope()
+        if self.is_table_next:
+            made.expect_table()
+            self.is_table_next = False
+        return made
+
+    def step(self, token: Token, before: Token | None) -> None:
+        """Take a token that is no table into account."""
+        word = token.upper
+        if word in ("SELECT", "WITH", "VALUES"):
+            self._is_query, self._is_among_tables, self.is_table_next = True, False, False
+        elif word == "FROM":
+            # It is a word of functions too, extract(year FROM ts), and of IS DISTINCT FROM.
+            if self._is_query and not (before is not None and before.upper == "DISTINCT"):
+                self.expect_table()
+        elif word == "JOIN":
+            self.expect_table()
+        elif token.is_mark(",") and self._is_among_tables:
+            self.is_table_next = True
+        elif word in _AFTER_TABLES:
+            self._is_among_tables = False
+
+
+def _check(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse what is no query, and words that would be read over."""
+    if tokens and tokens[-1].kind == BROKEN:
+        raise _syntax(text, tokens[-1], tokens[-1].text)
+    if not [one for one in tokens if not one.is_mark(";")]:
+        raise InvalidRequestError("Cannot run SQL: there is no statement")
+    word = find_no_query(text)
+    if word is not None:
+        if word.startswith("; "):
+            raise InvalidRequestError("Cannot run SQL: there are two statements", hint="Run them one by one.")
+        verb = _WRITES.get(word)
+        way = f"Use {verb} in Python, or run the statement on Spark." if verb else "Run the statement on Spark."
+        raise UnsupportedError(f"Cannot run {word} here: SQL without Spark only reads", hint=way)
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1].upper if at + 1 < len(tokens) else ""
+        is_name = at > 0 and tokens[at - 1].is_mark(".")
+        found = token.upper if token.upper in _IGNORED else ""
+        if (token.upper, following) in _IGNORED_PAIRS:
+            found = f"{token.upper} {following}"
+        if found and not is_name:
+            raise _syntax(
+                text,
+                token,
+                f"{found} is not understood here",
+                hint="Run the query on Spark. Quote a name in backticks.",
+            )
+
+
+def _common_names(tokens: Sequence[Token]) -> set[str]:
+    """Return what WITH gives names to, in lower case: `name AS (`, `name (a, b) AS (`."""
+    found: set[str] = set()
+    if not any(one.upper == "WITH" for one in tokens):
+        return found
+    for at, token in enumerate(tokens[:-2]):
+        if token.kind not in (WORD, QUOTED):
+            continue
+        after = at + 1
+        if tokens[after].is_mark("("):
+            while after < len(tokens) and not tokens[after].is_mark(")"):
+                after += 1
+            after += 1
+        if after + 1 < len(tokens) and tokens[after].upper == "AS" and tokens[after + 1].is_mark("("):
+            found.add(token.text.lower())
+    return found
+
+
+def _has_select(tokens: Sequence[Token]) -> bool:
+    depth = 0
+    for token in tokens:
+        depth += token.is_mark("(") - token.is_mark(")")
+        if depth == 0 and token.upper == "SELECT":
+            return True
+    return False
+
+
+def _number(text: str) -> str:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    digits, suffix = found[1], (found[2] or "").upper()
+    if suffix == "BD":
+        _, number, exponent = Decimal(digits).as_tuple()
+        scale = max(-int(exponent), 0)
+        return f"CAST('{Decimal(digits):f}' AS decimal({max(len(number) + max(int(exponent), 0), scale, 1)}, {scale}))"
+    return f"CAST('{digits}' AS {_SUFFIXES[suffix]})" if suffix else digits
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in the engine's quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _syntax(text: str, token: Token, reason: str, hint: str | None = None) -> TextSyntaxError:
+    line = text.count("\n", 0, token.start) + 1
+    column = token.start - text.rfind("\n", 0, token.start)
+    shown = text[token.start : token.end][:40]
+    return TextSyntaxError(f"Cannot read the query: line {line}, column {column}, {shown!r}: {reason}", hint=hint)

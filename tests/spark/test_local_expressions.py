@@ -1,0 +1,99 @@
+"""Expressions mean in this process what they mean on Spark: values, types, and which of them are errors."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as st
+
+from frazil.errors import FrazilError, TextSyntaxError, UnsupportedError
+from frazil.expr.parse_expression import parse_expression
+from frazil.local.compile_expression import TARGET, Compiler, Rows
+from frazil.local.condition import Session
+from frazil.local.sql_types import shown_name
+from tests.expression_texts import COLUMNS, DDL, ROWS, make_expression
+
+pytestmark = pytest.mark.timeout(600)
+FAILED = "failed"
+
+
+def compute_here(text: str, rows: list[dict[str, Any]]) -> tuple[str, Any] | None:
+    """Return the type and the values of an expression, or that it failed; None where it is left to Spark."""
+    compiler = Compiler({TARGET: COLUMNS})
+    try:
+        made = compiler.compile(parse_expression(text).expression)
+    except (UnsupportedError, TextSyntaxError):
+        return None
+    columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
+    try:
+        found = made.array(Rows(columns, len(rows))).to_pylist()
+    except UnsupportedError:
+        return None
+    except FrazilError:
+        return FAILED, None
+    return shown_name(made.kind), [plain(one) for one in found]
+
+
+def compute_there(spark: SparkSession, texts: list[str], rows: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the same of Spark: all texts in one query, or, where one of them fails, in two, and so on."""
+    frame = spark.createDataFrame([tuple(row[name] for name in COLUMNS) for row in rows], DDL).coalesce(1)
+    try:
+        chosen = frame.selectExpr(*(f"{text} as x{at}" for at, text in enumerate(texts)))
+        table = chosen.toArrow()
+    except (PySparkException, pa.ArrowException):
+        if len(texts) == 1:
+            return [(FAILED, None)]
+        half = len(texts) // 2
+        return compute_there(spark, texts[:half], rows) + compute_there(spark, texts[half:], rows)
+    kinds = [one.dataType for one in chosen.schema]
+    names = ["void" if isinstance(one, st.NullType) else one.simpleString() for one in kinds]
+    return [(name, [plain(one) for one in table.column(at).to_pylist()]) for at, name in enumerate(names)]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value)
+    if hasattr(value, "tzinfo") and value.tzinfo is not None:
+        return value.timestamp()
+    return value
+
+
+@pytest.fixture(autouse=True)
+def utc(spark: SparkSession) -> Any:
+    """Times without a zone are in UTC, as they are here."""
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int) -> None:
+    chance = random.Random(seed)
+    wrong, computed, failed, count = [], 0, 0, 0
+    for _ in range(10):
+        rows = chance.choice([ROWS[:3], ROWS[:4], [chance.choice(ROWS)]])
+        texts = [make_expression(chance) for _ in range(16)]
+        count += len(texts)
+        here = {text: found for text in texts if (found := compute_here(text, rows)) is not None}
+        there = dict(zip(here, compute_there(spark, list(here), rows), strict=True))
+        computed += len(here)
+        failed += sum(one[0] == FAILED for one in there.values())
+        wrong += [(text, here[text], there[text]) for text in here if here[text] != there[text]]
+    assert not wrong, f"{len(wrong)} of {computed}: {wrong}"
+    assert computed > 0.6 * count
+    assert failed < 0.7 * computed
+
+
+def test_the_session_says_whether_times_are_in_utc() -> None:
+    compiler = Compiler({TARGET: COLUMNS})
+    compiler.compile(parse_expression("ts > timestamp '2024-01-01 00:00:00'").expression)
+    assert compiler.is_zoned
+    with pytest.raises(UnsupportedError, match="time zone"):
+        Session(is_utc=False).check(compiler)

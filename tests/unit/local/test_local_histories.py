@@ -1,0 +1,17 @@
+"""Random histories of every verb in this process, in each version and mode, against a model of rows."""
+
+from __future__ import annotations
+
+import pytest
+
+import frazil
+from tests.write_history import VERSIONS_AND_MODES, Hand, History, new_table, run_history
+
+
+@pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
+def test_every_snapshot_of_a_random_history_is_what_the_model_says(version: int, mode: str, seed: int) -> None:
+    lake = frazil.connect("memory:", catalog="memory")
+    lake.create_namespace("db")
+    order = seed * 4 + version * 2 + len(mode)
+    run_history(History(new_table(lake, version, mode, order), order, Hand("local")), 10)

@@ -1,0 +1,490 @@
+"""A catalog that is a service: what is sent, what answers mean, and what becomes of answers that were lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from frazil.catalog.change import TableChange
+from frazil.catalog.outcomes import Committed, Rejected, Unknown
+from frazil.catalog.purge import PurgeReport
+from frazil.changes.apply import apply_updates
+from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid
+from frazil.changes.updates import AddSnapshot, SetProperties, SetSnapshotRef
+from frazil.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    InvalidRequestError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    ServiceError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedError,
+    ViewNotFoundError,
+)
+from frazil.rest.rest_catalog import RestCatalog
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.snapshot import Snapshot, SnapshotRef
+from frazil.spec.table_metadata import TableMetadata
+from tests import builders
+from tests.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+
+TABLE = ("db", "t")
+AT = "/v1/namespaces/db/tables/t"
+SNAPSHOT = Snapshot(
+    7, 1_700_000_000_001, "memory://w/db/t/metadata/snap-7.avro", FrozenMap({"operation": "append"}), None, 1, 0
+)
+ADD = (AddSnapshot(SNAPSHOT), SetSnapshotRef("main", SnapshotRef(7)))
+GUARDS = (AssertTableUuid("00000000-0000-0000-0000-000000000001"), AssertRefSnapshotId("main", None))
+
+
+@pytest.fixture
+def service() -> Iterator[ScriptedService]:
+    with scripted_service() as made:
+        yield made
+
+
+def loaded(service: ScriptedService, catalog: RestCatalog) -> Any:
+    service.on(f"GET {AT}", (200, table_json()))
+    return catalog.load_table(TABLE)
+
+
+def with_snapshot(metadata: TableMetadata | None = None) -> TableMetadata:
+    return apply_updates(metadata or metadata_of(), ADD, now_ms=1_700_000_000_002, base_location="memory://w/0.json")
+
+
+# What is sent
+
+
+def test_a_commit_sends_changes_and_what_they_rely_on(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", (200, table_json(with_snapshot(), "memory://w/1.json")))
+    outcome = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(outcome, Committed)
+    assert outcome.loaded.metadata.current_snapshot_id == 7
+    assert outcome.loaded.metadata_location == "memory://w/1.json"
+    (sent,) = service.of(f"POST {AT}")
+    assert sent.body["identifier"] == {"namespace": ["db"], "name": "t"}
+    assert [one["type"] for one in sent.body["requirements"]] == ["assert-table-uuid", "assert-ref-snapshot-id"]
+    assert [one["action"] for one in sent.body["updates"]] == ["add-snapshot", "set-snapshot-ref"]
+    assert "idempotency-key" not in sent.headers
+
+
+def test_a_new_table_is_sent_as_all_that_makes_it(service: ScriptedService) -> None:
+    catalog = opened(service)
+    service.on("POST /v1/namespaces/db/tables", (200, table_json(location=None)))  # type: ignore[arg-type]
+    staged = catalog.stage_table(TABLE, builders.schema())
+    assert staged.metadata_location is None
+    assert service.asked[-1].body["stage-create"] is True
+    service.on(f"POST {AT}", (200, table_json(with_snapshot())))
+    assert isinstance(catalog.commit(staged, ADD), Committed)
+    sent = service.asked[-1].body
+    assert sent["requirements"] == [{"type": "assert-create"}]
+    actions = [one["action"] for one in sent["updates"]]
+    assert actions[:3] == ["assign-uuid", "upgrade-format-version", "add-schema"]
+    assert actions[-2:] == ["add-snapshot", "set-snapshot-ref"]
+
+
+def test_names_are_escaped_and_namespaces_joined_as_the_service_says(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (200, {"overrides": {"prefix": "w/1", "namespace-separator": "%2E"}, "defaults": {}}))
+    catalog = opened(service)
+    with pytest.raises(TableNotFoundError):
+        catalog.load_table(("a b", "c/d", "t?"))
+    assert service.asked[-1].path == "/v1/w/1/namespaces/a%20b%2Ec%2Fd/tables/t%3F"
+    service.on("GET /v1/w/1/namespaces", (200, {"namespaces": [["a", "b", "c"]]}))
+    assert catalog.list_namespaces(("a", "b")) == (("a", "b", "c"),)
+    assert service.asked[-1].query["parent"] == "a.b"
+
+
+def test_pages_are_asked_for_until_the_last(service: ScriptedService) -> None:
+    catalog = opened(service, {"rest-page-size": "2"})
+    pages = [{"identifiers": [{"namespace": ["db"], "name": name}], "next-page-token": token} for name, token in
+             (("b", "x"), ("a", "y"), ("c", None))]  # fmt: skip
+    service.on("GET /v1/namespaces/db/tables", *[(200, one) for one in pages])
+    assert catalog.list_tables(("db",)) == (("db", "a"), ("db", "b"), ("db", "c"))
+    assert [one.query for one in service.asked[1:]] == [
+        {"pageToken": token, "pageSize": "2"} for token in ("", "x", "y")
+    ]
+    service.on("GET /v1/namespaces/db/tables", (200, pages[0]))
+    with pytest.raises(ServiceError, match="do not end"):
+        catalog.list_tables(("db",))
+
+
+def test_a_table_is_asked_for_by_its_tag_and_not_read_again(service: ScriptedService) -> None:
+    catalog = opened(service)
+    service.on(f"GET {AT}", (200, table_json(), {"etag": '"v1"'}), (304, None))
+    first = catalog.load_table(TABLE)
+    assert catalog.load_table(TABLE) is first
+    assert [one.headers.get("if-none-match") for one in service.of(f"GET {AT}")] == [None, '"v1"']
+
+
+def test_settings_of_the_service_stand_around_those_of_the_user(service: ScriptedService) -> None:
+    config = {"defaults": {"rest-page-size": "9", "header.x-a": "1"}, "overrides": {"header.x-b": "theirs"}}
+    service.on("GET /v1/config", (200, config))
+    catalog = opened(service, {"rest-page-size": "3", "header.x-b": "mine", "warehouse": "w"})
+    assert service.asked[0].query == {"warehouse": "w"}
+    assert catalog.settings["rest-page-size"] == "3"
+    service.on("GET /v1/namespaces", (200, {"namespaces": []}))
+    catalog.list_namespaces()
+    assert service.asked[-1].headers["x-a"] == "1" and service.asked[-1].headers["x-b"] == "theirs"
+
+
+# What answers mean
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (error_json(404, "NoSuchTableException"), TableNotFoundError),
+        (error_json(404, "NoSuchNamespaceException"), NamespaceNotFoundError),
+        (error_json(403, "ForbiddenException"), AccessDeniedError),
+        (error_json(400, "BadRequestException"), InvalidRequestError),
+        (error_json(406, "UnsupportedOperationException"), UnsupportedError),
+        ((404, b"<html>"), TableNotFoundError),
+        ((200, b"<html>"), ServiceError),
+        ((200, {"metadata-location": "x"}), ServiceError),
+    ],
+)
+def test_refusals_are_frazils_errors(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
+    catalog = opened(service)
+    service.on(f"GET {AT}", answer)
+    with pytest.raises(error):
+        catalog.load_table(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (error_json(409, "CommitFailedException"), CommitConflictError),
+        (error_json(409, "AlreadyExistsException"), CommitConflictError),
+        (error_json(404, "NoSuchTableException"), TableNotFoundError),
+    ],
+)
+def test_a_commit_that_comes_late_is_rejected(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", answer)
+    outcome = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(outcome, Rejected)
+    assert isinstance(outcome.reason, error)
+
+
+@pytest.mark.parametrize("answer", [error_json(400, "BadRequestException"), error_json(422, "X")])
+def test_a_commit_that_is_wrong_is_an_error(service: ScriptedService, answer: Any) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", answer)
+    with pytest.raises(InvalidRequestError):
+        catalog.commit(base, ADD, GUARDS)
+
+
+def test_a_namespace_that_is_not_empty_stays(service: ScriptedService) -> None:
+    service.on("DELETE /v1/namespaces/db", error_json(409, "NamespaceNotEmptyException"))
+    with pytest.raises(NamespaceNotEmptyError):
+        opened(service).drop_namespace(("db",))
+
+
+def test_a_deletion_whose_answer_was_lost_and_that_finds_nothing_happened(service: ScriptedService) -> None:
+    catalog = opened(service)
+    service.on(f"DELETE {AT}", LOST, error_json(404, "NoSuchTableException"))
+    catalog.drop_table(TABLE)
+    service.on(f"DELETE {AT}", error_json(404, "NoSuchTableException"))
+    with pytest.raises(TableNotFoundError):
+        catalog.drop_table(TABLE)
+
+
+@pytest.mark.parametrize(("properties", "sent"), [({}, "false"), ({"rest.service-purges": "true"}, "true")])
+def test_a_service_deletes_files_only_where_it_is_trusted_with_it(
+    service: ScriptedService, properties: dict[str, str], sent: str
+) -> None:
+    catalog = opened(service, properties)
+    service.on(f"GET {AT}", (200, table_json()))
+    service.on("GET /v1/namespaces", (200, {"namespaces": []}))
+    service.on(f"DELETE {AT}", (204, None))
+    purged: list[Any] = []
+
+    def purge(loaded: Any, owned: Any) -> PurgeReport:
+        purged.append(loaded.identifier)
+        return PurgeReport(3)
+
+    report = catalog.drop_table(TABLE, purge=purge)
+    assert [one.query for one in service.of(f"DELETE {AT}")] == [{"purgeRequested": sent}]
+    assert (purged, report.deleted_count) == (([TABLE], 3) if sent == "false" else ([], 0))
+
+
+def test_what_a_service_has_not_is_refused_or_empty(service: ScriptedService) -> None:
+    catalog = opened(service)
+    service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"]}))
+    assert catalog.list_views(("db",)) == ()
+    with pytest.raises(ViewNotFoundError):
+        catalog.load_view(("db", "v"))
+    with pytest.raises(UnsupportedError, match="no such operation"):
+        catalog.rename_view(("db", "v"), ("db", "w"))
+
+
+def test_several_tables_go_in_one_request_and_only_where_the_service_can(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    other = replace(base, identifier=("db", "u"))
+    changes = [TableChange(one, ADD, GUARDS) for one in (base, other)]
+    service.on("POST /v1/transactions/commit", (204, None))
+    service.on("GET /v1/namespaces/db/tables/u", (200, table_json(with_snapshot())))
+    service.on(f"GET {AT}", (200, table_json(with_snapshot())))
+    outcome = catalog.commit_many(changes)
+    assert isinstance(outcome, Committed)
+    assert [one.identifier for one in outcome.all_loaded] == [TABLE, ("db", "u")]
+    (sent,) = service.of("POST /v1/transactions/commit")
+    assert [one["identifier"]["name"] for one in sent.body["table-changes"]] == ["t", "u"]
+    service.on("GET /v1/config", (200, {"endpoints": [f"GET {AT}"], "defaults": {}, "overrides": {}}))
+    with pytest.raises(UnsupportedError, match="2 tables at once"):
+        opened(service).commit_many(changes)
+
+
+# Answers that were lost
+
+
+def test_a_commit_whose_answer_was_lost_is_found_by_its_snapshot(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST)
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown) and not unknown.error.may_clean_up
+    service.on(f"GET {AT}", (200, table_json(with_snapshot(), "memory://w/1.json")))
+    verdict = catalog.resolve_unknown(unknown)
+    assert isinstance(verdict, Committed)
+    assert verdict.loaded.metadata_location == "memory://w/1.json"
+    assert len(service.of(f"POST {AT}")) == 1
+
+
+def test_a_commit_that_cannot_happen_any_more_is_rejected(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", (504, None))
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown)
+    theirs = replace(SNAPSHOT, snapshot_id=8)
+    moved = apply_updates(
+        metadata_of(), (AddSnapshot(theirs), SetSnapshotRef("main", SnapshotRef(8))), now_ms=1_700_000_000_002
+    )
+    service.on(f"GET {AT}", (200, table_json(moved)))
+    assert isinstance(catalog.resolve_unknown(unknown), Rejected)
+    assert len(service.of(f"POST {AT}")) == 1
+
+
+def test_a_commit_that_may_still_happen_is_sent_again(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST, (200, table_json(with_snapshot())))
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown)
+    assert isinstance(catalog.resolve_unknown(unknown), Committed)
+    first, second = service.of(f"POST {AT}")
+    assert first.body == second.body
+
+
+def test_a_repetition_that_meets_its_own_commit_is_no_refusal(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"GET {AT}", (200, table_json()), (200, table_json(with_snapshot())))
+    service.on(f"POST {AT}", LOST, error_json(409, "CommitFailedException"))
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown)
+    assert isinstance(catalog.resolve_unknown(unknown), Committed)
+
+
+def test_a_change_that_is_there_already_has_happened(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST)
+    unknown = catalog.commit(base, [SetProperties(FrozenMap({"a": "b"}))])
+    assert isinstance(unknown, Unknown)
+    service.on(f"GET {AT}", (200, table_json(metadata_of(properties={"a": "b"}))))
+    assert isinstance(catalog.resolve_unknown(unknown), Committed)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        error_json(404, "NoSuchTableException"),
+        (200, table_json(metadata_of(uuid="00000000-0000-0000-0000-000000000002"))),
+    ],
+)
+def test_a_commit_to_a_table_that_is_gone_stays_unknown(service: ScriptedService, found: Any) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST)
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown)
+    service.on(f"GET {AT}", found)
+    assert catalog.resolve_unknown(unknown) is unknown
+    assert len(service.of(f"POST {AT}")) == 1
+
+
+def test_a_service_that_honours_keys_is_asked_again_with_the_same_one(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT30M"}))
+    catalog = opened(service, {"rest.client.max-retries": "1"})
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST, LOST, (200, table_json(with_snapshot())))
+    unknown = catalog.commit(base, ADD, GUARDS)
+    assert isinstance(unknown, Unknown)
+    assert isinstance(catalog.resolve_unknown(unknown), Committed)
+    assert len({one.headers["idempotency-key"] for one in service.of(f"POST {AT}")}) == 1
+    service.on(f"POST {AT}", (200, table_json(with_snapshot())))
+    catalog.commit(base, ADD, GUARDS)
+    assert len({one.headers["idempotency-key"] for one in service.of(f"POST {AT}")}) == 2
+
+
+def test_a_success_that_cannot_be_read_is_no_failure(service: ScriptedService) -> None:
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", (200, b"{"))
+    assert isinstance(catalog.commit(base, ADD, GUARDS), Unknown)
+
+
+def test_a_table_whose_creation_was_lost_is_found_by_its_uuid(service: ScriptedService) -> None:
+    catalog = opened(service)
+    service.on("POST /v1/namespaces/db/tables", (200, table_json(location=None)))  # type: ignore[arg-type]
+    staged = catalog.stage_table(TABLE, builders.schema())
+    service.on(f"POST {AT}", LOST)
+    unknown = catalog.commit(staged, ())
+    assert isinstance(unknown, Unknown)
+    service.on(f"GET {AT}", (200, table_json()))
+    assert isinstance(catalog.resolve_unknown(unknown), Committed)
+    service.on(f"GET {AT}", (200, table_json(metadata_of(uuid="00000000-0000-0000-0000-000000000002"))))
+    verdict = catalog.resolve_unknown(unknown)
+    assert isinstance(verdict, Rejected) and isinstance(verdict.reason, TableAlreadyExistsError)
+
+
+# Services that differ
+
+
+def test_a_service_that_stages_nothing_has_tables_made_first_and_changed_then(service: ScriptedService) -> None:
+    """Glue refuses `stage-create`, and wants a location."""
+    catalog = opened(service)
+    refused = error_json(400, "UnsupportedOperationException", "Stage create is not supported")
+
+    def create(asked: Any) -> Any:
+        if asked.body["stage-create"]:
+            return refused
+        return (
+            (200, table_json())
+            if "location" in asked.body
+            else error_json(400, "BadRequestException", "location is required")
+        )
+
+    service.on("POST /v1/namespaces/db/tables", create)
+    service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"], "properties": {"location": "memory://w/db"}}))
+    staged = catalog.stage_table(TABLE, builders.schema())
+    assert staged.metadata.location == "memory://w/db/t"
+    service.on(f"POST {AT}", (200, table_json(with_snapshot())))
+    assert isinstance(catalog.commit(staged, ADD), Committed)
+    assert service.asked[-2].body["location"] == "memory://w/db/t"
+    assert service.asked[-1].body["requirements"] == [
+        {"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000001"}
+    ]
+
+
+def test_a_service_that_wants_a_location_is_given_the_namespaces(service: ScriptedService) -> None:
+    catalog = opened(service)
+    refused = error_json(400, "BadRequestException", "Cannot create table: location is required")
+    service.on("POST /v1/namespaces/db/tables", refused, (200, table_json()))
+    service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"], "properties": {"location": "s3://b/db"}}))
+    catalog.create_table(TABLE, builders.schema())
+    first, second = service.of("POST /v1/namespaces/db/tables")
+    assert "location" not in first.body and second.body["location"] == "s3://b/db/t"
+
+
+def test_a_service_that_chooses_locations_is_sent_none(service: ScriptedService) -> None:
+    """Horizon and S3 Tables refuse a location that they did not choose."""
+    catalog = opened(service)
+    service.on("POST /v1/namespaces/db/tables", (200, table_json()))
+    catalog.create_table(TABLE, builders.schema())
+    assert "location" not in service.asked[-1].body
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"overrides": {"prefix": "catalogs/123456789012"}},
+        {"defaults": None, "overrides": {"prefix": "catalogs/123456789012"}},
+        {"defaults": {"prefix": "catalogs/123456789012", "n": None}, "overrides": {}, "endpoints": []},
+    ],
+    ids=["no-defaults", "null-defaults", "no-endpoints"],
+)
+def test_a_configuration_with_parts_left_out_is_read(service: ScriptedService, config: Any) -> None:
+    """Lakekeeper left out `defaults`; Glue's prefix has a slash; S3 Tables' is an ARN, escaped."""
+    service.on("GET /v1/config", (200, config))
+    catalog = opened(service)
+    service.on("GET /v1/catalogs/123456789012/namespaces", (200, {"namespaces": [["db"]], "next-page-token": None}))
+    assert catalog.list_namespaces() == (("db",),)
+
+
+def test_a_prefix_that_is_escaped_stays_as_it_is(service: ScriptedService) -> None:
+    arn = "arn%3Aaws%3As3tables%3Aeu-central-1%3A123456789012%3Abucket%2Flake"
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"prefix": arn}}))
+    catalog = opened(service, {"warehouse": "arn:aws:s3tables:eu-central-1:123456789012:bucket/lake"})
+    service.on(f"GET /v1/{arn}/namespaces", (200, {"namespaces": []}))
+    assert catalog.list_namespaces() == ()
+
+
+def test_a_service_without_head_is_asked_by_get(service: ScriptedService) -> None:
+    endpoints = ["HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}"]
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "endpoints": endpoints}))
+    catalog = opened(service)
+    service.on(f"HEAD {AT}", (405, None))
+    service.on(f"GET {AT}", (200, table_json()))
+    assert catalog.table_exists(TABLE)
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}}))
+    before = len(service.of(f"HEAD {AT}"))
+    assert opened(service).table_exists(TABLE)
+    assert len(service.of(f"HEAD {AT}")) == before
+
+
+def test_namespaces_above_are_made_where_the_service_wants_them(service: ScriptedService) -> None:
+    """Polaris refuses a namespace whose parent is not there."""
+    catalog = opened(service)
+    made: list[list[str]] = []
+
+    def create(asked: Any) -> Any:
+        name = asked.body["namespace"]
+        if len(name) > 1 and name[:-1] not in made:
+            return error_json(404, "NoSuchNamespaceException", "Parent namespace does not exist")
+        made.append(name)
+        return 200, asked.body
+
+    service.on("POST /v1/namespaces", create)
+    catalog.create_namespace(("a", "b", "c"))
+    assert made == [["a"], ["a", "b"], ["a", "b", "c"]]
+
+
+def test_an_override_may_name_another_address(service: ScriptedService) -> None:
+    with scripted_service() as second:
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": f"{second.address}/catalog/"}}))
+        catalog = opened(service)
+        second.on("GET /catalog/v1/namespaces", (200, {"namespaces": [["db"]]}))
+        assert catalog.list_namespaces() == (("db",),)
+
+
+def test_unity_and_its_like_live_below_a_path(service: ScriptedService) -> None:
+    service.on(
+        "GET /api/2.1/unity-catalog/iceberg-rest/v1/config",
+        (200, {"defaults": {}, "overrides": {"prefix": "catalogs/main"}}),
+    )
+    service.address += "/api/2.1/unity-catalog/iceberg-rest/"
+    catalog = opened(service, {"token": "t", "warehouse": "main"})
+    service.on("GET /api/2.1/unity-catalog/iceberg-rest/v1/catalogs/main/namespaces", (200, {"namespaces": [["s"]]}))
+    assert catalog.list_namespaces() == (("s",),)
+    assert service.asked[-1].headers["authorization"] == "Bearer t"
+
+
+def test_answers_of_a_service_in_the_wrong_shape_are_errors_of_the_service(service: ScriptedService) -> None:
+    for body in (b"[]", b"", b"not json", json.dumps("text").encode()):
+        service.on("GET /v1/config", (200, body))
+        with pytest.raises(ServiceError):
+            opened(service)

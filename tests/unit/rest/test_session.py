@@ -1,0 +1,275 @@
+"""What is sent again and what is not, who asks, and what is never shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import re
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from frazil.errors import AccessDeniedError, InvalidRequestError, ServiceError
+from frazil.rest.auth import BearerAuth, CallerAuth, NoAuth, SigV4Auth
+from frazil.rest.oauth2 import OAuth2Auth, find_expiry
+from frazil.rest.session import OutcomeLost, RestSession, new_uuid7
+from frazil.rest.settings import Settings, TransportOptions
+from frazil.rest.transport import Transport
+from frazil.storage.sign_v4 import S3Credentials
+from tests.rest_lab import LOST, ScriptedService, error_json, opened, scripted_service
+
+PLACE = "/v1/thing"
+
+
+@pytest.fixture
+def service() -> Iterator[ScriptedService]:
+    with scripted_service() as made:
+        yield made
+
+
+class Session:
+    """A session that waits for nothing, and the waits it would have made."""
+
+    def __init__(self, service: ScriptedService, **options: Any) -> None:
+        self.waits: list[float] = []
+        self.service = service
+        self.inner = RestSession(
+            Transport(TransportOptions(connect_timeout=5, timeout=5)),
+            options.pop("auth", NoAuth()),
+            sleep=self.waits.append,
+            chance=lambda: 0.0,
+            **options,
+        )
+
+    def send(self, method: str = "GET", **options: Any) -> Any:
+        return self.inner.send(method, f"{self.service.address}{PLACE}", **options)
+
+
+def test_questions_are_repeated_and_waits_double(service: ScriptedService) -> None:
+    service.on(f"GET {PLACE}", (502, None), LOST, (504, None), (200, {"a": 1}))
+    session = Session(service)
+    answer = session.send()
+    assert answer.status == 200 and json.loads(answer.reply.body) == {"a": 1}
+    assert answer.is_after_doubt
+    assert session.waits == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("answer", [LOST, (500, None), (502, None), (503, None), (504, None)])
+def test_a_change_whose_answer_was_lost_is_sent_once(service: ScriptedService, answer: Any) -> None:
+    service.on(f"POST {PLACE}", answer)
+    with pytest.raises(OutcomeLost):
+        Session(service).send("POST", body={"x": 1})
+    assert service.lines() == [f"POST {PLACE}"]
+
+
+@pytest.mark.parametrize("refusal", [(429, None), (503, None, {"retry-after": "3"})])
+def test_a_change_that_the_service_did_not_take_is_sent_again(service: ScriptedService, refusal: Any) -> None:
+    service.on(f"POST {PLACE}", refusal, refusal, (200, {}))
+    session = Session(service)
+    answer = session.send("POST", body={"x": 1})
+    assert answer.status == 200 and not answer.is_after_doubt
+    assert [one.body for one in service.asked] == [{"x": 1}] * 3
+    assert session.waits == ([3.0, 3.0] if len(refusal) == 3 else [1.0, 2.0])
+
+
+def test_a_change_with_a_key_that_is_honoured_is_repeated_with_the_same_key(service: ScriptedService) -> None:
+    service.on(f"POST {PLACE}", LOST, (504, None), (200, {}))
+    session = Session(service, honours_keys=True)
+    session.send("POST", body={}, key=session.inner.new_key())
+    keys = {one.headers["idempotency-key"] for one in service.asked}
+    assert len(service.asked) == 3 and len(keys) == 1
+
+
+def test_retries_end_and_nothing_happened_where_nothing_was_sent(service: ScriptedService) -> None:
+    session = Session(service, max_retries=2)
+    with pytest.raises(ServiceError, match="Cannot reach the catalog service"):
+        session.inner.send("POST", "http://127.0.0.1:9/v1/thing", body={})
+    assert len(session.waits) == 2
+
+
+def test_a_date_in_retry_after_is_waited_for_and_one_too_far_is_not(service: ScriptedService) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    service.on(f"GET {PLACE}", (503, None, {"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}), (200, {}))
+    session = Session(service, now_ms=lambda: int(now.timestamp() * 1000))
+    session.send()
+    assert session.waits == [7.0]
+    service.on(f"GET {PLACE}", (503, None, {"retry-after": "4000"}))
+    with pytest.raises(ServiceError):
+        session.send()
+    assert session.waits == [7.0]
+
+
+def test_a_redirect_is_not_followed(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (302, None, {"location": "http://127.0.0.1:9/"}))
+    with pytest.raises(ServiceError, match="sends elsewhere"):
+        opened(service, {"token": "secret-token"})
+
+
+def test_an_answer_that_is_too_large_is_refused_before_it_is_held(service: ScriptedService) -> None:
+    service.on(f"GET {PLACE}", (200, b"x" * 5000))
+    with pytest.raises(InvalidRequestError, match="larger than 1000 bytes"):
+        Session(service).send(max_bytes=1000)
+
+
+def test_keys_are_uuids_of_version_7_that_grow_with_time() -> None:
+    keys = [new_uuid7(at) for at in (1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000)]
+    assert keys == sorted(keys)
+    assert all(
+        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one) for one in keys
+    )
+    assert len({new_uuid7(5) for _ in range(100)}) == 100
+
+
+# Who asks
+
+
+def bearer_of(service: ScriptedService, line: str = f"GET {PLACE}") -> list[str]:
+    return [one.headers.get("authorization", "") for one in service.of(line)]
+
+
+def oauth2(service: ScriptedService, now: list[float], **given: str) -> OAuth2Auth:
+    return OAuth2Auth(
+        Settings(given), f"{service.address}/token", Transport(), now=lambda: now[0], sleep=lambda seconds: None
+    )
+
+
+def form_of(service: ScriptedService, at: int) -> dict[str, str]:
+    from urllib.parse import parse_qsl
+
+    return dict(parse_qsl(service.of("POST /token")[at].body))
+
+
+def test_a_token_is_fetched_by_the_credential_and_again_before_it_ends(service: ScriptedService) -> None:
+    now = [1000.0]
+    service.on(f"GET {PLACE}", (200, {}))
+    service.on(
+        "POST /token",
+        (200, {"access_token": "first", "token_type": "bearer", "expires_in": 1000}),
+        (200, {"access_token": "second", "token_type": "bearer", "expires_in": 10000}),
+    )
+    session = Session(service, auth=oauth2(service, now, credential="me:hidden", scope="all", audience="them"))
+    for moment in (1000.0, 1899.0, 1901.0, 2000.0):
+        now[0] = moment
+        session.send()
+    assert bearer_of(service) == ["Bearer first", "Bearer first", "Bearer second", "Bearer second"]
+    assert form_of(service, 0) == {
+        "grant_type": "client_credentials",
+        "scope": "all",
+        "audience": "them",
+        "client_id": "me",
+        "client_secret": "hidden",
+    }
+
+
+def test_a_token_is_exchanged_where_there_is_no_credential(service: ScriptedService) -> None:
+    now = [1000.0]
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 2000}).encode()).decode().rstrip("=")
+    old = f"h.{claims}.s"
+    assert find_expiry(old) == 2000
+    service.on(f"GET {PLACE}", (200, {}))
+    service.on("POST /token", (200, {"access_token": "second", "expires_in": 500}))
+    session = Session(service, auth=oauth2(service, now, token=old))
+    session.send()
+    now[0] = 1950.0
+    session.send()
+    assert bearer_of(service) == [f"Bearer {old}", "Bearer second"]
+    assert form_of(service, 0)["grant_type"] == "urn:ietf:params:oauth:grant-type:token-exchange"
+    assert form_of(service, 0)["subject_token"] == old
+
+
+def test_a_token_that_is_refused_is_renewed_once(service: ScriptedService) -> None:
+    service.on(f"GET {PLACE}", (401, None), (200, {}))
+    service.on("POST /token", (200, {"access_token": "first"}), (200, {"access_token": "second"}))
+    Session(service, auth=oauth2(service, [0.0], credential="me:hidden")).send()
+    assert bearer_of(service) == ["Bearer first", "Bearer second"]
+    service.on(f"GET {PLACE}", (401, None))
+    assert Session(service, auth=oauth2(service, [0.0], credential="me:hidden")).send().status == 401
+    assert len(service.of(f"GET {PLACE}")) == 4
+
+
+def test_a_refused_credential_says_why_and_shows_nothing_of_it(service: ScriptedService) -> None:
+    service.on("POST /token", (401, {"error": "invalid_client", "error_description": "bad secret hidden-one"}))
+    with pytest.raises(AccessDeniedError, match="invalid_client") as caught:
+        Session(service, auth=oauth2(service, [0.0], credential="me:hidden-one")).send()
+    assert "hidden-one" not in str(caught.value) + repr(caught.value)
+
+
+def test_a_caller_may_say_who_asks(service: ScriptedService) -> None:
+    service.on(f"GET {PLACE}", (200, {}))
+    tokens = iter(["one", "two"])
+    session = Session(service, auth=CallerAuth(lambda: next(tokens)))
+    session.send()
+    session.send()
+    assert bearer_of(service) == ["Bearer one", "Bearer two"]
+    Session(service, auth=CallerAuth(lambda: {"X-Api-Key": "k"})).send()
+    assert service.asked[-1].headers["x-api-key"] == "k"
+
+
+def test_a_signature_covers_the_request_as_amazon_computes_it() -> None:
+    auth = SigV4Auth(
+        lambda: S3Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
+        region="us-east-1",
+        service="glue",
+        now=lambda: datetime(2015, 8, 30, 12, 36, tzinfo=UTC),
+    )
+    botocore = pytest.importorskip("botocore.auth")
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    url = "https://glue.us-east-1.amazonaws.com/iceberg/v1/catalogs/1/namespaces/a%1Fb/tables?pageToken=&x=%2F"
+    ours = auth.headers("GET", url, {"accept": "application/json"}, b"")
+    signer = botocore.SigV4Auth(
+        Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), "glue", "us-east-1"
+    )
+    theirs = AWSRequest("GET", url, headers={k: v for k, v in ours.items() if k not in ("authorization", "host")})
+    theirs.context["timestamp"] = "20150830T123600Z"
+    text = signer.string_to_sign(theirs, signer.canonical_request(theirs))
+    assert signer.signature(text, theirs) == ours["authorization"].rpartition("Signature=")[2]
+    assert "/us-east-1/glue/aws4_request" in ours["authorization"]
+
+
+def test_a_token_goes_along_with_a_signature_under_another_name() -> None:
+    auth = SigV4Auth(lambda: S3Credentials("A", "B"), region="r", service="execute-api", inner=BearerAuth("tok"))
+    found = auth.headers("GET", "https://h/v1/config", {}, b"")
+    assert found["original-authorization"] == "Bearer tok"
+    assert "original-authorization" in found["authorization"]
+
+
+# What is never shown
+
+
+def test_secrets_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
+    service.on(
+        "GET /v1/config", (200, {"defaults": {}, "overrides": {}}), *[error_json(403, "X", "no tok-en-123 here")]
+    )
+    catalog = opened(service, {"token": "tok-en-123", "header.authorization-extra": "hid-den"})
+    shown = [repr(catalog), repr(catalog.session.auth), repr(catalog.settings), str(catalog.settings)]
+    service.on("GET /v1/namespaces/db", error_json(403, "ForbiddenException", "not with tok-en-123"))
+    with pytest.raises(AccessDeniedError) as caught:
+        catalog.load_namespace_properties(("db",))
+    shown += ["".join(traceback.format_exception(caught.value))]
+    assert not any("tok-en-123" in one or "hid-den" in one for one in shown)
+    for one in (catalog, catalog.session.auth, catalog.settings):
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(one)
+
+
+def test_a_token_does_not_travel_in_the_clear() -> None:
+    from frazil.rest.open_rest import open_rest
+
+    with pytest.raises(InvalidRequestError, match="in the clear"):
+        open_rest("lake", "http://catalog.example:8181", {"token": "x"})
+    with pytest.raises(InvalidRequestError, match="has a user in it"):
+        open_rest("lake", "https://me:secret@catalog.example", {})
+
+
+@pytest.mark.parametrize("address", ["ftp://h", "https://", "http:///x", "https://h/?warehouse=x", "https://h o"])
+def test_what_is_no_address_of_a_service_is_refused(address: str) -> None:
+    from frazil.rest.open_rest import open_rest
+
+    with pytest.raises(InvalidRequestError, match="Cannot connect"):
+        open_rest("lake", address, {})

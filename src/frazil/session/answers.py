@@ -11,17 +11,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from frazil.commit.summary import frazil_version
+from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import (
     InvalidRequestError,
     NamespaceNotFoundError,
     NotFoundError,
+    SqlSyntaxError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
 from frazil.lake.lake import Lake
 from frazil.lake.scan import ALL_COLUMNS
-from frazil.lake.table import Table, hold
+from frazil.lake.table import OneCommit, Table, hold
+from frazil.lake.verbs import TableVerbs
 from frazil.lake.view import View
+from frazil.lake.write_rows import evolution_of
 from frazil.session.answer import Answer
 from frazil.session.run_call import answer_columns
 from frazil.session.run_ddl import create_with_schema, find_table, optional_columns
@@ -32,12 +37,14 @@ from frazil.session.sql_context import SqlContext
 from frazil.session.sql_session import Place, Relation, SqlSession, State, version_state
 from frazil.session.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
+from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
+from frazil.sql.for_spark import evolution_as_option, script_for_spark
 from frazil.sql.parse import parse_statement
 from frazil.sql.quote_names import quote
 
@@ -116,11 +123,15 @@ class _Kept:
     relation: Relation | None
     place: Place
     view: View | None = None
+    evolution: UpdateSchema | None = None
+    """What a MERGE adds to the schema in its own commit."""
 
 
 _tables: OrderedDict[str, _Kept] = OrderedDict()
 _plans: OrderedDict[Any, Any] = OrderedDict()
 _statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
+_written: OrderedDict[tuple[str, str], Table] = OrderedDict()
+"""Tables that statements with several inserts write to: each write begins where the last one ended."""
 _lock = threading.Lock()
 
 
@@ -195,25 +206,38 @@ class _Question:
     def target(self) -> tuple[Place, Table, str | None]:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         kept = self.kept()
-        relation = kept.relation
-        if relation is None:
-            raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
-        if relation.metadata_table is not None:
-            raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
-        if relation.state.is_given and relation.state.branch is None:
-            raise InvalidRequestError(
-                f"Cannot write to {kept.place}: only branches can be written to",
-                hint="Write to the table, or a branch.",
-            )
-        if relation.state.branch is not None:
-            relation.table.metadata.ref(relation.state.branch)
-        return relation.place, hold(relation.table), relation.state.branch
+        relation = _checked_target(kept)
+        table = hold(relation.table)
+        if "statement" in self.told:
+            key = (self.told["statement"], str(relation.place))
+            with _lock:
+                table = _written.setdefault(key, table)
+                while len(_written) > _KEPT:
+                    _written.popitem(last=False)
+        return relation.place, table, relation.state.branch
 
     def expression(self, told: Mapping[str, Any]) -> Resolved:
         return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
 
     def frame(self, at: int) -> Any:
         return as_frame(self.object(at), self.spark)
+
+
+def _checked_target(kept: _Kept) -> Relation:
+    """Return what may be written to; refuse views, metadata tables and states that are past."""
+    relation = kept.relation
+    if relation is None:
+        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
+    if relation.metadata_table is not None:
+        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
+    if relation.state.is_given and relation.state.branch is None:
+        raise InvalidRequestError(
+            f"Cannot write to {kept.place}: only branches can be written to",
+            hint="Write to the table, or a branch.",
+        )
+    if relation.state.branch is not None:
+        relation.table.metadata.ref(relation.state.branch)
+    return relation
 
 
 # Names
@@ -231,6 +255,8 @@ def _load(question: _Question) -> str | None:
             return None
         if "version" in told or "micros" in told:
             raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
+        if told.get("writes"):
+            _checked_target(_Kept(None, place, view))
         frame = question.engine().view_frame(place, view)
         return _loaded(_Kept(None, place, view), place, frame.schema.json(), Schema(()), question, {}, [])
     states = [relation.state]
@@ -240,27 +266,75 @@ def _load(question: _Question) -> str | None:
         states.append(State(as_of_ms=told["micros"] // 1000))
     relation = replace(relation, state=engine.state_of(relation, states))
     kept = _Kept(relation, place)
+    if told.get("writes"):
+        _checked_target(kept)
     scan = engine.scan_of(relation, {})
     if scan is None:
         schema, hidden = engine.frame_of(relation).schema, Schema(())
         return _loaded(kept, place, schema.json(), hidden, question, {}, [])
-    shown_columns = shown_schema(scan.schema, question.spark)
-    defaults = {part.name: default_text(part) for part in scan.schema.fields if part.write_default is not None}
-    columns = []
-    for one in shown_columns.jsonValue()["fields"]:
-        if one["name"] in defaults:
-            text = defaults[one["name"]]
-            one["metadata"] = {**one["metadata"], "CURRENT_DEFAULT": text, "EXISTS_DEFAULT": text}
-        columns.append(one)
     table = relation.table
     return _loaded(
         kept,
         place,
-        json.dumps({"type": "struct", "fields": columns}),
+        _columns_with_defaults(scan.schema, question.spark),
         hidden_columns(scan),
         question,
         table_properties(table),
         _partitions(table),
+    )
+
+
+def _columns_with_defaults(schema: Schema, spark: Any) -> str:
+    """Return columns as Spark writes them, with what DEFAULT means for each."""
+    defaults = {part.name: default_text(part) for part in schema.fields if part.write_default is not None}
+    columns = []
+    for one in shown_schema(schema, spark).jsonValue()["fields"]:
+        if one["name"] in defaults:
+            text = defaults[one["name"]]
+            one["metadata"] = {**one["metadata"], "CURRENT_DEFAULT": text, "EXISTS_DEFAULT": text}
+        columns.append(one)
+    return json.dumps({"type": "struct", "fields": columns})
+
+
+def _endings(name: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [name[at:] for at in range(len(name))]
+
+
+def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source: Schema) -> str:
+    """Return the column that an assignment is to, in lower case, without the table's alias or name before it."""
+    lower = tuple(part.lower() for part in path)
+    columns = {part.name.lower() for part in source.fields}
+    for qualifier in qualifiers:
+        size = len(qualifier)
+        is_own = size < len(lower) and lower[:size] == tuple(part.lower() for part in qualifier)
+        if is_own and lower[size] in columns:
+            return lower[size]
+    return lower[0]
+
+
+def _evolve(question: _Question) -> str:
+    """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
+    told = question.told
+    place, table, _ = question.target()
+    source = _schema_of(told["source"])
+    only: set[str] | None = None
+    if told["assigned"] is not None:
+        qualifiers = [tuple(told["aliases"])] if told["aliases"] else _endings((place.lake_name, *place.name))
+        only = {_assigned(path, qualifiers, source) for path in told["assigned"]}
+    evolution = evolution_of(source, only)
+    given_up = OneCommit(table._catalog, table._cache).table(table._begin())
+    given_up._run(evolution)
+    schema = given_up._begin().metadata.current_schema
+    kept = replace(question.kept(), evolution=evolution)
+    return _loaded(
+        kept,
+        kept.place,
+        _columns_with_defaults(schema, question.spark),
+        Schema(()),
+        question,
+        table_properties(table),
+        _partitions(table),
+        evolves=True,
     )
 
 
@@ -272,8 +346,14 @@ def _loaded(
     question: _Question,
     properties: Mapping[str, str],
     partitions: list[dict[str, Any]],
+    *,
+    evolves: bool = False,
 ) -> str:
     table = None if kept.relation is None else kept.relation.table
+    takes_any = table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA)
+    if question.told.get("evolves"):
+        # What an INSERT brings is compared with the schema when it is written.
+        evolves = takes_any = True
     return json.dumps(
         {
             "key": _remember(_tables, kept),
@@ -282,7 +362,8 @@ def _loaded(
             "hidden": shown_schema(hidden, question.spark).json(),
             "properties": dict(properties),
             "partitions": partitions,
-            "any-schema": table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA),
+            "any-schema": takes_any and kept.evolution is None,
+            "evolves": evolves,
         }
     )
 
@@ -407,8 +488,9 @@ def _write(question: _Question, verb: str) -> None:
     given = write_options(engine, table, branch, options)
     frame = question.frame(1)
     known = {key.lower(): value for key, value in options.items()}
-    merges = known.get("mergeschema", known.get("merge-schema", "false")) == "true"
-    if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+    evolves = question.told["evolves"]
+    merges = evolves or known.get("mergeschema", known.get("merge-schema", "false")) == "true"
+    if merges and not evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
             f"Cannot change the schema of {place} with a write: the table does not allow it",
             hint="Set write.spark.accept-any-schema=true.",
@@ -433,6 +515,11 @@ def _delete(question: _Question) -> None:
     table.delete(where, engine="spark", **write_options(question.engine(), table, branch, question.told["options"]))
 
 
+def _truncate(question: _Question) -> None:
+    _, table, branch = question.target()
+    table.delete("true", **write_options(question.engine(), table, branch, {}))
+
+
 def _values(question: _Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
     return {quote(one["column"]): question.expression(one["value"]) for one in told}
 
@@ -450,14 +537,62 @@ def _update(question: _Question) -> None:
 def _merge(question: _Question) -> None:
     _, table, branch = question.target()
     options = write_options(question.engine(), table, branch, question.told["options"])
+    evolution = question.kept().evolution
+    if evolution is None:
+        _run_merge(question, table, options)
+        return
+    with table.transaction() as changes:
+        changes._run(evolution)
+        _run_merge(question, changes, options)
+
+
+def _run_merge(question: _Question, table: TableVerbs, options: Mapping[str, Any]) -> None:
     builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
     for one in question.told["clauses"]:
         condition = question.expression(one["where"]) if "where" in one else None
         clause = getattr(builder, f"when_{one['when']}")(condition)
-        builder = (
-            clause.delete() if one["do"] == "delete" else getattr(clause, one["do"])(_values(question, one["values"]))
-        )
+        if one["do"] == "delete":
+            builder = clause.delete()
+        else:
+            builder = getattr(clause, one["do"])(_values(question, one["values"]))
     builder.execute()
+
+
+# Functions
+
+_SYSTEM = ("system",)
+
+
+def _functions(question: _Question) -> str:
+    return json.dumps(known_functions() if question.namespace == _SYSTEM else [])
+
+
+def _find_function(question: _Question) -> str | None:
+    name = question.told["function"].lower()
+    if question.namespace != _SYSTEM:
+        return None
+    if name not in known_functions():
+        raise NotFoundError(
+            f"Cannot find the function {name!r} in a lake", hint=f"There are: {', '.join(known_functions())}."
+        )
+    return json.dumps({"function": name, "description": describe_function(name)})
+
+
+def _function_type(question: _Question) -> str:
+    return function_type(question.told["function"], _types(question)).json()
+
+
+def _function(question: _Question) -> Any:
+    types = _types(question)
+    arguments = [question.object(at) for at in range(len(types))]
+    version = f"frazil {frazil_version()}"
+    return function_expression(question.spark, question.told["function"], types, arguments, version)
+
+
+def _types(question: _Question) -> list[Any]:
+    from pyspark.sql.types import StructType
+
+    return [one.dataType for one in StructType.fromJson(json.loads(question.told["types"])).fields]
 
 
 # Tables
@@ -547,8 +682,8 @@ def _parse(question: _Question) -> str | None:
     session = question.session(told["current"], told["namespace"])
     if not session.lakes:
         return None
-    statement = parse_statement(told["text"], session.is_ours)
-    if statement is None or (isinstance(statement, s.CreateTable) and statement.query is not None):
+    statement = _own_statement(told["text"], session)
+    if statement is None:
         return None
     found: Answer | None = None
     columns = '{"type":"struct","fields":[]}'
@@ -561,6 +696,26 @@ def _parse(question: _Question) -> str | None:
     return json.dumps(
         {"key": _remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
     )
+
+
+def _own_statement(text: str, session: SqlSession) -> s.Statement | None:
+    """Return a statement that a lake answers itself; None where Spark does, with the lake's tables."""
+    statement = parse_statement(text, session.is_ours)
+    return None if isinstance(statement, s.CreateTable) and statement.query is not None else statement
+
+
+def _script(question: _Question) -> str:
+    told = question.told
+    session = question.session(told["current"], told["namespace"])
+
+    def is_ours(text: str) -> bool:
+        try:
+            return _own_statement(text, session) is not None
+        except SqlSyntaxError:
+            # It is said when the statement is run.
+            return True
+
+    return script_for_spark(told["text"], is_ours) if session.lakes else told["text"]
 
 
 def _columns(question: _Question, ddl: str) -> str:
@@ -594,11 +749,19 @@ _VERBS: dict[str, Callable[[_Question], Any]] = {
     "overwrite": lambda question: _write(question, "overwrite"),
     "overwrite-partitions": lambda question: _write(question, "overwrite-partitions"),
     "delete": _delete,
+    "truncate": _truncate,
     "update": _update,
+    "evolve": _evolve,
     "merge": _merge,
+    "functions": _functions,
+    "find-function": _find_function,
+    "function-type": _function_type,
+    "function": _function,
     "create": _create,
     "drop": _drop,
     "rename": _rename,
     "parse": _parse,
+    "script": _script,
+    "evolution-as-option": lambda question: evolution_as_option(question.told["text"]),
     "statement": _statement,
 }

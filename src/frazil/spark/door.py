@@ -43,8 +43,16 @@ Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 
 CATALOG = "frazil.LakeCatalog"
 _WORD_SIZE = 64
-_RULES = {"extendedResolutionRules": ("LakeRelations",), "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites")}
-_MAKERS = {"injectResolutionRule": ("MakeRelations",), "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites")}
+_RULES = {
+    "hintResolutionRules": ("EvolvingWrites",),
+    "extendedResolutionRules": ("LakeRelations",),
+    "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
+}
+_MAKERS = {
+    "injectHintResolutionRule": ("MakeEvolving",),
+    "injectResolutionRule": ("MakeRelations",),
+    "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
+}
 _lock = threading.Lock()
 _opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()

@@ -6,7 +6,7 @@ once with each call marked, to learn the types, and then again with the transfor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -19,6 +19,7 @@ from frazil.spark.partition_columns import transform_value
 from frazil.spark.sql_names import ParsedQuery, expression_of, scala_list
 from frazil.spark.types import from_spark_type, store_column, stored_type
 from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
+from frazil.spec.types import Type
 
 ICEBERG_VERSION = "iceberg_version"
 _UNARY: dict[str, Transform] = {
@@ -42,6 +43,71 @@ def known_functions() -> list[str]:
     return sorted([*_UNARY, *_WITH_NUMBER, ICEBERG_VERSION])
 
 
+def describe_function(name: str) -> str:
+    """Return what a function does, for DESCRIBE FUNCTION."""
+    if name == ICEBERG_VERSION:
+        return "iceberg_version() - the library that reads and writes the lake's tables, and its version"
+    usage = f"{name}(column)" if name in _UNARY else f"{name}(number, column)"
+    return f"{usage} - the partition value that this transform gives"
+
+
+def function_type(name: str, types: Sequence[st.DataType]) -> st.DataType:
+    """Return the type of a call of a function; refuse types that it does not take."""
+    if name == ICEBERG_VERSION:
+        _check_count(name, types, 0)
+        return st.StringType()
+    transform, kind = _transform(name, types)
+    return st.DateType() if transform == DAY else stored_type(transform.result_type(kind))
+
+
+def function_expression(
+    spark: SparkSession, name: str, types: Sequence[st.DataType], arguments: Sequence[Any], version: str
+) -> Any:
+    """Return Spark's own expression for a call of a function, whose arguments are expressions of Catalyst's."""
+    made = function_type(name, types)
+    if name == ICEBERG_VERSION:
+        return expression_of(spark, F.lit(version))
+    transform, kind = _transform(name, types)
+    if name in _WITH_NUMBER:
+        if not arguments[0].foldable():
+            raise InvalidRequestError(
+                f"Cannot use {name} with a number that differs from row to row", hint="Write a plain whole number."
+            )
+        number = arguments[0].eval(None)
+        if number is None:
+            return expression_of(spark, F.lit(None).cast(made))
+        transform = _WITH_NUMBER[name](int(number))
+    column = Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(arguments[-1]))  # type: ignore[union-attr]
+    value = transform_value(transform, store_column(column, kind), kind, spark)
+    if transform == DAY:
+        value = F.date_from_unix_date(value.cast("int"))
+    return expression_of(spark, value.cast(made))
+
+
+def _transform(name: str, types: Sequence[st.DataType]) -> tuple[Transform, Type]:
+    """Return the transform that a name is, with any number, and the type of the values it is of."""
+    _check_count(name, types, 1 if name in _UNARY else 2)
+    if name in _WITH_NUMBER and types[0].simpleString() not in _NUMBER_TYPES:
+        raise InvalidRequestError(
+            f"Cannot use {name} with a number of the type {types[0].simpleString()}",
+            hint="Write a plain whole number: an int.",
+        )
+    transform = _UNARY[name] if name in _UNARY else _ANY_NUMBER[name]
+    kind = from_spark_type(types[-1], name, count(1))
+    if not transform.can_transform(kind):
+        raise InvalidRequestError(
+            f"Cannot use {name} of {types[-1].simpleString()} values: the transform is not of such",
+            hint="Cast the argument to a type that it takes.",
+        )
+    return transform, kind
+
+
+def _check_count(name: str, types: Sequence[st.DataType], wanted: int) -> None:
+    if len(types) != wanted:
+        usage = f"{name}({', '.join(['number', 'column'][2 - wanted :]) if wanted else ''})"
+        raise InvalidRequestError(f"Cannot use {name} with {len(types)} arguments", hint=f"Write {usage}.")
+
+
 def function_expressions(
     spark: SparkSession, parsed: ParsedQuery, calls: Mapping[int, str], tables: Mapping[int, Any], version: str
 ) -> dict[int, Any]:
@@ -54,7 +120,7 @@ def function_expressions(
         if name == ICEBERG_VERSION:
             found[at] = expression_of(spark, F.lit(version))
             continue
-        arguments[at] = _transform(name, parts)
+        arguments[at] = _named_transform(name, parts)
     if not arguments:
         return found
     kinds = _argument_types(spark, parsed, {at: one for at, (_, one) in arguments.items()}, {**tables, **found})
@@ -79,7 +145,7 @@ def function_expressions(
     return found
 
 
-def _transform(name: str, parts: list[Any]) -> tuple[Transform | None, Any]:
+def _named_transform(name: str, parts: list[Any]) -> tuple[Transform | None, Any]:
     """Return the transform that a call names, None where its number is null, and the expression it is of."""
     if name in _UNARY and len(parts) == 1:
         return _UNARY[name], parts[0]

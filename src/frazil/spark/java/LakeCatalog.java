@@ -10,6 +10,8 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -17,12 +19,13 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A lake under a name, as Spark's catalogs are. What it holds, Python says. */
-public class LakeCatalog implements TableCatalog, SupportsNamespaces {
+public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
   private String name = "";
   private String lake = "";
 
@@ -100,6 +103,15 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces {
     return load(table, told);
   }
 
+  /** A table for a write that evolves its schema; null where there is none. */
+  LakeTable evolving(Identifier table) {
+    Map told = told(table);
+    told.put("writes", Boolean.TRUE);
+    told.put("evolves", Boolean.TRUE);
+    Map found = (Map) Door.read("load", told);
+    return found == null ? null : new LakeTable(this, table, found);
+  }
+
   private Table load(Identifier table, Map told) throws NoSuchTableException {
     Map found = (Map) Door.read("load", told);
     if (found == null) throw new NoSuchTableException(table);
@@ -165,6 +177,24 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces {
     Map told = told(table);
     told.put("to", told(other).get("name"));
     Door.ask("rename", told);
+  }
+
+  // Functions
+
+  public Identifier[] listFunctions(String[] namespace) {
+    List found = (List) Door.read("functions", told(namespace));
+    Identifier[] made = new Identifier[found.size()];
+    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, (String) found.get(i));
+    return made;
+  }
+
+  public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
+    Map told = told(function.namespace());
+    told.put("function", function.name());
+    Map found = (Map) Door.read("find-function", told);
+    if (found == null) throw new NoSuchFunctionException(function);
+    told.putAll(found);
+    return new LakeFunction(told, null, null);
   }
 
   // Namespaces

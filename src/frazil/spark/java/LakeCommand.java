@@ -33,6 +33,10 @@ public class LakeCommand extends ResetCommand {
     this.plans = inner;
   }
 
+  Map told() {
+    return told;
+  }
+
   public Seq run(org.apache.spark.sql.SparkSession session) {
     ArrayList handed = new ArrayList();
     for (Object one : objects)

@@ -9,6 +9,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
@@ -21,6 +22,9 @@ public class LakeParser implements InvocationHandler {
   private static final Pattern OURS =
       Pattern.compile(
           "(?is)^(\\s|--[^\\n]*(\\n|$)|/\\*.*?\\*/)*(create|drop|alter|show|desc|describe|call|refresh|comment)\\b.*");
+
+  private static final Pattern SCRIPT = Pattern.compile("(?is)^(\\s|--[^\\n]*(\\n|$)|/\\*.*?\\*/)*begin\\b.*");
+  private static final Pattern EVOLVES = Pattern.compile("(?is)\\binsert\\s+with\\s+schema\\s+evolution\\b");
 
   private final ParserInterface spark;
 
@@ -42,9 +46,19 @@ public class LakeParser implements InvocationHandler {
   }
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    String evolving = null;
     if (method.getName().startsWith("parsePlan") && arguments.length > 0) {
-      LogicalPlan found = statement((String) arguments[0], arguments.length > 1 ? arguments[1] : null);
+      String text = (String) arguments[0];
+      LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
       if (found != null) return found;
+      if (SCRIPT.matcher(text).matches()) arguments[0] = Door.ask("script", told(text));
+      if (EVOLVES.matcher(text).find()) evolving = text;
+    }
+    try {
+      return method.invoke(spark, arguments);
+    } catch (InvocationTargetException e) {
+      if (evolving == null || !(e.getCause() instanceof ParseException)) throw e.getCause();
+      arguments[0] = Door.ask("evolution-as-option", told((String) arguments[0]));
     }
     try {
       return method.invoke(spark, arguments);
@@ -53,13 +67,18 @@ public class LakeParser implements InvocationHandler {
     }
   }
 
-  private LogicalPlan statement(String text, Object parameters) {
-    if (!OURS.matcher(text).matches()) return null;
+  private static Map told(String text) {
     Map told = new LinkedHashMap();
     told.put("text", text);
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
     told.put("current", catalogs.currentCatalog().name());
     told.put("namespace", Door.names(catalogs.currentNamespace()));
+    return told;
+  }
+
+  private LogicalPlan statement(String text, Object parameters) {
+    if (!OURS.matcher(text).matches()) return null;
+    Map told = told(text);
     ArrayList objects = new ArrayList();
     if (parameters != null) objects.add(parameters);
     Object answer = Door.ask("parse", told, objects);

@@ -39,6 +39,19 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     this.hidden = (StructType) StructType.fromJson((String) found.get("hidden"));
   }
 
+  /** Whether what is written may change the schema. */
+  public boolean evolves() {
+    return Boolean.TRUE.equals(found.get("evolves"));
+  }
+
+  /** A question about this table. */
+  Map told() {
+    Map told = catalog.told(identifier);
+    told.put("key", key());
+    told.put("shown", name());
+    return told;
+  }
+
   public LakeCatalog catalog() {
     return catalog;
   }

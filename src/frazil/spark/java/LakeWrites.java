@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -30,12 +31,33 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   public TreeNode apply(TreeNode node) {
     LogicalPlan plan = (LogicalPlan) node;
     if (!plan.resolved()) return plan;
+    return plan instanceof Union ? several((Union) plan) : change(plan);
+  }
+
+  /** Several inserts of one source: one after the other, each with what was read before the first. */
+  private static LogicalPlan several(Union plan) {
+    ArrayList made = new ArrayList();
+    String statement = java.util.UUID.randomUUID().toString();
+    boolean ours = false;
+    for (Object one : Door.list(plan.children())) {
+      LogicalPlan changed = change((LogicalPlan) one);
+      if (changed != one) {
+        ((LakeCommand) changed).told().put("statement", statement);
+        ours = true;
+      }
+      made.add(changed);
+    }
+    return ours ? (LogicalPlan) plan.withNewChildren(Door.seq(made)) : plan;
+  }
+
+  private static LogicalPlan change(LogicalPlan plan) {
     if (plan instanceof AppendData) return append((AppendData) plan);
     if (plan instanceof OverwriteByExpression) return overwrite((OverwriteByExpression) plan);
     if (plan instanceof OverwritePartitionsDynamic) return partitions((OverwritePartitionsDynamic) plan);
     if (plan instanceof DeleteFromTable) return delete((DeleteFromTable) plan);
     if (plan instanceof UpdateTable) return update((UpdateTable) plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
+    if (plan instanceof TruncateTable) return truncate((TruncateTable) plan);
     if (plan instanceof V2CreateTablePlan) return create((V2CreateTablePlan) plan);
     return plan;
   }
@@ -47,10 +69,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static Map told(DataSourceV2Relation relation) {
-    LakeTable table = (LakeTable) relation.table();
-    Map told = table.catalog().told(table.identifier());
-    told.put("key", table.key());
-    told.put("shown", table.name());
+    Map told = ((LakeTable) relation.table()).told();
     told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
     return told;
   }
@@ -91,6 +110,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ((Map) told.get("options")).putAll(Door.map(options));
     told.put("by-name", Boolean.valueOf(((V2WriteCommand) plan).isByName()));
     told.put("any-schema", Boolean.valueOf(((LakeTable) relation.table()).takesAnySchema()));
+    told.put("evolves", Boolean.valueOf(evolves(relation)));
     ArrayList objects = columns(relation);
     objects.add(query);
     if (where != null) expression(where, told, objects, "where");
@@ -106,12 +126,20 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return new LakeCommand("delete", told, objects, NOTHING);
   }
 
+  private static LogicalPlan truncate(TruncateTable plan) {
+    if (!(plan.table() instanceof ResolvedTable)) return plan;
+    Object table = ((ResolvedTable) plan.table()).table();
+    return table instanceof LakeTable
+        ? new LakeCommand("truncate", ((LakeTable) table).told(), new ArrayList(), NOTHING)
+        : plan;
+  }
+
   private static LogicalPlan update(UpdateTable plan) {
     DataSourceV2Relation relation = target(plan.table());
     if (relation == null) return plan;
     Map told = told(relation);
     ArrayList objects = columns(relation);
-    told.put("values", assignments(updated(relation, plan.assignments(), false), objects));
+    told.put("values", assignments(updated(relation, plan.assignments()), objects));
     if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
     return new LakeCommand("update", told, objects, NOTHING);
   }
@@ -141,7 +169,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
         clause.put("do", "delete");
       } else if (action instanceof UpdateAction) {
         clause.put("do", "update");
-        clause.put("values", assignments(updated(relation, ((UpdateAction) action).assignments(), false), objects));
+        clause.put("values", assignments(updated(relation, ((UpdateAction) action).assignments()), objects));
       } else {
         clause.put("do", "insert");
         clause.put("values", assignments(inserted(relation, ((InsertAction) action).assignments()), objects));
@@ -155,13 +183,17 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return (Seq) relation.output().take(((LakeTable) relation.table()).schema().size());
   }
 
-  /** A value for every column, converted as Spark's rules say. */
-  private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
-    return Spark.align("alignUpdateAssignments", own(relation), assignments);
+  /** A value for every column, converted as Spark's rules say; where the schema evolves, structs may lack parts. */
+  private static Seq updated(DataSourceV2Relation relation, Seq assignments) {
+    return Spark.align("alignUpdateAssignments", own(relation), assignments, evolves(relation));
   }
 
   private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
-    return Spark.align("alignInsertAssignments", own(relation), assignments);
+    return Spark.align("alignInsertAssignments", own(relation), assignments, evolves(relation));
+  }
+
+  private static boolean evolves(DataSourceV2Relation relation) {
+    return ((LakeTable) relation.table()).evolves();
   }
 
   /** Names of columns that are assigned, each with the place of its value among the objects. */

@@ -27,8 +27,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
     if (!isDefinedAt(node)) return other.apply(node);
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
     LakeTable table = (LakeTable) relation.table();
-    Map told = table.catalog().told(table.identifier());
-    told.put("key", table.key());
+    Map told = table.told();
     told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
     told.put("hidden", new ArrayList());
     told.put(

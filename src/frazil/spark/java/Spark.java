@@ -7,14 +7,18 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
 /** What has other names or arguments in one Spark than in another. */
 public class Spark {
-  /** Call the only method of a Scala object that has a name, with flags that are left out as false. */
-  static Object call(Class kind, String name, Object[] given) {
+  /** Call the only method of a Scala object that has a name; whatever more it takes are flags. */
+  static Object call(Class kind, String name, Object[] given, boolean flags) {
     try {
       Object module = kind.getField("MODULE$").get(null);
       Method[] all = kind.getMethods();
@@ -22,7 +26,7 @@ public class Spark {
         if (!all[i].getName().equals(name) || all[i].getParameterCount() < given.length) continue;
         Object[] arguments = new Object[all[i].getParameterCount()];
         for (int at = 0; at < arguments.length; at++)
-          arguments[at] = at < given.length ? given[at] : (Object) Boolean.FALSE;
+          arguments[at] = at < given.length ? given[at] : (Object) Boolean.valueOf(flags);
         return all[i].invoke(module, arguments);
       }
     } catch (InvocationTargetException e) {
@@ -47,12 +51,53 @@ public class Spark {
     }
   }
 
-  static Seq align(String verb, Seq columns, Seq assignments) {
+  static Seq align(String verb, Seq columns, Seq assignments, boolean mayLack) {
     return (Seq)
         call(
             org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class,
             verb,
-            new Object[] {columns, assignments});
+            new Object[] {columns, assignments},
+            mayLack);
+  }
+
+  /** Whether a plan has a flag and it is set; older plans may not have it. */
+  static boolean flag(Object plan, String name) {
+    try {
+      return Boolean.TRUE.equals(plan.getClass().getMethod(name, new Class[0]).invoke(plan, new Object[0]));
+    } catch (ReflectiveOperationException e) {
+      return false;
+    }
+  }
+
+  /** A plan with other arguments at some places. */
+  static LogicalPlan with(LogicalPlan plan, int[] places, Object[] values) {
+    Object[] arguments = new Object[plan.productArity()];
+    for (int i = 0; i < arguments.length; i++) arguments[i] = plan.productElement(i);
+    for (int i = 0; i < places.length; i++) arguments[places[i]] = values[i];
+    return (LogicalPlan) plan.makeCopy(arguments);
+  }
+
+  static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {
+    return org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.MODULE$.create(
+        table,
+        scala.Option.apply(table.catalog()),
+        scala.Option.apply(table.identifier()),
+        options,
+        scala.Option.empty());
+  }
+
+  /** An action that updates; newer ones say whether `*` was written. */
+  static Object update(scala.Option condition, Seq assignments) {
+    java.lang.reflect.Constructor made = UpdateAction.class.getConstructors()[0];
+    Object[] arguments = new Object[made.getParameterCount()];
+    arguments[0] = condition;
+    arguments[1] = assignments;
+    if (arguments.length > 2) arguments[2] = Boolean.TRUE;
+    try {
+      return made.newInstance(arguments);
+    } catch (ReflectiveOperationException e) {
+      throw new UnsupportedOperationException(String.valueOf(e));
+    }
   }
 
   /** The lakes that a session sees, as JSON: their names, and the ids by which Python knows them. */

@@ -34,7 +34,7 @@ from frazil.session.run_show import table_properties
 from frazil.session.run_statement import run_statement
 from frazil.session.spark_engine import SparkEngine, find_view, hidden_columns
 from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place, Relation, SqlSession, State, version_state
+from frazil.session.sql_session import Place, Relation, SqlSession, State, is_suffix, version_state
 from frazil.session.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions
@@ -244,9 +244,10 @@ def _checked_target(kept: _Kept) -> Relation:
 
 
 def _load(question: _Question) -> str | None:
-    place, told = question.place, question.told
+    told = question.told
     session = question.own_session()
     engine = question.engine(session)
+    place = _place_of_name(question, session)
     try:
         relation = session.relation(place)
     except NotFoundError:
@@ -282,6 +283,18 @@ def _load(question: _Question) -> str | None:
         table_properties(table),
         _partitions(table),
     )
+
+
+def _place_of_name(question: _Question, session: SqlSession) -> Place:
+    """Return what a name points at; `t.snapshots` may be of a table in the current namespace."""
+    place = question.place
+    if not is_suffix(place.name[1:]):
+        return place
+    catalogs = question.spark._jsparkSession.sessionState().catalogManager()
+    if str(catalogs.currentCatalog().name()) != place.lake_name:
+        return place
+    current = replace(session, catalog=place.lake_name, namespace=tuple(map(str, catalogs.currentNamespace())))
+    return current.find_place(place.name) or place
 
 
 def _columns_with_defaults(schema: Schema, spark: Any) -> str:

@@ -296,7 +296,7 @@ class SparkEngine:
         for one in parsed.names:
             if not is_trusted and one.kind == "relation" and _is_path(one.parts) and not self._is_ours(one.parts):
                 _check_view(what, ("code", shown(one.parts)))
-        frame, refused = parsed.toview_frame(self._replacements(parsed), is_trusted=is_trusted)
+        frame, refused = parsed.to_view_frame(self._replacements(parsed), is_trusted=is_trusted)
         _check_view(what, refused)
         return frame
 

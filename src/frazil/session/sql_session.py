@@ -100,7 +100,7 @@ class SqlSession:
         lake = self.lakes[self.catalog]
         if len(name) == 1:
             return Place(self.catalog, lake, (*self.namespace, *name))
-        if self.namespace and _is_suffix(name[1:]) and lake.table_exists((*self.namespace, name[0])):
+        if self.namespace and is_suffix(name[1:]) and lake.table_exists((*self.namespace, name[0])):
             # t.snapshots in the current namespace; the reference wants its name before it.
             return Place(self.catalog, lake, (*self.namespace, *name))
         place = Place(self.catalog, lake, name)
@@ -195,7 +195,7 @@ class SqlSession:
         for taken in (0, 1, 2):
             identifier = place.name[: len(place.name) - taken]
             suffixes = place.name[len(place.name) - taken :]
-            if taken and (not identifier or not _is_suffix(suffixes)):
+            if taken and (not identifier or not is_suffix(suffixes)):
                 break
             try:
                 table = place.lake.table(identifier)
@@ -209,7 +209,7 @@ class SqlSession:
         raise problem
 
 
-def _is_suffix(suffixes: Name) -> bool:
+def is_suffix(suffixes: Name) -> bool:
     """Return whether parts of a name can say a state, a metadata table, or both."""
     if not 1 <= len(suffixes) <= 2:
         return False

@@ -33,6 +33,7 @@ from frazil.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     NotFoundError,
+    SqlSyntaxError,
     UnsupportedError,
 )
 from frazil.spark.java_classes import define_classes
@@ -81,39 +82,43 @@ class _Answers:
 
 def _answered(answer: Answer, word: str, request: object, objects: Any) -> Any:
     if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
-        return _problem("Cannot answer: the question is none of Spark's", "analysis")
+        return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
     verb, _, told = request[_WORD_SIZE:].partition(" ")
     try:
         return answer(session_of(objects.get(0)), verb, json.loads(told), objects)
     except FrazilError as error:
         return _problem(str(error), *_kind(error))
     except AnalysisException as error:
-        return _problem(str(error), "analysis", error.getCondition())
+        return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except Exception as error:
         # Nothing may be raised into Py4J: it would lose the message.
-        return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution")
+        return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
 
 
-def _problem(message: str, kind: str, condition: str | None = None) -> str:
-    return "!" + json.dumps({"message": message, "kind": kind, "condition": condition})
+def _problem(message: str, kind: str, condition: str | None, state: str | None) -> str:
+    told = {"message": message, "kind": kind, "condition": condition or _FAILED[0], "state": state or _FAILED[1]}
+    return "!" + json.dumps(told)
 
 
-_CONDITIONS: tuple[tuple[type[FrazilError], str], ...] = (
-    (NamespaceNotFoundError, "SCHEMA_NOT_FOUND"),
-    (FieldNotFoundError, "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"),
-    (NotFoundError, "TABLE_OR_VIEW_NOT_FOUND"),
-    (NamespaceAlreadyExistsError, "SCHEMA_ALREADY_EXISTS"),
-    (AlreadyExistsError, "TABLE_OR_VIEW_ALREADY_EXISTS"),
+_CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
+    (NamespaceNotFoundError, "analysis", "SCHEMA_NOT_FOUND", "42704"),
+    (FieldNotFoundError, "analysis", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
+    (NotFoundError, "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+    (NamespaceAlreadyExistsError, "analysis", "SCHEMA_ALREADY_EXISTS", "42P06"),
+    (AlreadyExistsError, "analysis", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
+    (SqlSyntaxError, "analysis", "PARSE_SYNTAX_ERROR", "42601"),
+    (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
+    (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),
 )
+"""What an error is to Spark: an error of the analysis or of a run, its condition, and its SQLSTATE."""
+_FAILED = ("FRAZIL_FAILED", "58000")
 
 
-def _kind(error: FrazilError) -> tuple[str, str | None]:
-    for kind, condition in _CONDITIONS:
+def _kind(error: FrazilError) -> tuple[str, str, str]:
+    for kind, *told in _CONDITIONS:
         if isinstance(error, kind):
-            return "analysis", condition
-    if isinstance(error, UnsupportedError):
-        return "unsupported", None
-    return ("analysis" if isinstance(error, InvalidRequestError) else "execution"), None
+            return told[0], told[1], told[2]
+    return "execution", *_FAILED
 
 
 def session_of(java: Any) -> SparkSession:

@@ -6,7 +6,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -29,14 +28,18 @@ public class Door {
   /** Ask Python in the name of the session that is active; `objects` are handed over as they are. */
   public static Object ask(String verb, Map told, List objects) {
     BiFunction answers = python;
-    if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", null);
+    if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", "FRAZIL_DETACHED", "08003");
     ArrayList handed = new ArrayList();
     handed.add(SparkSession.active());
     handed.addAll(objects);
     Object answer = answers.apply(word + verb + " " + text(told), handed);
     if (answer instanceof String && ((String) answer).startsWith("!")) {
       Map problem = (Map) parse(((String) answer).substring(1));
-      fail((String) problem.get("message"), (String) problem.get("kind"), (String) problem.get("condition"));
+      fail(
+          (String) problem.get("message"),
+          (String) problem.get("kind"),
+          (String) problem.get("condition"),
+          (String) problem.get("state"));
     }
     return answer;
   }
@@ -68,20 +71,10 @@ public class Door {
   }
 
   /** Raise what Python could not do, as the error that Spark's users expect; never returns. */
-  public static void fail(String message, String kind, String condition) {
-    if ("unsupported".equals(kind)) throw new UnsupportedOperationException(message);
-    if ("execution".equals(kind)) {
-      raise(new org.apache.spark.sql.execution.QueryExecutionException(message, null));
-    }
-    raise(
-        new AnalysisException(
-            message,
-            scala.Option.empty(),
-            scala.Option.empty(),
-            scala.Option.empty(),
-            scala.Option.apply(condition),
-            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(),
-            new org.apache.spark.QueryContext[0]));
+  public static void fail(String message, String kind, String condition, String state) {
+    if ("unsupported".equals(kind)) raise(new LakeRefusal(message, condition, state));
+    if ("execution".equals(kind)) raise(new LakeFailure(message, condition, state));
+    raise(new LakeProblem(message, condition, state));
   }
 
   public static void raise(Throwable error) {

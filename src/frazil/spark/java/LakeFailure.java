@@ -1,0 +1,24 @@
+package frazil;
+
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.execution.QueryExecutionException;
+
+/** What went wrong while a lake was read or changed. */
+public class LakeFailure extends QueryExecutionException implements SparkThrowable {
+  private final String condition;
+  private final String state;
+
+  public LakeFailure(String message, String condition, String state) {
+    super(message, null);
+    this.condition = condition;
+    this.state = state;
+  }
+
+  public String getCondition() {
+    return condition;
+  }
+
+  public String getSqlState() {
+    return state;
+  }
+}

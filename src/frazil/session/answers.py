@@ -207,7 +207,7 @@ class _Question:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         kept = self.kept()
         relation = _checked_target(kept)
-        table = hold(relation.table)
+        table: Table = hold(relation.table)
         if "statement" in self.told:
             key = (self.told["statement"], str(relation.place))
             with _lock:

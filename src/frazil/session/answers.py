@@ -193,7 +193,7 @@ class _Question:
         return bool(self.spark._jsparkSession.sessionState().catalog().isTempView(listed))
 
     def engine(self, session: SqlSession | None = None) -> SparkEngine:
-        return SparkEngine(self.spark, session or self.session(), self.spark.sql)
+        return SparkEngine(self.spark, session or self.session())
 
     def kept(self) -> _Kept:
         found = _tables.get(self.told["key"])
@@ -740,9 +740,7 @@ def _statement(question: _Question) -> Any:
     statement, found = _statements[told["key"]]
     session = question.session(told["current"], told["namespace"])
     if found is None:
-        engine = question.engine(session)
-        with engine.statement():
-            found = run_statement(SqlContext(session, engine), statement)
+        found = run_statement(SqlContext(session, question.engine(session)), statement)
     if not found.columns:
         return None
     return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf

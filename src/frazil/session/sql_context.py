@@ -1,6 +1,6 @@
 """What a statement runs in: the session's names, and Spark where there is one.
 
-Statements that touch metadata only need no Spark. `Engine` is what the others ask for; `spark/run_queries.py` is the
+Statements that touch metadata only need no Spark. `Engine` is what the others ask for; `spark_engine.py` is the
 one there is.
 """
 
@@ -21,18 +21,10 @@ from frazil.sql.statements import Name, Span
 from frazil.sql.type_names import spark_type_name
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
-    """An expression that Spark can read, and the names that subqueries in it define, in lower case."""
-
-    text: str
-    inner: frozenset[str] = frozenset()
-
-
 class Engine(Protocol):
     """What statements need of Spark."""
 
-    def query(self, text: str, ctes: str | None = None) -> Any:
+    def query(self, text: str) -> Any:
         """Return the DataFrame of a query whose names may mean tables of lakes."""
 
     def evaluate(self, expressions: Sequence[str]) -> tuple[Any, ...]:
@@ -52,9 +44,6 @@ class Engine(Protocol):
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""
-
-    def spelled(self, text: str, ctes: Span | None = None) -> Spelled:
-        """Return an expression in which names of lakes' tables are such as Spark finds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
 	$(BIN)/python tools/public_names.py --check
 	$(BIN)/python tools/python_reference.py --check
+	@tools/check_java.sh
+	$(BIN)/python tools/compile_java.py
 
 test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
 	@tools/check_java.sh

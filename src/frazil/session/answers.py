@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from frazil.commit.summary import frazil_version
 from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import (
+    CommitConflictError,
     InvalidRequestError,
     NamespaceNotFoundError,
     NotFoundError,
@@ -207,7 +208,7 @@ class _Question:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         kept = self.kept()
         relation = _checked_target(kept)
-        table: Table = hold(relation.table)
+        table: Table = hold(self._read_first(relation))
         if "statement" in self.told:
             key = (self.told["statement"], str(relation.place))
             with _lock:
@@ -215,6 +216,31 @@ class _Question:
                 while len(_written) > _KEPT:
                     _written.popitem(last=False)
         return relation.place, table, relation.state.branch
+
+    def _read_first(self, target: Relation) -> Table:
+        """Return a table in the oldest state that a statement has read of it.
+
+        What is written was computed from that state, so that others' changes since then are conflicts. Spark looks up
+        what a query reads before it looks up what it writes to.
+        """
+        found = target.table
+        for table in self.read_tables():
+            if table.metadata.table_uuid != found.metadata.table_uuid:
+                continue
+            if table.metadata.last_updated_ms > found.metadata.last_updated_ms:
+                continue
+            if table.metadata.current_schema != target.table.metadata.current_schema:
+                raise CommitConflictError(
+                    f"Cannot write to {target.place}: its columns changed since the query read it",
+                    hint="Run the statement again.",
+                )
+            found = table
+        return found
+
+    def read_tables(self) -> list[Table]:
+        """Return the tables that a statement reads, each in the state that it reads."""
+        kept = [_tables.get(key) for key in self.told.get("reads", ())]
+        return [one.relation.table for one in kept if one is not None and one.relation is not None]
 
     def expression(self, told: Mapping[str, Any]) -> Resolved:
         return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
@@ -614,6 +640,10 @@ def _types(question: _Question) -> list[Any]:
 def _create(question: _Question) -> None:
     told, place = question.told, question.place
     existing = find_table(place)
+    if existing is not None:
+        # Others' changes since the query read the table are conflicts.
+        of_itself = [one for one in question.read_tables() if one.metadata.table_uuid == existing.metadata.table_uuid]
+        existing = hold(min([existing, *of_itself], key=lambda one: one.metadata.last_updated_ms))
     if existing is not None and not told.get("replaces"):
         if told.get("if-not-exists"):
             return

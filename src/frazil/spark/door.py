@@ -90,8 +90,8 @@ def _answered(answer: Answer, word: str, request: object, objects: Any) -> Any:
         return _problem(str(error), *_kind(error))
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
-    except Exception as error:
-        # Nothing may be raised into Py4J: it would lose the message.
+    except BaseException as error:
+        # Nothing may be raised into Py4J, an interruption neither: it would lose the message, and its own place.
         return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
 
 

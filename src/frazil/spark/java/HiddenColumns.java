@@ -29,6 +29,9 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
     this.shown = offer.shown;
   }
 
+  /** The state of the table that is read, as Python knows it. */
+  public Object key() { return offer.told.get("key"); }
+
   public boolean isAsked() { return shown != null; }
   public Seq hidden() { return hidden; }
 

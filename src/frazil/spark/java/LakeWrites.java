@@ -3,14 +3,17 @@ package frazil;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -68,6 +71,23 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return ((DataSourceV2Relation) found).table() instanceof LakeTable ? (DataSourceV2Relation) found : null;
   }
 
+  /** Which states of lakes' tables a plan reads, as Python knows them. */
+  private static void reads(TreeNode node, Set into) {
+    if (node instanceof HiddenColumns) into.add(((HiddenColumns) node).key());
+    for (Object one : Door.list(node.children())) reads((TreeNode) one, into);
+    if (node instanceof LogicalPlan)
+      for (Object one : Door.list(((LogicalPlan) node).expressions())) reads((TreeNode) one, into);
+    if (node instanceof PlanExpression) reads((TreeNode) ((PlanExpression) node).plan(), into);
+  }
+
+  /** A command that says which states it was computed from: others' changes since then are conflicts. */
+  private static LogicalPlan command(String verb, Map told, List objects) {
+    HashSet keys = new HashSet();
+    for (Object one : objects) if (one instanceof TreeNode) reads((TreeNode) one, keys);
+    told.put("reads", keys);
+    return new LakeCommand(verb, told, objects, NOTHING);
+  }
+
   private static Map told(DataSourceV2Relation relation) {
     Map told = ((LakeTable) relation.table()).told();
     told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
@@ -114,7 +134,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList objects = columns(relation);
     objects.add(query);
     if (where != null) expression(where, told, objects, "where");
-    return new LakeCommand(verb, told, objects, NOTHING);
+    return command(verb, told, objects);
   }
 
   private static LogicalPlan delete(DeleteFromTable plan) {
@@ -123,7 +143,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     Map told = told(relation);
     ArrayList objects = columns(relation);
     expression(plan.condition(), told, objects, "where");
-    return new LakeCommand("delete", told, objects, NOTHING);
+    return command("delete", told, objects);
   }
 
   private static LogicalPlan truncate(TruncateTable plan) {
@@ -141,7 +161,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList objects = columns(relation);
     told.put("values", assignments(updated(relation, plan.assignments()), objects));
     if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
-    return new LakeCommand("update", told, objects, NOTHING);
+    return command("update", told, objects);
   }
 
   private static LogicalPlan merge(MergeIntoTable plan) {
@@ -156,7 +176,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     clauses(relation, "not_matched", plan.notMatchedActions(), clauses, objects);
     clauses(relation, "not_matched_by_source", plan.notMatchedBySourceActions(), clauses, objects);
     told.put("clauses", clauses);
-    return new LakeCommand("merge", told, objects, NOTHING);
+    return command("merge", told, objects);
   }
 
   private static void clauses(DataSourceV2Relation relation, String when, Seq actions, List into, List objects) {
@@ -268,7 +288,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     told.put("replaces", Boolean.valueOf(replaces));
     told.put("creates", replaces ? last : Boolean.TRUE);
     told.put("if-not-exists", replaces ? Boolean.FALSE : last);
-    return new LakeCommand("create", told, objects, NOTHING);
+    return command("create", told, objects);
   }
 
   /** The columns of a table that is made, with the text of their defaults and comments. */

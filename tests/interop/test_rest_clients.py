@@ -83,7 +83,7 @@ class DuckdbClient:
         return found
 
 
-CLIENTS = {"pyiceberg": PyIcebergClient, "duckdb": DuckdbClient}
+CLIENTS: dict[str, Any] = {"pyiceberg": PyIcebergClient, "duckdb": DuckdbClient}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -120,7 +120,7 @@ def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, clie
 
 
 def test_three_writers_take_turns_on_one_table(server: Served) -> None:
-    peers = [PyIcebergClient(server), DuckdbClient(server)]
+    peers: list[Any] = [PyIcebergClient(server), DuckdbClient(server)]
     table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string")
     expected: list[Row] = []
     for turn in range(3):

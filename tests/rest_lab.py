@@ -122,7 +122,8 @@ def scripted_service(config: Any = None) -> Iterator[ScriptedService]:
 
 def opened(service: ScriptedService, properties: dict[str, str] | None = None, **options: Any) -> RestCatalog:
     """Open the service as a catalog that waits for nothing."""
-    catalog = open_rest("lake", service.address, properties or {}, **options)
+    given = {"rest-metrics-reporting-enabled": "false", **(properties or {})}
+    catalog = open_rest("lake", service.address, given, **options)
     assert isinstance(catalog, RestCatalog)
     catalog.session._sleep = lambda seconds: None
     return catalog

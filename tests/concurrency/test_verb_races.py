@@ -33,8 +33,14 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.string())])
 def first_files(version: int) -> tuple[dict[str, bytes], str]:
     """Return the files of the table that everything starts from, and which of them is its metadata."""
     storage = MemoryStorage()
+    mode = "merge-on-read" if version == 3 else "copy-on-write"
+    modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
     table = Lake(MemoryCatalog(storage=storage)).create_table(
-        "db.t", "id bigint, k string, v string", partition_by=["k"], properties=PROPERTIES, format_version=version
+        "db.t",
+        "id bigint, k string, v string",
+        partition_by=["k"],
+        properties={**PROPERTIES, **modes},
+        format_version=version,
     )
     table.append(rows((1, "a"), (2, "b")))
     table.create_tag("old")
@@ -144,6 +150,12 @@ def transact_lake(world: World, table: frazil.Table) -> None:
         other.append(world.during(rows((22, "b"))))
 
 
+def merge(world: World, table: frazil.Table) -> None:
+    merging = table.merge(world.during(rows((1, "d"), (2, "u"), (10, "c"))), on="target.id = source.id")
+    merging = merging.when_matched("source.k = 'd'").delete().when_matched().update({"v": "source.k"})
+    merging.when_not_matched().insert_all().when_not_matched_by_source("target.id = 3").delete().execute()
+
+
 def recreate(world: World, table: frazil.Table) -> None:
     world.lake.drop_table("db.t")
     world.lake.create_table("db.t", "id bigint, k string, v string", properties=PROPERTIES).append(rows((30, "a")))
@@ -167,6 +179,13 @@ VERBS: dict[str, Change] = {
     ),
     "delete": lambda world, table: table.delete("k = 'a'"),
     "delete all": lambda world, table: table.delete("true"),
+    "delete rows": lambda world, table: table.delete("id % 2 = 1"),
+    "delete a row": lambda world, table: table.delete("id = 1"),
+    "update": lambda world, table: table.update({"v": "concat(v, 'x')"}, where="k = 'a'"),
+    "update rows": lambda world, table: table.update({"k": "upper(k)", "v": "'new'"}, where="id % 2 = 1"),
+    "upsert": lambda world, table: table.upsert(world.during(rows((1, "a"), (2, "z"), (10, "c"))), keys=["id"]),
+    "merge": merge,
+    "overwrite rows": lambda world, table: table.overwrite(world.during(rows((15, "a"))), where="id % 2 = 1"),
     "transaction": transact,
     "transaction with a new column": transact_columns,
     "transaction of the lake": transact_lake,
@@ -193,6 +212,9 @@ RIVALS: dict[str, Change] = {
     "delete elsewhere": lambda world, table: table.delete("k = 'b'"),
     "overwrite": lambda world, table: table.overwrite(rows((98, "a"))),
     "overwrite partitions": lambda world, table: table.overwrite_partitions(rows((98, "b"))),
+    "delete a row": VERBS["delete a row"],
+    "update rows": lambda world, table: table.update({"v": "'rival'"}, where="id in (1, 2)"),
+    "upsert": lambda world, table: table.upsert(rows((1, "b"), (97, "a")), keys=["id"]),
     **{
         name: VERBS[name]
         for name in (
@@ -211,7 +233,8 @@ RIVALS: dict[str, Change] = {
     "drop a branch": lambda world, table: table.drop_branch("dev"),
     "drop and create": recreate,
 }
-HAS_DATA = [name for name in VERBS if name.startswith(("append", "overwrite", "transaction"))]
+HAS_DATA = [name for name in VERBS if name.startswith(("append", "overwrite", "transaction", "upsert", "merge"))]
+CHANGES_ROWS = ("delete rows", "delete a row", "update", "update rows", "upsert", "merge", "overwrite rows")
 REPLACES = [name for name in VERBS if name.startswith("overwrite")]
 ADDS = {"append": (99, "a", "v"), "append elsewhere": (99, "z", "v"), "append to a branch": (99, "a", "v")}
 
@@ -279,6 +302,13 @@ def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb:
         race(verb, rival, "written" if verb in HAS_DATA else "commit", 2)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("verb", CHANGES_ROWS)
+def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: str, version: int) -> None:
+    for rival in ("append", "delete a row", "update rows", "upsert", "compact"):
+        race(verb, rival, "commit", version, checks=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("verb", VERBS)
@@ -295,7 +325,10 @@ def test_what_replaces_rows_never_erases_a_rivals_append(verb: str, point: Point
         race(verb, rival, point, 2)
 
 
-@pytest.mark.parametrize("verb", ["overwrite", "overwrite a partition", "overwrite partitions", "transaction"])
+@pytest.mark.parametrize(
+    "verb",
+    ["overwrite", "overwrite a partition", "overwrite partitions", "transaction", "update", "overwrite rows", "merge"],
+)
 def test_a_refused_verb_leaves_no_file(verb: str) -> None:
     world = World()
     handle = world.table()

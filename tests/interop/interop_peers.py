@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import duckdb_extension_avro
+import duckdb_extension_httpfs
 import duckdb_extension_iceberg
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -300,7 +301,7 @@ def read_pyiceberg(location: str, ref: str | None, spark: Any) -> list[Row]:
 def open_duckdb() -> Any:
     """Return a connection to DuckDB that knows Iceberg."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    for module in (duckdb_extension_avro, duckdb_extension_iceberg):
+    for module in (duckdb_extension_avro, duckdb_extension_httpfs, duckdb_extension_iceberg):
         found = next(Path(str(module.__file__)).parent.glob("extensions/*/*.duckdb_extension"))
         connection.execute(f"load '{found}'")
     return connection

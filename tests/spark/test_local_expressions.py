@@ -17,6 +17,7 @@ from frazil.expr.parse_expression import parse_expression
 from frazil.local.compile_expression import TARGET, Compiler, Rows
 from frazil.local.condition import Session
 from frazil.local.sql_types import shown_name
+from tests import changes_page
 from tests.expression_texts import COLUMNS, DDL, ROWS, make_expression
 
 pytestmark = pytest.mark.timeout(600)
@@ -89,6 +90,13 @@ def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int
     assert not wrong, f"{len(wrong)} of {computed}: {wrong}"
     assert computed > 0.6 * count
     assert failed < 0.7 * computed
+
+
+def test_the_expressions_of_the_page_have_their_values(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([tuple(changes_page.ROW.values())], changes_page.DDL)
+    expressions = changes_page.page_expressions()
+    row = frame.selectExpr(*(f"{text} as x{at}" for at, (text, _) in enumerate(expressions))).toArrow().to_pylist()[0]
+    assert [changes_page.shown(one) for one in row.values()] == [value for _, value in expressions]
 
 
 def test_the_session_says_whether_times_are_in_utc() -> None:

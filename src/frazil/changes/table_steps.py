@@ -23,7 +23,7 @@ from frazil.spec.partitioning import (
     check_writable,
 )
 from frazil.spec.properties import RESERVED_PROPERTIES
-from frazil.spec.schema import INITIAL_SCHEMA_ID
+from frazil.spec.schema import INITIAL_SCHEMA_ID, Schema
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
 from frazil.spec.sorting import INITIAL_SORT_ORDER_ID, UNSORTED, UNSORTED_ORDER_ID, check_sort_order
 from frazil.spec.table_metadata import TableMetadata, without_trailing_slash
@@ -153,6 +153,13 @@ def _add_schema(draft: Draft, update: change.AddSchema) -> None:
     draft.last_added["schema"] = schema_id
 
 
+def _schema_at_hand(metadata: TableMetadata) -> Schema:
+    """Return the current schema; of a table that is being created and has none yet, the one that was added last."""
+    if metadata.current_schema_id == _NONE_YET and metadata.schemas:
+        return metadata.schemas[-1]
+    return metadata.current_schema
+
+
 def _set_current_schema(draft: Draft, update: change.SetCurrentSchema) -> None:
     schema_id = draft.id_or_last_added("schema", update.schema_id)
     draft.metadata.schema(schema_id)
@@ -179,7 +186,7 @@ def _add_spec(draft: Draft, update: change.AddPartitionSpec) -> None:
             draft.last_added["partition spec"] = one.spec_id
             return
     check_writable(spec)
-    check_partition_spec(metadata.current_schema, spec)
+    check_partition_spec(_schema_at_hand(metadata), spec)
     if metadata.format_version == 1:
         if not spec.has_sequential_ids:
             raise InvalidRequestError(
@@ -236,7 +243,7 @@ def _add_sort_order(draft: Draft, update: change.AddSortOrder) -> None:
         if one.same_order(order):
             draft.last_added["sort order"] = one.order_id
             return
-    check_sort_order(metadata.current_schema, order)
+    check_sort_order(_schema_at_hand(metadata), order)
     order_id = max((one.order_id for one in metadata.sort_orders), default=INITIAL_SORT_ORDER_ID - 1) + 1
     draft.set(sort_orders=(*metadata.sort_orders, order.with_order_id(order_id)))
     draft.last_added["sort order"] = order_id

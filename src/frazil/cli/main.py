@@ -44,7 +44,10 @@ def _print_version(is_asked: bool) -> None:
 def options(
     context: typer.Context,
     warehouse: Annotated[
-        str | None, typer.Option("--warehouse", "-w", envvar="FRAZIL_WAREHOUSE", help="The lake: a folder or a URI")
+        str | None,
+        typer.Option(
+            "--warehouse", "-w", envvar="FRAZIL_WAREHOUSE", help="The lake: a folder, a URI, or a catalog service"
+        ),
     ] = None,
     catalog: Annotated[
         str | None,
@@ -77,7 +80,7 @@ def options(
     Set FRAZIL_WAREHOUSE to leave -w out.
     """
     with reported():
-        given = connection_properties(properties, properties_file)
+        given = connection_properties(properties, properties_file, warehouse)
         context.obj = Settings(warehouse, catalog, form, given, trust.value)
     if os.environ.get("NO_COLOR"):
         context.color = False

@@ -159,8 +159,13 @@ def error_text(error: Exception) -> str:
     return "\n".join(lines).strip()
 
 
-def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict[str, str]:
-    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given."""
+def connection_properties(
+    texts: Sequence[str] | None, file: str | None, warehouse: str | None = None
+) -> dict[str, str]:
+    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given.
+
+    For a catalog service, the environment may say who asks: FRAZIL_TOKEN, FRAZIL_CREDENTIAL.
+    """
     lines: list[str] = []
     if file is not None:
         try:
@@ -169,7 +174,10 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
             raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
     stored = [one.strip() for one in lines if one.strip() and not one.lstrip().startswith(("#", "!"))]
     spaced = {name.rstrip(): value.lstrip() for name, value in pairs_of(stored, "property").items()}
-    return {**spaced, **pairs_of(texts, "property")}
+    is_service = (warehouse or "").lower().startswith(("http://", "https://"))
+    variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"} if is_service else {}
+    found = {name: os.environ[one] for name, one in variables.items() if os.environ.get(one)}
+    return {**found, **spaced, **pairs_of(texts, "property")}
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:

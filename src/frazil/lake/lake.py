@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
-from frazil.errors import NamespaceAlreadyExistsError
+from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
 from frazil.lake.on_spark import spark_room
@@ -150,24 +150,31 @@ class Lake:
         properties: Mapping[str, str] | None = None,
         format_version: int | None = None,
         location: str | None = None,
+        exist_ok: bool = False,
     ) -> Table:
         """Create an empty table; its namespace is created where it is missing.
 
         The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema`, a `pyarrow.Schema` or a
         `StructType` of Spark's.
         Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
-        The format version is 2 unless it is given, here or as the property `format-version`.
+        The format version is 2 unless it is given, here or as the property `format-version`. With `exist_ok`, a table
+        of that name is returned as it is, whatever its schema.
         """
-        loaded = create_table(
-            self._catalog,
-            name,
-            schema,
-            partition_by=partition_by,
-            sort_by=sort_by,
-            properties=properties,
-            format_version=format_version,
-            location=location,
-        )
+        try:
+            loaded = create_table(
+                self._catalog,
+                name,
+                schema,
+                partition_by=partition_by,
+                sort_by=sort_by,
+                properties=properties,
+                format_version=format_version,
+                location=location,
+            )
+        except TableAlreadyExistsError:
+            if not exist_ok:
+                raise
+            return self.table(name)
         return self._table(loaded)
 
     def register_table(self, name: Name, metadata_location: str) -> Table:

@@ -78,10 +78,14 @@ class TableVerbs(MetadataVerbs):
         return self._with_columns_of(data, write) if merge_schema else write(self)
 
     def _with_columns_of(
-        self, data: Any, write: Callable[[TableVerbs], Snapshot | None], only: Collection[str] | None = None
+        self,
+        data: Any,
+        write: Callable[[TableVerbs], Snapshot | None],
+        only: Collection[str] | None = None,
+        state: LoadedTable | None = None,
     ) -> Snapshot | None:
         """Add the columns of data that the table lacks, or `only` some of them, and write, in one commit."""
-        state = self._begin()
+        state = self._begin() if state is None else state
         evolution = evolution_of(schema_of_rows(data, state.metadata), only)
 
         def change(table: TableVerbs) -> Snapshot | None:
@@ -311,8 +315,16 @@ class TableVerbs(MetadataVerbs):
         """
         check_engine(engine)
 
-        def choose(table: TableVerbs, given: Any, condition: Any, clauses: Sequence[MergeClause]) -> Choice:
-            state = table._begin()
+        def begin(clauses: tuple[MergeClause, ...]) -> tuple[LoadedTable, Any, Any, tuple[MergeClause, ...]]:
+            named = Parameters(parameters)
+            condition = named.fill(on)
+            filled_in = tuple(one.filled(named.fill) for one in clauses)
+            named.check()
+            state = self._begin()
+            given = source if is_spark_frame(source) else open_source(source, state.metadata.current_schema)
+            return state, given, condition, filled_in
+
+        def choose(state: LoadedTable, given: Any, condition: Any, clauses: Sequence[MergeClause]) -> Choice:
             target = target_of(state.metadata, branch, snapshot_properties)
             return choose_engine(
                 engine,
@@ -330,29 +342,27 @@ class TableVerbs(MetadataVerbs):
                 ),
             )
 
-        def fill(clauses: tuple[MergeClause, ...]) -> tuple[Any, Any, tuple[MergeClause, ...]]:
-            named = Parameters(parameters)
-            condition = named.fill(on)
-            filled_in = tuple(one.filled(named.fill) for one in clauses)
-            named.check()
-            given = source if is_spark_frame(source) else open_source(source, self._begin().metadata.current_schema)
-            return given, condition, filled_in
-
         def explain(clauses: tuple[MergeClause, ...]) -> str:
-            return choose(self, *fill(clauses)).explain(f"merge into {self._begin().name}")
+            state, *rest = begin(clauses)
+            return choose(state, *rest).explain(f"merge into {state.name}")
 
         def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            given, condition, clauses = fill(clauses)
+            state, given, condition, clauses = begin(clauses)
             if not merge_schema:
-                return merge(self, given, condition, clauses)
+                return merge(self, state, given, condition, clauses)
             written = [one.values for one in clauses if one.do != "delete"]
             only = None if None in written else assigned_names([one for one in written if one is not None])
             data = given if is_spark_frame(given) else given.table
-            return self._with_columns_of(data, lambda table: merge(table, given, condition, clauses), only)
 
-        def merge(table: TableVerbs, given: Any, condition: Any, clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            state = table._begin()
-            choice = choose(table, given, condition, clauses)
+            def write(table: TableVerbs) -> Snapshot | None:
+                return merge(table, table._begin(), given, condition, clauses)
+
+            return self._with_columns_of(data, write, only, state)
+
+        def merge(
+            table: TableVerbs, state: LoadedTable, given: Any, condition: Any, clauses: tuple[MergeClause, ...]
+        ) -> Snapshot | None:
+            choice = choose(state, given, condition, clauses)
             if choice.plan is not None:
                 return table._carry_out(state, choice.plan.run())
             session = choose_session(given if is_spark_frame(given) else None)

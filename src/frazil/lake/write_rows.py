@@ -50,7 +50,7 @@ def _arrow_schema_of(data: Any, known: Schema) -> pa.Schema:
         return data.schema
     if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
         return _new_columns_of_dicts(data, known)
-    if isinstance(data, Iterator):
+    if isinstance(data, Iterator) and not isinstance(data, pa.RecordBatchReader):
         raise InvalidRequestError(
             "Cannot tell the columns of an iterator before it is read, and columns are to be added to the table",
             hint="Hand over a pyarrow.RecordBatchReader, which knows its schema.",

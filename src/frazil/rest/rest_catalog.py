@@ -19,7 +19,7 @@ stages no tables has a new one created first, and changed in a second step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +51,16 @@ from frazil.errors import (
     TableNotFoundError,
     ViewNotFoundError,
 )
+from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
 from frazil.rest.load_result import read_table
 from frazil.rest.refusals import refusal
 from frazil.rest.rest_names import RestNames, identifier_json
+from frazil.rest.scan_planning import ScanPlanner
 from frazil.rest.session import Answered, OutcomeLost
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
+from frazil.scan.tasks import FileScanTask
 from frazil.spec.table_metadata import TableMetadata
 
 
@@ -127,6 +131,19 @@ class RestCatalog(RestNames):
             return unknown
         return unknown
 
+    def plan_tasks(
+        self,
+        loaded: LoadedTable,
+        predicate: Predicate = TRUE,
+        *,
+        choice: SnapshotChoice = CURRENT,
+        columns: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+    ) -> Iterator[FileScanTask]:
+        """Yield the files of a scan as the service plans them; a plan that is not read to its end is cancelled."""
+        planner = ScanPlanner(self)
+        return planner.plan(loaded, predicate, choice=choice, columns=columns, case_sensitive=case_sensitive)
+
     # Sending
 
     def _send(self, change: TableChange, key: str | None) -> Outcome[LoadedTable]:
@@ -145,6 +162,9 @@ class RestCatalog(RestNames):
                 return SentTables(_lost(what, error.message), (Attempt(base, base),), (change,), key)
             loaded = LoadedTable(base.identifier, result.metadata, result.metadata_location, base.storage)
             self.keep_table(loaded, answer)
+            self.report_commit(
+                loaded, [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]
+            )
             return Committed((loaded,))
         return self._refused(answer, what, [change])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from frazil.catalog.base import Catalog, random_id, system_ms
 from frazil.catalog.names import (
@@ -41,11 +42,14 @@ from frazil.rest import service as has
 from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table, read_view
 from frazil.rest.refusals import refusal
+from frazil.rest.remote_sign import SIGNER_ENDPOINT, SIGNER_URI
+from frazil.rest.report_metrics import Reporter, commit_report
 from frazil.rest.service import Service, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_cache import TableCache
 from frazil.rest.table_storage import table_storage
+from frazil.rest.transport import Reply, shown_url
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.spec.schema import Schema
@@ -89,6 +93,7 @@ class RestNames(Catalog):
         self._cache = TableCache(
             settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms
         )
+        self._reporter = Reporter(self._send_report)
         self.has_staging = True
         """Whether the service has been seen to refuse staged tables."""
 
@@ -96,8 +101,22 @@ class RestNames(Catalog):
         return f"{type(self).__name__}({self.name!r}, {self.service.base!r})"
 
     def close(self) -> None:
-        """Close the connections to the service."""
+        """Send the reports that wait, and close the connections to the service."""
+        self._reporter.close()
         self.session.transport.close()
+
+    def _send_report(self, url: str, body: dict[str, Any]) -> None:
+        self.session.without_retries().send("POST", url, body=body)
+
+    def report_commit(self, loaded: LoadedTable, snapshot_ids: Iterable[int]) -> None:
+        """Tell the service what snapshots did, where it wants to know."""
+        if not self.service.has(has.REPORT_METRICS) or not self.settings.truth(names.METRICS, default=True):
+            return
+        for one in snapshot_ids:
+            snapshot = loaded.metadata.find_snapshot(one)
+            if snapshot is not None:
+                url = f"{self.service.table(loaded.identifier)}/metrics"
+                self._reporter.report(url, commit_report(loaded, snapshot))
 
     # Namespaces
 
@@ -485,6 +504,7 @@ class RestNames(Catalog):
             result.config,
             result.keys,
             lambda: self._new_keys(parts, result.config),
+            lambda request: self._sign(parts, result.config, request),
             now_ms=self.now_ms,
         )
         location = None if is_staged else result.metadata_location
@@ -524,6 +544,25 @@ class RestNames(Catalog):
         self.check(answer, what, table=parts)
         result = read_table(answer.reply, shown(parts))
         return (*result.keys, VendedKeys("", result.config))
+
+    def _sign(self, parts: Identifier, config: Mapping[str, str], request: dict[str, Any]) -> Reply:
+        """Have the service sign a request to a store."""
+        what = f"sign a request for files of table {shown(parts)}"
+        endpoint = config.get(SIGNER_ENDPOINT)
+        url = f"{self.service.table(parts)}/sign"
+        if endpoint is not None and not self.service.has(has.SIGN):
+            url = f"{config.get(SIGNER_URI, self.service.base).rstrip('/')}/{endpoint.lstrip('/')}"
+        if urlsplit(url)[:2] != urlsplit(self.service.base)[:2]:
+            raise UnsupportedError(
+                f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
+            )
+        # A signature that is made twice does no harm.
+        try:
+            answer = self.session.send("POST", url, body=request)
+        except OutcomeLost as lost:
+            raise ServiceError(f"Cannot {what}: {lost}") from lost
+        self.check(answer, what, table=parts)
+        return answer.reply
 
     def _draft(
         self,

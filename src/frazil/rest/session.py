@@ -82,18 +82,9 @@ class RestSession:
         self._chance = chance
         self._now_ms = now_ms
 
-    def with_auth(self, auth: Auth) -> RestSession:
-        """Return the session of another user of the same service."""
-        return RestSession(
-            self.transport,
-            auth,
-            headers=self._headers,
-            max_retries=self._max_retries,
-            honours_keys=self.honours_keys,
-            sleep=self._sleep,
-            chance=self._chance,
-            now_ms=self._now_ms,
-        )
+    def without_retries(self) -> RestSession:
+        """Return a session of the same user that sends each request once."""
+        return RestSession(self.transport, self.auth, headers=self._headers, max_retries=0)
 
     def new_key(self) -> str | None:
         """Return a new idempotency key, where the service honours them: a UUID of version 7."""

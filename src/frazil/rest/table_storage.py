@@ -17,6 +17,7 @@ from typing import Final
 
 from frazil.errors import StorageError
 from frazil.rest.load_result import VendedKeys
+from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage, choose_storage
 from frazil.storage.object_properties import (
@@ -122,10 +123,13 @@ def table_storage(
     config: Mapping[str, str],
     keys: tuple[VendedKeys, ...],
     fetch: FetchKeys,
+    sign: Sign,
     *,
     now_ms: Callable[[], int] | None = None,
 ) -> Storage:
-    """Return the storage of a table: the user's own, unless the service gave settings or keys for it."""
+    """Return the storage of a table: the user's own, unless the service gave settings or keys for it, or signs."""
+    if config.get(ENABLED, "false").lower() == "true":
+        return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)})
     vended = [*keys]
     if any(name in config for name in (*S3_ACCESS_KEY_ID, GCS_TOKEN)):
         vended.append(VendedKeys("", config))

@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl
 import anyio
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from frazil.errors import InvalidRequestError
 from frazil.serve.auth import ANYONE, Caller, Denied, Right
@@ -84,12 +84,28 @@ def make_app(
     protocol = ProtocolApp(service, Limits() if limits is None else limits, counts)
     return Starlette(
         routes=[
-            Mount("/v1", app=protocol),
+            ProtocolRoute(protocol),
             Route("/healthz", Health(protocol), methods=["GET"]),
             Route("/metrics", Counts(protocol), methods=["GET"]),
             *more_routes,
         ]
     )
+
+
+class ProtocolRoute(BaseRoute):
+    """Everything below `/v1/`, whatever characters it holds."""
+
+    def __init__(self, app: ProtocolApp) -> None:
+        self.app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a path is the protocol's."""
+        is_ours = scope["type"] == "http" and scope["path"].startswith("/v1/")
+        return Match.FULL if is_ours else Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to the protocol."""
+        await self.app(scope, receive, send)
 
 
 class ProtocolApp:
@@ -104,8 +120,6 @@ class ProtocolApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out one request."""
-        if scope["type"] != "http":
-            return
         exchange = _Exchange(scope, receive, send)
         self.telemetry.started()
         try:

@@ -7,8 +7,11 @@ closed. A kill leaves what the catalog promises: a commit happened, or it did no
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,6 +53,8 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a head."""
         super().connection_made(transport)
+        # Its lines have queries; ours are in `telemetry.py`.
+        self.access_log = False
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,6 +135,19 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._on_ready = on_ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and ctrl-C; once stopped, go on to the end of the program."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import frazil
 from frazil.cli.main import app
 from frazil.cli.render import OutputFormat, render_rows
+from frazil.cli.session import connection_properties
 
 RUNNER = CliRunner()
 
@@ -300,3 +301,10 @@ def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> No
     assert "outside the warehouse" in run(warehouse, "table", "drop", "db.apart", "--purge", code=1)
     run(warehouse, "table", "drop", "db.apart", "--purge", "--delete-root", data)
     assert list(Path(data).rglob("*")) == []
+
+
+def test_the_environment_says_who_asks_a_service_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAZIL_TOKEN", "from-the-environment")
+    assert connection_properties(None, None, "https://catalog.example") == {"token": "from-the-environment"}
+    assert connection_properties(["token=given"], None, "https://catalog.example") == {"token": "given"}
+    assert connection_properties(None, None, "warehouse") == {}

@@ -135,6 +135,20 @@ def test_settings_of_the_service_stand_around_those_of_the_user(service: Scripte
     assert service.asked[-1].headers["x-a"] == "1" and service.asked[-1].headers["x-b"] == "theirs"
 
 
+def test_a_commit_is_reported_after_it_and_a_report_that_fails_is_no_error(service: ScriptedService) -> None:
+    for answer in ((204, None), LOST, error_json(500, "X")):
+        catalog = opened(service, {"rest-metrics-reporting-enabled": "true"})
+        base = loaded(service, catalog)
+        service.on(f"POST {AT}", (200, table_json(with_snapshot())))
+        service.on(f"POST {AT}/metrics", answer)
+        assert isinstance(catalog.commit(base, ADD, GUARDS), Committed)
+        catalog.close()
+        sent = service.of(f"POST {AT}/metrics")[-1].body
+        assert (sent["report-type"], sent["table-name"], sent["snapshot-id"]) == ("commit-report", "db.t", 7)
+        assert (sent["sequence-number"], sent["operation"]) == (1, "append")
+    assert len(service.of(f"POST {AT}/metrics")) == 3
+
+
 # What answers mean
 
 

@@ -1,0 +1,197 @@
+"""Change rows without Spark: frazil in both modes, PyIceberg, and DuckDB in tables of its own, side by side.
+
+    python bench/local_changes.py [--rows 10000000] [--files 10] [--limit 300]
+
+The table has four columns: a long, a string of a thousand values, a double, an int. Each contender works on a table of
+its own, in a process of its own, one after the other, and each change begins where the one before it ended. DuckDB
+changes no Iceberg table without a catalog's server: its own tables, which hold no history, stand here as the limit.
+PyIceberg's conditions know no arithmetic: it deletes a thousand keys where the others delete a hundredth of the rows. A
+change that takes longer than `--limit` seconds is given up, and what would come after it left out. Beside the seconds,
+what the process takes of memory at most is printed.
+
+    update one row        of a key
+    upsert 2,000          scattered; one in twenty is new
+    upsert them again     changes nothing
+    delete 1 %            scattered
+    upsert a tenth        scattered; one in twenty is new
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.measure import Results, scaled
+
+Change = Callable[[], Any]
+CONTENDERS = ("PyIceberg", "DuckDB's own tables", "frazil, copy-on-write", "frazil")
+DDL = "id bigint, name string, v double, n int"
+
+
+def rows_of(ids: Any, factor: float) -> pa.Table:
+    """Return the rows of ids."""
+    texts = pa.array(ids % 1000).cast(pa.string())
+    return pa.table({"id": ids, "name": texts, "v": ids * factor, "n": pa.array(ids % 7, pa.int32())})
+
+
+def parts(rows: int, files: int) -> list[pa.Table]:
+    """Return the table's rows, file by file."""
+    size = rows // files
+    return [rows_of(np.arange(size) + at * size, 0.5) for at in range(files)]
+
+
+def scattered(rows: int, count: int, seed: int) -> pa.Table:
+    """Return rows with keys of all over the table, and a few beyond it."""
+    ids = np.random.default_rng(seed).choice(int(rows * 1.05), count, replace=False)
+    return rows_of(ids, 0.25)
+
+
+def frazil_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, Change]:
+    """Return the changes as frazil makes them."""
+    import frazil
+
+    lake = frazil.connect(folder)
+    lake.create_namespace("db")
+    modes = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
+    table = lake.create_table("db.t", DDL, format_version=3, properties=modes)
+    for part in parts(rows, files):
+        table.append(part)
+    few, many = scattered(rows, 2000, 1), scattered(rows, rows // 10, 2)
+    return {
+        "update one row": lambda: table.update({"v": "v + 1"}, where="id = 77", engine="local"),
+        "upsert 2,000": lambda: table.upsert(few, keys=["id"], engine="local"),
+        "upsert them again": lambda: table.upsert(few, keys=["id"], engine="local"),
+        "delete 1 %": lambda: table.delete("id % 100 = 3", engine="local"),
+        "upsert a tenth": lambda: table.upsert(many, keys=["id"], engine="local"),
+    }
+
+
+def pyiceberg_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, Change]:
+    """Return the changes as PyIceberg makes them; it has no update, which is an upsert of a row there."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("db")
+    first, *others = parts(rows, files)
+    table = catalog.create_table("db.t", first.schema)
+    for part in (first, *others):
+        table.append(part)
+    few, many, one = scattered(rows, 2000, 1), scattered(rows, rows // 10, 2), rows_of(np.array([77]), 0.75)
+    gone = np.arange(3, rows, 100)
+    return {
+        "update one row": lambda: table.upsert(one, join_cols=["id"]),
+        "upsert 2,000": lambda: table.upsert(few, join_cols=["id"]),
+        "upsert them again": lambda: table.upsert(few, join_cols=["id"]),
+        "delete 1 %": lambda: table.delete(f"id in ({', '.join(map(str, gone[:1000]))})"),
+        "upsert a tenth": lambda: table.upsert(many, join_cols=["id"]),
+    }
+
+
+def duckdb_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, Change]:
+    """Return the changes as DuckDB makes them in a table of its own."""
+    import duckdb
+
+    connection = duckdb.connect(f"{folder}/duck.db")
+    connection.execute("create table t (id bigint, name varchar, v double, n int)")
+    for part in parts(rows, files):
+        connection.register("part", part)
+        connection.execute("insert into t select * from part")
+    few, many = scattered(rows, 2000, 1), scattered(rows, rows // 10, 2)
+
+    def upsert(source: pa.Table) -> None:
+        connection.register("given", source)
+        connection.execute(
+            "merge into t using given on t.id = given.id when matched then update set name = given.name, "
+            "v = given.v, n = given.n when not matched then insert"
+        )
+
+    return {
+        "update one row": lambda: connection.execute("update t set v = v + 1 where id = 77"),
+        "upsert 2,000": partial(upsert, few),
+        "upsert them again": partial(upsert, few),
+        "delete 1 %": lambda: connection.execute("delete from t where id % 100 = 3"),
+        "upsert a tenth": partial(upsert, many),
+    }
+
+
+MAKERS: dict[str, tuple[Callable[[str, int, int, str], dict[str, Change]], str]] = {
+    "PyIceberg": (pyiceberg_changes, ""),
+    "DuckDB's own tables": (duckdb_changes, ""),
+    "frazil, copy-on-write": (frazil_changes, "copy-on-write"),
+    "frazil": (frazil_changes, "merge-on-read"),
+}
+
+
+def work(name: str, folder: str, rows: int, files: int, answers: Connection) -> None:
+    """Make the table and its changes one by one, and say what each of them took."""
+    make, mode = MAKERS[name]
+    changes = make(folder, rows, files, mode)
+    answers.send(("", 0.0, 0))
+    for title, change in changes.items():
+        started = time.perf_counter()
+        change()
+        passed = time.perf_counter() - started
+        answers.send((title, passed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
+
+
+def measure(name: str, rows: int, files: int, limit: float) -> tuple[dict[str, float], str, int]:
+    """Return the seconds of each change of a contender, why there are no more, and the most memory in MiB."""
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, float] = {}
+    memory, reason = 0, ""
+    with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(name, folder, rows, files, there))
+        process.start()
+        there.close()
+        try:
+            while here.poll(limit):
+                title, seconds, memory = here.recv()
+                if title:
+                    found[title] = seconds
+            reason = f"more than {limit:.0f} s"
+        except EOFError:
+            reason = "it ended early"
+        process.kill()
+        process.join()
+    return found, reason, memory
+
+
+def main() -> None:
+    """Measure every contender and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=scaled(10_000_000))
+    parser.add_argument("--files", type=int, default=10)
+    parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--only", choices=CONTENDERS, action="append")
+    arguments = parser.parse_args()
+    results = Results("local_changes", CONTENDERS)
+    measured = {
+        name: measure(name, arguments.rows, arguments.files, arguments.limit) for name in arguments.only or CONTENDERS
+    }
+    titles = list(dict.fromkeys(title for found, _, _ in measured.values() for title in found))
+    for title in titles:
+        seconds = {name: [found[title]] for name, (found, _, _) in measured.items() if title in found}
+        failed = {name: reason for name, (found, reason, _) in measured.items() if title not in found}
+        results.add(title, arguments.rows, "rows", seconds, failed)
+    for name, (_, _, memory) in measured.items():
+        print(f"{name}: at most {memory:,} MiB")
+    results.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Requests to S3 that a catalog service signs: it has the keys, and sees each request before the store does.
+
+Each request to the store is written down, sent to the service, and goes out with the headers that come back. The
+service may refuse it. Deletions go one by one, since a service signs a bulk deletion only with its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+from frazil.errors import StorageError
+from frazil.rest.service import read_object
+from frazil.rest.transport import Reply
+from frazil.storage.choose import S3_SCHEMES, SchemeStorage
+from frazil.storage.object_properties import S3_ANONYMOUS
+from frazil.storage.object_service import S3Service, s3_service
+from frazil.storage.object_store import ObjectStorage
+
+ENABLED: Final = "s3.remote-signing-enabled"
+SIGNER_URI: Final = "s3.signer.uri"
+SIGNER_ENDPOINT: Final = "s3.signer.endpoint"
+
+Sign: TypeAlias = Callable[[dict[str, Any]], Reply]
+"""Sends a request that is to be signed to the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningService(S3Service):
+    """Amazon S3, or a store of its protocol, whose requests a catalog service signs."""
+
+    sign: Sign | None = field(default=None, repr=False)
+
+    has_bulk_delete = False
+
+    def authorize(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+    ) -> dict[str, str]:
+        """Return the headers of a request as the service signed them."""
+        if self.sign is None:
+            raise StorageError(
+                "Cannot reach S3: its requests are signed by a catalog service, which is not at hand here"
+            )
+        scheme = "http" if self.endpoint is not None and not self.endpoint.is_tls else "https"
+        uri = f"{scheme}://{headers['host']}{path}{f'?{query}' if query else ''}"
+        given = {**headers, "x-amz-content-sha256": body_sha256}
+        reply = self.sign(
+            {
+                "region": self.region,
+                "uri": uri,
+                "method": method,
+                "headers": {name: [value] for name, value in given.items()},
+                "provider": "s3",
+            }
+        )
+        answer = read_object(reply, "the service's signature")
+        if not _is_same_place(uri, answer.string("uri")):
+            raise StorageError("Cannot reach S3: the catalog service signed another request than it was asked for")
+        signed = answer.raw("headers", None)
+        found = {
+            str(name).lower(): ", ".join(map(str, values)) if isinstance(values, list) else str(values)
+            for name, values in (signed.items() if isinstance(signed, dict) else ())
+        }
+        return {**given, **found}
+
+    def without_secrets(self) -> S3Service:
+        """Return the service as it may be shown and pickled: one that is asked as nobody."""
+        return S3Service(self.region, self.endpoint, self.is_path_style, is_anonymous=True)
+
+    def _secrets(self) -> tuple[str, ...]:
+        return ()
+
+
+def signed_storage(settings: Mapping[str, str], sign: Sign) -> SchemeStorage:
+    """Return S3 as properties describe it, with requests that a service signs."""
+    plain = s3_service({**settings, S3_ANONYMOUS: "true"})
+    service = SigningService(
+        plain.region,
+        plain.endpoint,
+        plain.is_path_style,
+        encryption=plain.encryption,
+        encryption_key=plain.encryption_key,
+        sign=sign,
+    )
+    return SchemeStorage(dict.fromkeys(S3_SCHEMES, ObjectStorage(service, schemes=S3_SCHEMES)))
+
+
+def _is_same_place(asked: str, signed: str) -> bool:
+    one, other = urlsplit(asked), urlsplit(signed)
+    return (one.scheme, one.netloc, one.path) == (other.scheme, other.netloc, other.path)

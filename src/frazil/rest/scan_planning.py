@@ -1,0 +1,224 @@
+"""Scans that a catalog service plans: asked for, waited for, fetched in parts, and given up where nobody reads on.
+
+A service answers at once with the files, or with an id to ask by: then it is asked again after a second, and after
+twice as long each time, up to `rest-scan-planning.poll-timeout-ms`. A large plan comes as tasks, each fetched when it
+is needed. A plan that is not read to its end is cancelled.
+
+What a service does not tell is the sequence number of a file: `_last_updated_sequence_number` of rows that never
+changed cannot be read from such tasks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from frazil.catalog.names import shown
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.single_value_json import decode_json_value
+from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError, ServiceError
+from frazil.expr.bind import bind
+from frazil.expr.predicate_json import decode_predicate, encode_predicate
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.rest import service as has
+from frazil.rest import settings as names
+from frazil.rest.rest_names import RestNames
+from frazil.rest.service import HEADING, escape, read_object
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
+from frazil.scan.tasks import DeleteTask, FileScanTask
+from frazil.spec.data_file import DataFile, FileContent, parse_file_format
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.types import StructType
+
+_CONTENTS: Final = {
+    "data": FileContent.DATA,
+    "position-deletes": FileContent.POSITION_DELETES,
+    "equality-deletes": FileContent.EQUALITY_DELETES,
+}
+_FIRST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 60.0
+_TIMEOUT_MS: Final = 300_000
+_MAX_TASKS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What is planned, and what answers are read by."""
+
+    loaded: LoadedTable
+    schema: Schema
+    predicate: Predicate
+    types: dict[int, tuple[PartitionSpec, StructType]]
+
+
+class ScanPlanner:
+    """Has scans of one service's tables planned there."""
+
+    def __init__(
+        self,
+        catalog: RestNames,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._catalog = catalog
+        self._sleep = sleep
+        self._monotonic = monotonic
+
+    def plan(
+        self,
+        loaded: LoadedTable,
+        predicate: Predicate = TRUE,
+        *,
+        choice: SnapshotChoice = CURRENT,
+        columns: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+    ) -> Iterator[FileScanTask]:
+        """Yield the files of a scan as the service plans them; what is wrong with the request is said at once."""
+        what = f"plan a scan of {shown(loaded.identifier)}"
+        self._catalog.service.check(has.PLAN, what)
+        snapshot, schema = choose_snapshot(loaded.metadata, choice)
+        bound = bind(schema, predicate, case_sensitive=case_sensitive)
+        if snapshot is None:
+            return iter(())
+        body: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id, "case-sensitive": case_sensitive}
+        if bound != TRUE:
+            body["filter"] = encode_predicate(bound)
+        if columns is not None:
+            body["select"] = list(columns)
+        if schema.schema_id != loaded.metadata.current_schema_id:
+            body["use-snapshot-schema"] = True
+        scan = _Scan(loaded, schema, bound, partition_types(loaded.metadata))
+        return self._tasks(scan, body, what)
+
+    def _tasks(self, scan: _Scan, body: dict[str, Any], what: str) -> Iterator[FileScanTask]:
+        url = self._catalog.service.table(scan.loaded.identifier)
+        answer = self._ask("POST", f"{url}/plan", what, scan, body)
+        plan_id = answer.raw("plan-id", None)
+        plan_url = f"{url}/plan/{escape(plan_id)}" if isinstance(plan_id, str) and plan_id else None
+        is_over = False
+        try:
+            answer = self._completed(answer, plan_url, what, scan)
+            waiting = _texts(answer, "plan-tasks")
+            yield from _read_tasks(answer, scan, what)
+            fetched = 0
+            while waiting:
+                fetched += 1
+                if fetched > _MAX_TASKS:
+                    raise ServiceError(f"Cannot {what}: the service's tasks do not end")
+                part = self._ask("POST", f"{url}/tasks", what, scan, {"plan-task": waiting.pop(0)})
+                waiting += _texts(part, "plan-tasks")
+                yield from _read_tasks(part, scan, what)
+            is_over = True
+        finally:
+            if not is_over and plan_url is not None and self._catalog.service.has(has.CANCEL_PLAN):
+                # Nobody waits for it: whether the service heard makes no difference here.
+                with contextlib.suppress(FrazilError):
+                    self._catalog.ask("DELETE", plan_url, what=f"cancel to {what}")
+
+    def _completed(self, answer: JsonObject, plan_url: str | None, what: str, scan: _Scan) -> JsonObject:
+        timeout_ms = self._catalog.settings.whole(names.PLANNING_TIMEOUT_MS, _TIMEOUT_MS)
+        started, wait_s = self._monotonic(), _FIRST_WAIT_S
+        while True:
+            status = answer.raw("status", None)
+            if status == "completed":
+                return answer
+            if status != "submitted":
+                error = answer.raw("error", None)
+                message = error.get("message") if isinstance(error, dict) else None
+                said = message if isinstance(message, str) else f"its status is {str(status)[:40]!r}"
+                raise ServiceError(f"Cannot {what}: {said}")
+            if plan_url is None:
+                raise ServiceError(f"Cannot {what}: the service gives no id to ask for the plan by")
+            if (self._monotonic() - started) * 1000 + wait_s * 1000 > timeout_ms:
+                raise ServiceError(
+                    f"Cannot {what}: the service has not planned it within {timeout_ms} ms",
+                    hint=f"Raise {names.PLANNING_TIMEOUT_MS}.",
+                )
+            self._sleep(wait_s)
+            wait_s = min(wait_s * 2, _MAX_WAIT_S)
+            answer = self._ask("GET", plan_url, what, scan)
+
+    def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
+        answer = self._catalog.ask(method, url, body=body, what=what)
+        self._catalog.check(answer, what, table=scan.loaded.identifier)
+        return read_object(answer.reply, f"the answer to {what}")
+
+
+def _texts(answer: JsonObject, field: str) -> list[str]:
+    found = answer.raw(field, None)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScanTask]:
+    try:
+        deletes = [DeleteTask(_file(one, scan), 0) for one in answer.objects("delete-files", ())]
+        for one in answer.objects("file-scan-tasks", ()):
+            yield _task(one, scan, deletes)
+    except (CorruptTableError, InvalidRequestError, IndexError, TypeError) as error:
+        reason = error.message if isinstance(error, FrazilError) else type(error).__name__
+        raise ServiceError(f"Cannot {what}: the service's answer is not as the protocol says ({reason})") from error
+
+
+def _task(task: JsonObject, scan: _Scan, deletes: Sequence[DeleteTask]) -> FileScanTask:
+    chosen = []
+    for at in task.int32s("delete-file-references", ()):
+        if not 0 <= at < len(deletes):
+            raise task.fail(f"there is no delete file {at}", field="delete-file-references")
+        chosen.append(deletes[at])
+    residual = scan.predicate
+    if "residual-filter" in task:
+        residual = bind(scan.schema, decode_predicate(task.raw("residual-filter"), scan.schema))
+    return FileScanTask(_file(task.object("data-file"), scan), 0, tuple(chosen), residual)
+
+
+def _file(file: JsonObject, scan: _Scan) -> DataFile:
+    content = _CONTENTS.get(file.string("content").lower().replace("_", "-"))
+    spec_id = file.int32("spec-id")
+    if content is None or spec_id not in scan.types:
+        raise file.fail("it is of a content or a partition spec that the table does not have")
+    fields = scan.types[spec_id][1].fields
+    values = file.list("partition")
+    if len(values) != len(fields):
+        raise file.fail(f"its partition has {len(values)} values, and the spec {len(fields)} fields", field="partition")
+    partition = tuple(
+        None if value is None else decode_json_value(value, part.field_type)
+        for part, value in zip(fields, values, strict=True)
+    )
+    return DataFile(
+        file.string("file-path"),
+        parse_file_format(file.string("file-format").lower()),
+        file.int64("record-count"),
+        file.int64("file-size-in-bytes"),
+        content,
+        spec_id,
+        partition,
+        key_metadata=_bytes(file.string("key-metadata", None)),
+        split_offsets=_optional(file.raw("split-offsets", None)),
+        equality_ids=_optional(file.raw("equality-ids", None)),
+        sort_order_id=file.int32("sort-order-id", None),
+        first_row_id=file.int64("first-row-id", None),
+        referenced_data_file=file.string("referenced-data-file", None),
+        content_offset=file.int64("content-offset", None),
+        content_size_in_bytes=file.int64("content-size-in-bytes", None),
+    )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    try:
+        return None if text is None else bytes.fromhex(text)
+    except ValueError as error:
+        raise CorruptTableError("Cannot read key-metadata: it is not hexadecimal", heading=HEADING) from error
+
+
+def _optional(found: Any) -> tuple[int, ...] | None:
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
+        raise CorruptTableError("Cannot read a list of numbers: it is none", heading=HEADING)
+    return tuple(found)

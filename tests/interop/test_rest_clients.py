@@ -1,0 +1,183 @@
+"""Other clients of `frazil serve`: PyIceberg and DuckDB create, write and commit by turns with frazil.
+
+DuckDB commits to Iceberg tables through this protocol only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from tests.served_lake import Served, served
+
+pytestmark = pytest.mark.interop
+
+Row = tuple[int, str | None]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "warehouse", state=tmp_path / "serve.db") as found:
+        frazil.Lake(found.catalog).create_namespace("db")
+        yield found
+
+
+def rows_of(table: frazil.Table) -> list[Row]:
+    return sorted((one["id"], one["kind"]) for one in table.scan().to_arrow().to_pylist())
+
+
+def arrow(*rows: Row) -> pa.Table:
+    return pa.table({"id": pa.array([one for one, _ in rows], pa.int64()), "kind": [kind for _, kind in rows]})
+
+
+class PyIcebergClient:
+    """PyIceberg's REST catalog."""
+
+    def __init__(self, server: Served) -> None:
+        from pyiceberg.catalog import load_catalog
+
+        self.catalog = load_catalog("served", type="rest", uri=server.uri)
+
+    def create(self, name: str) -> None:
+        self.catalog.create_table(f"db.{name}", pa.schema([("id", pa.int64()), ("kind", pa.string())]))
+
+    def append(self, name: str, *rows: Row) -> None:
+        self.catalog.load_table(f"db.{name}").append(arrow(*rows))
+
+    def delete(self, name: str, row_id: int) -> None:
+        self.catalog.load_table(f"db.{name}").delete(f"id = {row_id}")
+
+    def rows(self, name: str) -> list[Row]:
+        found = self.catalog.load_table(f"db.{name}").scan().to_arrow().to_pylist()
+        return sorted((one["id"], one["kind"]) for one in found)
+
+
+class DuckdbClient:
+    """DuckDB, with the server attached."""
+
+    def __init__(self, server: Served) -> None:
+        from tests.interop.interop_peers import open_duckdb
+
+        self.connection: Any = open_duckdb()
+        self.connection.execute(
+            f"attach 'lake' as lake (type iceberg, endpoint '{server.uri}', authorization_type 'none')"
+        )
+
+    def create(self, name: str) -> None:
+        self.connection.execute(f"create table lake.db.{name} (id bigint, kind varchar)")
+
+    def append(self, name: str, *rows: Row) -> None:
+        values = ", ".join(f"({one}, '{kind}')" for one, kind in rows)
+        self.connection.execute(f"insert into lake.db.{name} values {values}")
+
+    def delete(self, name: str, row_id: int) -> None:
+        self.connection.execute(f"delete from lake.db.{name} where id = {row_id}")
+
+    def rows(self, name: str) -> list[Row]:
+        found: list[Row] = self.connection.execute(f"select id, kind from lake.db.{name} order by id").fetchall()
+        return found
+
+
+CLIENTS: dict[str, Any] = {"pyiceberg": PyIcebergClient, "duckdb": DuckdbClient}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, client: str) -> None:
+    other = CLIENTS[client](server)
+    lake = frazil.Lake(server.catalog)
+    other.create("t")
+    other.append("t", (1, "a"), (2, "b"))
+    table = lake.table("db.t")
+    assert rows_of(table) == [(1, "a"), (2, "b")]
+    table.append(arrow((3, "c"), (4, "d")))
+    assert other.rows("t") == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    other.delete("t", 3)
+    assert rows_of(table.refresh()) == [(1, "a"), (2, "b"), (4, "d")]
+    other.append("t", (5, "e"))
+    assert rows_of(table.refresh()) == other.rows("t")
+    report = table.check()
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, client: str) -> None:
+    table = frazil.Lake(server.catalog).create_table(
+        "db.t", "id bigint, kind string", partition_by=["bucket(4, id)"], properties={"owner": "ann"}
+    )
+    table.append(arrow((1, "a"), (2, "b")))
+    other = CLIENTS[client](server)
+    assert other.rows("t") == [(1, "a"), (2, "b")]
+    with table.update_schema() as update:
+        update.add_column("more", "long")
+    assert CLIENTS[client](server).rows("t") == [(1, "a"), (2, "b")]
+    assert table.properties["owner"] == "ann"
+    assert table.check().ok
+
+
+def test_three_writers_take_turns_on_one_table(server: Served) -> None:
+    peers: list[Any] = [PyIcebergClient(server), DuckdbClient(server)]
+    table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string")
+    expected: list[Row] = []
+    for turn in range(3):
+        for at, peer in enumerate(peers):
+            row = (turn * 10 + at, f"p{at}")
+            peer.append("t", row)
+            expected.append(row)
+        row = (turn * 10 + 9, "frazil")
+        table.append(arrow(row))
+        expected.append(row)
+    for peer in peers:
+        assert peer.rows("t") == sorted(expected)
+    assert rows_of(table.refresh()) == sorted(expected)
+    assert len(table.snapshots) == 9
+    assert table.check().ok
+
+
+def test_pyiceberg_uses_names_views_and_properties(server: Served) -> None:
+    from pyiceberg.exceptions import (
+        NamespaceAlreadyExistsError,
+        NamespaceNotEmptyError,
+        NoSuchTableError,
+        TableAlreadyExistsError,
+    )
+
+    catalog = PyIcebergClient(server).catalog
+    catalog.create_namespace("a.b", {"owner": "ann"})
+    assert catalog.load_namespace_properties("a.b") == {"owner": "ann"}
+    with pytest.raises(NamespaceAlreadyExistsError):
+        catalog.create_namespace("a.b")
+    schema = pa.schema([("id", pa.int64())])
+    made = catalog.create_table("a.b.t", schema)
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table("a.b.t", schema)
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace("a.b")
+    catalog.rename_table("a.b.t", "a.b.u")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("a.b.t")
+    assert catalog.list_tables("a.b") == [("a", "b", "u")]
+    with catalog.load_table("a.b.u").transaction() as transaction:
+        transaction.set_properties(x="y")
+        with transaction.update_schema() as update:
+            update.add_column("name", made.schema().find_type("id"))
+    assert catalog.load_table("a.b.u").properties["x"] == "y"
+    catalog.drop_table("a.b.u", purge_requested=True)
+    catalog.drop_namespace("a.b")
+
+
+def test_pyiceberg_reads_what_the_server_plans(server: Served) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string", partition_by=["kind"])
+    for at in range(4):
+        table.append(arrow((at, f"k{at}")))
+    catalog = load_catalog("served", type="rest", uri=server.uri, **{"scan-planning-mode": "server"})
+    found = catalog.load_table("db.t").scan(row_filter="kind = 'k2'").to_arrow().to_pylist()
+    assert [(one["id"], one["kind"]) for one in found] == [(2, "k2")]
+    text = server.get("/metrics").body.decode()
+    assert 'operation="planTableScan",code="200"' in text

@@ -1,0 +1,185 @@
+"""Scans that a service plans: the files that planning here finds, waits, parts, failures, and plans nobody reads on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.changes.apply import apply_updates
+from frazil.changes.updates import AddSnapshot, SetSnapshotRef
+from frazil.errors import ServiceError, UnsupportedError
+from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import TRUE
+from frazil.rest.rest_catalog import RestCatalog
+from frazil.rest.scan_planning import ScanPlanner
+from frazil.scan.plan import plan_scan
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.snapshot import Snapshot, SnapshotRef
+from tests.rest_lab import ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.served_lake import served
+
+TABLE = ("db", "t")
+AT = "/v1/namespaces/db/tables/t"
+_T = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+ENDPOINTS = [f"POST {_T}/plan", f"GET {_T}/plan/{{plan-id}}", f"DELETE {_T}/plan/{{plan-id}}", f"POST {_T}/tasks"]
+
+
+@pytest.fixture
+def service() -> Iterator[ScriptedService]:
+    with scripted_service({"defaults": {}, "overrides": {}, "endpoints": ENDPOINTS}) as made:
+        yield made
+
+
+class Planning:
+    """A table of a scripted service, and a planner that waits for nothing."""
+
+    def __init__(self, service: ScriptedService, **properties: str) -> None:
+        snapshot = Snapshot(
+            7, 1_700_000_000_001, "memory://w/snap.avro", FrozenMap({"operation": "append"}), None, 1, 0
+        )
+        updates = (AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(7)))
+        metadata = apply_updates(metadata_of(), updates, now_ms=1_700_000_000_002)
+        service.on(f"GET {AT}", (200, table_json(metadata)))
+        self.service = service
+        self.catalog = opened(service, properties)
+        self.loaded = self.catalog.load_table(TABLE)
+        self.waits: list[float] = []
+        self.planner = ScanPlanner(self.catalog, sleep=self.waits.append, monotonic=lambda: sum(self.waits))
+
+    def paths(self) -> list[str]:
+        return [one.data_file.file_path for one in self.planner.plan(self.loaded)]
+
+
+def file(path: str, **more: Any) -> dict[str, Any]:
+    return {
+        "data-file": {
+            "content": "data",
+            "file-path": path,
+            "file-format": "PARQUET",
+            "spec-id": 0,
+            "partition": [],
+            "file-size-in-bytes": 10,
+            "record-count": 1,
+        },
+        **more,
+    }
+
+
+@pytest.mark.parametrize("where", ["true", "id > 5", "id = 3 or s = 'x7'"])
+def test_a_service_finds_the_files_that_planning_here_finds(tmp_path: Path, where: str) -> None:
+    with served(tmp_path / "wh") as server, frazil.connect(f"http://127.0.0.1:{server.port}") as lake:
+        table = lake.create_table("db.t", "id bigint, s string", partition_by=["bucket(3, id)"])
+        for at in range(3):
+            ids = [at * 3 + one for one in range(3)]
+            table.append(pa.table({"id": pa.array(ids, pa.int64()), "s": [f"x{one}" for one in ids]}))
+        table.delete("id = 4", engine="local")
+        catalog = lake.catalog
+        assert isinstance(catalog, RestCatalog)
+        loaded = catalog.load_table(TABLE)
+        theirs = list(catalog.plan_tasks(loaded, parse_predicate(where)))
+        ours = list(plan_scan(loaded, where).iter_tasks())
+
+        def shown(tasks: Any) -> Any:
+            return sorted(
+                (one.data_file.file_path, one.data_file.partition, one.data_file.spec_id, str(one.residual),
+                 sorted(each.data_file.file_path for each in one.delete_files))
+                for one in tasks
+            )  # fmt: skip
+
+        assert shown(theirs) == shown(ours)
+        assert theirs or where != "true"
+
+
+def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -> None:
+    planning = Planning(service)
+    service.on(f"POST {AT}/plan", (200, {"status": "submitted", "plan-id": "p 1"}))
+    submitted = {"status": "submitted"}
+    done = {"status": "completed", "file-scan-tasks": [file("a")]}
+    service.on(f"GET {AT}/plan/p%201", (200, submitted), (200, submitted), (200, done))
+    assert planning.paths() == ["a"]
+    assert planning.waits == [1.0, 2.0, 4.0]
+    assert f"DELETE {AT}/plan/p%201" not in service.lines()
+
+
+def test_tasks_are_fetched_one_by_one_and_may_hold_more(service: ScriptedService) -> None:
+    planning = Planning(service)
+    first = {"status": "completed", "plan-id": "p", "file-scan-tasks": [file("a")], "plan-tasks": ["x", "y"]}
+    service.on(f"POST {AT}/plan", (200, first))
+    answers = {
+        "x": {"file-scan-tasks": [file("b")], "plan-tasks": ["z"]},
+        "y": {"file-scan-tasks": [file("c")]},
+        "z": {"file-scan-tasks": [file("d")]},
+    }
+    service.on(f"POST {AT}/tasks", lambda asked: (200, answers[asked.body["plan-task"]]))
+    assert planning.paths() == ["a", "b", "c", "d"]
+
+
+def test_a_plan_that_nobody_reads_on_is_cancelled(service: ScriptedService) -> None:
+    planning = Planning(service)
+    first = {"status": "completed", "plan-id": "p", "file-scan-tasks": [file("a"), file("b")], "plan-tasks": ["x"]}
+    service.on(f"POST {AT}/plan", (200, first))
+    service.on(f"DELETE {AT}/plan/p", (204, None))
+    tasks = planning.planner.plan(planning.loaded)
+    assert len(list(islice(tasks, 1))) == 1
+    tasks.close()  # type: ignore[attr-defined]
+    assert service.lines()[-1] == f"DELETE {AT}/plan/p"
+    assert f"POST {AT}/tasks" not in service.lines()
+
+
+def test_a_plan_that_takes_too_long_is_given_up_and_cancelled(service: ScriptedService) -> None:
+    planning = Planning(service, **{"rest-scan-planning.poll-timeout-ms": "5000"})
+    service.on(f"POST {AT}/plan", (200, {"status": "submitted", "plan-id": "p"}))
+    service.on(f"GET {AT}/plan/p", (200, {"status": "submitted"}))
+    service.on(f"DELETE {AT}/plan/p", (204, None))
+    with pytest.raises(ServiceError, match="within 5000 ms"):
+        planning.paths()
+    assert planning.waits == [1.0, 2.0]
+    assert service.lines()[-1] == f"DELETE {AT}/plan/p"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((200, {"status": "failed", "error": {"message": "out of room", "type": "X", "code": 500}}), "out of room"),
+        ((200, {"status": "cancelled"}), "cancelled"),
+        ((200, {"status": "submitted"}), "no id"),
+        (
+            (200, {"status": "completed", "file-scan-tasks": [file("a", **{"delete-file-references": [0]})]}),
+            "no delete file 0",
+        ),
+        ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "not as the protocol says"),
+    ],
+)
+def test_an_answer_that_is_no_plan_is_an_error_of_the_service(
+    service: ScriptedService, answer: Any, message: str
+) -> None:
+    planning = Planning(service)
+    service.on(f"POST {AT}/plan", answer)
+    with pytest.raises(ServiceError, match=message):
+        planning.paths()
+
+
+def test_a_file_without_a_residual_is_filtered_whole(service: ScriptedService) -> None:
+    planning = Planning(service)
+    tasks = [file("a"), file("b", **{"residual-filter": True})]
+    service.on(f"POST {AT}/plan", (200, {"status": "completed", "file-scan-tasks": tasks}))
+    name = planning.loaded.metadata.current_schema.fields[0].name
+    found = list(planning.planner.plan(planning.loaded, parse_predicate(f"{name} is not null")))
+    assert found[0].residual != TRUE or planning.loaded.metadata.current_schema.fields[0].required
+    assert found[1].residual == TRUE
+
+
+def test_a_service_that_does_not_plan_is_not_asked(service: ScriptedService) -> None:
+    planning = Planning(service)
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}}))
+    with pytest.raises(UnsupportedError, match="no such operation"):
+        opened(service).plan_tasks(planning.loaded)
+    service.on(f"POST {AT}/plan", error_json(406, "UnsupportedOperationException"))
+    with pytest.raises(UnsupportedError):
+        planning.paths()

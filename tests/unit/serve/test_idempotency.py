@@ -1,0 +1,150 @@
+"""Requests with a key are carried out once, whatever becomes of the server meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.catalog.memory import MemoryCatalog
+from frazil.lake.lake import Lake
+from frazil.serve.exchange import Answer
+from frazil.serve.kept_state import KeptState
+from tests.served_lake import SCHEMA, Reply, Served, served, table_path
+
+
+def new_key() -> str:
+    """Return a UUID of version 7."""
+    number = (uuid.uuid4().int & ~(0xF << 76)) | (0x7 << 76)
+    return str(uuid.UUID(int=number))
+
+
+def keyed(server: Served, method: str, path: str, body: object, key: str) -> Reply:
+    return server.ask(method, path, body, headers={"Idempotency-Key": key})
+
+
+def test_a_request_that_is_sent_again_gets_its_answer_and_does_nothing(server: Served, db: str) -> None:
+    key = new_key()
+    body = {"name": "t", "schema": SCHEMA}
+    first = keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key)
+    again = keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key)
+    assert (first.code, again.code, again.body) == (200, 200, first.body)
+    assert again.headers["etag"] == first.headers["etag"]
+    drop = new_key()
+    assert [keyed(server, "DELETE", table_path("t", db), None, drop).code for _ in range(2)] == [204, 204]
+    assert keyed(server, "DELETE", table_path("t", db), None, new_key()).code == 404
+
+
+def test_a_refusal_is_final_too(server: Served, db: str) -> None:
+    key = new_key()
+    assert keyed(server, "DELETE", table_path("t", db), None, key).code == 404
+    server.make_table("t", db)
+    assert keyed(server, "DELETE", table_path("t", db), None, key).code == 404
+    assert server.ask("HEAD", table_path("t", db)).code == 204
+
+
+def test_a_key_is_of_one_request(server: Served, db: str) -> None:
+    key = new_key()
+    keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "a"]}, key)
+    other = keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "b"]}, key)
+    assert (other.code, other.error) == (400, "BadRequestException")
+    for text in ("x", str(uuid.uuid4()), "0" * 36):
+        assert keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "c"]}, text).code == 400, text
+
+
+def test_two_at_once_with_one_key_do_it_once(server: Served, db: str) -> None:
+    key = new_key()
+    replies: list[Reply] = []
+
+    def send() -> None:
+        replies.append(keyed(server, "POST", f"/v1/namespaces/{db}/tables", {"name": "t", "schema": SCHEMA}, key))
+
+    threads = [threading.Thread(target=send) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert {one.code for one in replies} == {200}
+    assert len({one.body for one in replies}) == 1
+
+
+def test_keys_survive_a_restart(tmp_path: Path) -> None:
+    key = new_key()
+    body = {"namespace": ["db"]}
+    with served(tmp_path / "w", state=tmp_path / "serve.db") as first:
+        assert keyed(first, "POST", "/v1/namespaces", body, key).code == 200
+    with served(tmp_path / "w", state=tmp_path / "serve.db") as second:
+        assert keyed(second, "POST", "/v1/namespaces", body, key).code == 200
+        assert keyed(second, "POST", "/v1/namespaces", body, new_key()).code == 409
+
+
+def _snapshot_of(server: Served, db: str) -> dict[str, Any]:
+    """Return a snapshot that a client could commit: one made on a copy of the table."""
+    metadata = server.get(table_path("t", db)).json["metadata"]
+    with MemoryCatalog("x", "memory://x", server.catalog.storage) as other:
+        other.create_namespace(("x",))
+        lake = Lake(other)
+        location = server.get(table_path("t", db)).json["metadata-location"]
+        copy = lake.register_table(("x", "t"), location)
+        copy.append(pa.table({"id": pa.array([1], pa.int64()), "kind": ["a"]}))
+        location = copy.metadata_location
+    text = Path(str(location).removeprefix("file://")).read_bytes()
+    found: dict[str, Any] = json.loads(text)["snapshots"][-1]
+    assert metadata["table-uuid"]
+    return found
+
+
+def test_a_commit_whose_answer_was_not_kept_is_recognised_by_its_snapshot(server: Served, db: str) -> None:
+    server.make_table("t", db)
+    snapshot = _snapshot_of(server, db)
+    body = {
+        "requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}],
+        "updates": [
+            {"action": "add-snapshot", "snapshot": snapshot},
+            {
+                "action": "set-snapshot-ref",
+                "ref-name": "main",
+                "type": "branch",
+                "snapshot-id": snapshot["snapshot-id"],
+            },
+        ],
+    }
+    # The server died before it kept the answer, so the key is new to it.
+    assert keyed(server, "POST", table_path("t", db), body, new_key()).code == 200
+    again = keyed(server, "POST", table_path("t", db), body, new_key())
+    assert again.code == 200
+    assert len(again.json["metadata"]["snapshots"]) == 1
+    assert server.post(table_path("t", db), body).code == 409
+
+
+def test_a_table_whose_answer_was_not_kept_is_recognised_by_its_uuid(tmp_path: Path) -> None:
+    key = new_key()
+    body = {"name": "t", "schema": SCHEMA}
+    with served(tmp_path / "w", state=tmp_path / "a.db") as first:
+        first.post("/v1/namespaces", {"namespace": ["db"]})
+        made = keyed(first, "POST", "/v1/namespaces/db/tables", body, key)
+    with served(tmp_path / "w", state=tmp_path / "b.db") as second:
+        again = keyed(second, "POST", "/v1/namespaces/db/tables", body, key)
+        assert (again.code, again.json["metadata"]) == (200, made.json["metadata"])
+        assert keyed(second, "POST", "/v1/namespaces/db/tables", body, new_key()).code == 409
+
+
+def test_large_answers_are_made_again_from_the_table(server: Served, db: str) -> None:
+    server.make_table("t", db)
+    key = new_key()
+    body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"long": "x" * 100_000}}]}
+    first = keyed(server, "POST", table_path("t", db), body, key)
+    again = keyed(server, "POST", table_path("t", db), body, key)
+    assert again.json == first.json
+
+
+def test_old_keys_are_forgotten(tmp_path: Path) -> None:
+    state = KeptState(tmp_path / "serve.db")
+    state.keep_answer("a", "print", Answer(204), 1_000)
+    assert state.find_answer("a", 2_000) is not None
+    assert state.find_answer("a", 10_000_000) is None
+    state.close()

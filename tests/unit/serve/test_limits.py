@@ -1,0 +1,199 @@
+"""What one client may take of the server, and what the server tells about itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from frazil.errors import InvalidRequestError, StorageError
+from frazil.serve import run_server
+from frazil.serve.app import Limits, is_loopback
+from frazil.serve.auth import Auth, Secret
+from frazil.serve.run_server import Listen, bind, check_listen
+from tests.served_lake import Served, served
+
+
+def raw(server: Served, data: bytes, *, seconds: float = 10) -> bytes:
+    """Send bytes and return what comes back until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as connection:
+        connection.sendall(data)
+        found = b""
+        while chunk := connection.recv(65536):
+            found += chunk
+        return found
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with served(tmp_path / "w", limits=Limits(body_bytes=1_000)) as server:
+        large = server.post("/v1/namespaces", b"x" * 1_001)
+        assert (large.code, large.error) == (413, "PayloadTooLargeException")
+        head = b"POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunks = b"".join(b"1f4\r\n" + b"x" * 500 + b"\r\n" for _ in range(3))
+        assert b" 413 " in raw(server, head + chunks)
+
+
+def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
+    with served(tmp_path / "w", limits=Limits(body_seconds=0.3)) as server:
+        head = b"POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+        assert b" 408 " in raw(server, head)
+        assert server.get("/v1/namespaces").code == 200
+
+
+def test_a_head_that_does_not_come_or_does_not_end_is_given_up(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_server, "HEAD_SECONDS", 0.3)
+    assert raw(server, b"") == b""
+    assert raw(server, b"GET /v1/config HTTP/1.1\r\nHost: loc") == b""
+    long = b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: " + b"x" * 40_000 + b"\r\nX-B: " + b"x" * 40_000
+    try:
+        assert b" 200 " not in raw(server, long + b"\r\n\r\n")
+    except ConnectionResetError:
+        pass
+    assert server.get("/v1/config").code == 200
+
+
+def test_those_who_come_when_too_many_wait_are_sent_away(tmp_path: Path) -> None:
+    with served(tmp_path / "w", limits=Limits(threads=1, waiting=1)) as server:
+        begun, may_end = threading.Event(), threading.Event()
+        listed = server.catalog.list_namespaces
+
+        def slow(parent: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
+            begun.set()
+            may_end.wait(20)
+            return listed(parent)
+
+        server.catalog.list_namespaces = slow  # type: ignore[method-assign]
+        codes: list[int] = []
+        threads = [threading.Thread(target=lambda: codes.append(server.get("/v1/namespaces").code)) for _ in range(2)]
+        threads[0].start()
+        assert begun.wait(20)
+        threads[1].start()
+        deadline = time.monotonic() + 20
+        while b"in_flight 2" not in server.get("/metrics").body and time.monotonic() < deadline:
+            time.sleep(0.01)
+        away = server.get("/v1/config")
+        assert (away.code, away.error, away.headers["retry-after"]) == (503, "SlowDownException", "1")
+        may_end.set()
+        for one in threads:
+            one.join()
+        assert codes == [200, 200]
+
+
+def test_requests_in_flight_are_carried_out_before_the_server_stops(tmp_path: Path) -> None:
+    codes: list[int] = []
+    begun, may_end = threading.Event(), threading.Event()
+    with served(tmp_path / "w") as server:
+        create = server.catalog.create_namespace
+
+        def slow(namespace: tuple[str, ...], properties: Mapping[str, str] | None = None) -> None:
+            begun.set()
+            may_end.wait(20)
+            create(namespace, properties)
+
+        server.catalog.create_namespace = slow  # type: ignore[method-assign]
+        asking = threading.Thread(
+            target=lambda: codes.append(server.post("/v1/namespaces", {"namespace": ["late"]}).code)
+        )
+        asking.start()
+        assert begun.wait(20)
+        threading.Timer(0.3, may_end.set).start()
+    asking.join()
+    assert codes == [200]
+    with served(tmp_path / "w") as server:
+        assert server.get("/v1/namespaces/late").code == 200
+
+
+def test_paths_and_methods_that_the_protocol_has_not_are_told_so(server: Served) -> None:
+    none = server.get("/v1/weather")
+    assert (none.code, none.error) == (404, "NotFoundException")
+    wrong = server.ask("PATCH", "/v1/namespaces")
+    assert (wrong.code, wrong.headers["allow"]) == (405, "GET, POST")
+    assert server.get("/v1/namespaces/%ff").code == 400
+    assert server.get("/v1/namespaces?parent=%ff").code == 400
+    assert server.get("/v1/namespaces/").code == 200
+
+
+def test_each_request_has_a_line_and_an_id(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="frazil.serve"):
+        reply = server.get("/v1/namespaces/none%0AINFO%20forged")
+        deadline = time.monotonic() + 10
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.01)
+    (record,) = caplog.records
+    line = json.loads(record.getMessage())
+    assert line["id"] == reply.headers["x-request-id"]
+    assert (line["operation"], line["code"], line["type"]) == ("loadNamespaceMetadata", 404, "NoSuchNamespaceException")
+    assert "\n" not in record.getMessage()
+
+
+def test_counts_are_given_to_prometheus(tmp_path: Path) -> None:
+    with served(tmp_path / "w") as server:
+        server.get("/v1/namespaces")
+        server.get("/v1/namespaces/none")
+        text = server.get("/metrics").body.decode()
+    assert 'frazil_requests_total{operation="listNamespaces",code="200"} 1' in text
+    assert 'frazil_errors_total{type="NoSuchNamespaceException"} 1' in text
+    assert 'frazil_request_seconds_count{operation="loadNamespaceMetadata"} 1' in text
+    assert 'le="+Inf"} 1' in text
+
+
+def test_a_catalog_that_cannot_be_asked_is_not_ready(tmp_path: Path) -> None:
+    with served(tmp_path / "w") as server:
+        assert server.get("/healthz").json == {"status": "ok"}
+
+        def broken(parent: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
+            raise StorageError("Cannot reach the database")
+
+        server.catalog.list_namespaces = broken  # type: ignore[method-assign]
+        assert server.get("/healthz").code == 503
+        away = server.get("/v1/namespaces")
+        assert (away.code, away.error, away.headers["retry-after"]) == (503, "ServiceUnavailableException", "1")
+
+
+def test_an_error_of_the_server_tells_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with served(tmp_path / "w") as server:
+
+        def broken(parent: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
+            raise KeyError("inner secret")
+
+        server.catalog.list_namespaces = broken  # type: ignore[method-assign]
+        failed = server.get("/v1/namespaces")
+        assert (failed.code, failed.error) == (500, "InternalServerError")
+        assert b"inner secret" not in failed.body
+    assert any(failed.headers["x-request-id"] in one.getMessage() for one in caplog.records)
+
+
+def test_other_pages_can_be_served_beside_the_protocol(tmp_path: Path) -> None:
+    async def page(_: StarletteRequest) -> PlainTextResponse:
+        return PlainTextResponse("a page")
+
+    with served(tmp_path / "w", more_routes=[Route("/", page)]) as server:
+        assert server.get("/").body == b"a page"
+        assert server.get("/v1/config").code == 200
+
+
+def test_off_the_loopback_a_secret_is_needed(server: Served, tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
+        with pytest.raises(InvalidRequestError, match="no token is asked for"):
+            check_listen(Listen(host), server.service)
+    with served(tmp_path / "w", auth=Auth([Secret("a", "x" * 16)])) as guarded:
+        check_listen(Listen("0.0.0.0"), guarded.service)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        check_listen(Listen(host), server.service)
+        assert is_loopback(host)
+    with pytest.raises(InvalidRequestError, match="one is missing"):
+        check_listen(Listen(certificate="cert.pem"), server.service)
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with bind(Listen(port=0)) as first, pytest.raises(StorageError, match="Cannot listen"):
+        bind(Listen(port=first.getsockname()[1]))

@@ -28,6 +28,7 @@ from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.view import View
 from frazil.lake.write_rows import evolution_of
+from frazil.session.alter_table import alter_table
 from frazil.session.answer import Answer
 from frazil.session.run_call import answer_columns
 from frazil.session.run_ddl import create_with_schema, find_table, optional_columns
@@ -629,9 +630,7 @@ def _function(question: _Question) -> Any:
 
 
 def _types(question: _Question) -> list[Any]:
-    from pyspark.sql.types import StructType
-
-    return [one.dataType for one in StructType.fromJson(json.loads(question.told["types"])).fields]
+    return [one.dataType for one in schema_of_json(question.told["types"]).fields]
 
 
 # Tables
@@ -698,6 +697,12 @@ def _drop(question: _Question) -> str | None:
         return None
     place.lake.drop_table(place.name, purge=question.told.get("purge", False))
     return "true"
+
+
+def _alter(question: _Question) -> None:
+    place, session = question.place, question.own_session()
+    context = SqlContext(session, question.engine(session))
+    alter_table(context, (place.lake_name, *place.name), question.told["changes"])
 
 
 def _rename(question: _Question) -> None:
@@ -799,6 +804,7 @@ _VERBS: dict[str, Callable[[_Question], Any]] = {
     "function-type": _function_type,
     "function": _function,
     "create": _create,
+    "alter": _alter,
     "drop": _drop,
     "rename": _rename,
     "parse": _parse,

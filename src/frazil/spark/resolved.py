@@ -43,6 +43,18 @@ def schema_of_json(text: str) -> st.StructType:
     return st.StructType.fromJson(json.loads(text))
 
 
+def schema_of_type(text: str) -> st.StructType:
+    """Return one column of the type that Spark describes as JSON."""
+    return schema_of_json(
+        json.dumps(
+            {
+                "type": "struct",
+                "fields": [{"name": "column", "type": json.loads(text), "nullable": True, "metadata": {}}],
+            }
+        )
+    )
+
+
 def schema_of_ddl(text: str) -> st.StructType:
     """Return the columns that a text in Spark's DDL describes."""
     return st.StructType.fromDDL(text)

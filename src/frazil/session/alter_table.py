@@ -37,7 +37,7 @@ def _statement(name: s.Name, changes: Sequence[Change]) -> s.Statement:
         return s.ReplaceColumns(name, tuple(_column(one) for one in changes if one["kind"] == "AddColumn"))
     if kinds <= _OF_COLUMNS:
         return s.AlterColumns(name, tuple(map(_change, changes)))
-    refused = sorted(kinds - _OF_COLUMNS)[0]
+    refused = min(kinds - _OF_COLUMNS)
     raise UnsupportedError(f"Cannot alter {'.'.join(name)}: a lake's table has no {refused}")
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from frazil.errors import FrazilError
 from frazil.spec.schema import Schema
 from frazil.spec.types import INT, STRING, NestedField
 from frazil.storage.local import LocalStorage
@@ -442,7 +441,7 @@ def test_conditions_of_changes_may_be_about_files_and_places(
         "WHEN MATCHED THEN DELETE"
     )
     assert _keys(spark, f"SELECT k FROM {t}") == [1, 100, 1010, 1011, 1012]
-    with pytest.raises(FrazilError, match="_deleted"):
+    with pytest.raises(PySparkException, match="_deleted"):
         spark.sql(f"DELETE FROM {t} WHERE _deleted")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 import frazil
@@ -272,9 +272,9 @@ def test_code_and_paths_in_views_are_refused_by_default(stage: Stage) -> None:
     answered = []
     for text in CODE:
         name = stage.stored(text)
-        with pytest.raises(InvalidRequestError, match=r"read\.trusted-views"):
+        with pytest.raises(AnalysisException, match=r"read\.trusted-views"):
             answered.append(stage.spark.sql(f"select * from {name}").collect())
-        with pytest.raises(InvalidRequestError, match=r"read\.trusted-views"):
+        with pytest.raises(AnalysisException, match=r"read\.trusted-views"):
             stage.spark.sql(f"create or replace view lake.db.made as {stage.spelled(text)}")
     assert answered == []
     assert stage.state() == stage.before
@@ -282,7 +282,7 @@ def test_code_and_paths_in_views_are_refused_by_default(stage: Stage) -> None:
 
 @pytest.mark.skipif(not Path("Makefile").exists(), reason="needs a file in the working folder")
 def test_a_path_that_looks_like_a_table_is_refused(stage: Stage) -> None:
-    with pytest.raises(InvalidRequestError, match=r"read\.trusted-views"):
+    with pytest.raises(AnalysisException, match=r"read\.trusted-views"):
         stage.spark.table(stage.stored("SELECT * FROM text.Makefile"))
 
 

@@ -36,7 +36,7 @@ from frazil.session.run_show import table_properties
 from frazil.session.run_statement import run_statement
 from frazil.session.spark_engine import SparkEngine, find_view, hidden_columns
 from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place, Relation, SqlSession, State, is_suffix, version_state
+from frazil.session.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.session.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions
@@ -287,7 +287,7 @@ def _load(question: _Question) -> str | None:
             _checked_target(_Kept(None, place, view))
         frame = question.engine().view_frame(place, view)
         return _loaded(_Kept(None, place, view), place, frame.schema.json(), Schema(()), question, {}, [])
-    states = [relation.state]
+    states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
     if "micros" in told:

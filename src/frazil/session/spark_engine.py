@@ -20,6 +20,7 @@ from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.session.sql_session import (
     CHANGES,
+    FILE_FORMATS,
     SPARK_CATALOG,
     STATE_OPTIONS,
     Place,
@@ -225,9 +226,16 @@ class _ViewNames:
         place = self.session.find_place(name)
         if place is not None:
             return (place.lake_name, *place.name)
-        if len(name) == 1 and self.namespace:
+        if not self.namespace or len(name) > 2 or _is_path(name):
+            return None
+        if len(name) == 1:
             return (SPARK_CATALOG, *self.namespace, *name)
-        return None
+        is_elsewhere = (
+            name[0] in (SPARK_CATALOG, "global_temp")
+            or name[0].lower() in FILE_FORMATS
+            or self.session.is_foreign_catalog(name[0])
+        )
+        return None if is_elsewhere else (SPARK_CATALOG, *name)
 
 
 @contextmanager

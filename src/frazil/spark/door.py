@@ -45,12 +45,12 @@ Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 CATALOG = "frazil.LakeCatalog"
 _WORD_SIZE = 64
 _RULES = {
-    "hintResolutionRules": ("EvolvingWrites",),
+    "hintResolutionRules": ("EarlyTables",),
     "extendedResolutionRules": ("LakeRelations",),
     "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
 }
 _MAKERS = {
-    "injectHintResolutionRule": ("MakeEvolving",),
+    "injectHintResolutionRule": ("MakeEarly",),
     "injectResolutionRule": ("MakeRelations",),
     "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
 }

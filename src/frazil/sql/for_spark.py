@@ -47,14 +47,15 @@ def evolution_as_option(text: str) -> str:
     made: list[str] = []
     at = 0
     for place in range(len(tokens)):
-        if tuple(one.upper for one in tokens[place : place + len(_EVOLVING)]) != _EVOLVING:
+        found = tuple(one.upper for one in tokens[place : place + len(_EVOLVING)])
+        if found != _EVOLVING or place + len(_EVOLVING) == len(tokens):
             continue
         after = _after_name(tokens, place + len(_EVOLVING))
         has_options = [one.upper or one.text for one in tokens[after : after + 2]] == ["WITH", "("]
         made += [text[at : tokens[place].end], text[tokens[place + len(_EVOLVING) - 1].end : tokens[after - 1].end]]
         at = tokens[after - 1].end
         if has_options:
-            made.append(f" WITH ('{EVOLUTION_OPTION}'='true',")
+            made.append(f" WITH ('{EVOLUTION_OPTION}'='true', ")
             at = tokens[after + 1].end
         else:
             made.append(f" WITH ('{EVOLUTION_OPTION}'='true')")

@@ -103,11 +103,10 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
     return load(table, told);
   }
 
-  /** A table for a write that evolves its schema; null where there is none. */
-  LakeTable evolving(Identifier table) {
+  /** A table of which more is asked than its name; null where there is none. */
+  LakeTable find(Identifier table, Map asked) {
     Map told = told(table);
-    told.put("writes", Boolean.TRUE);
-    told.put("evolves", Boolean.TRUE);
+    told.putAll(asked);
     Map found = (Map) Door.read("load", told);
     return found == null ? null : new LakeTable(this, table, found);
   }

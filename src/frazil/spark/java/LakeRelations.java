@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 /** In the analyser: what a query reads of a lake becomes frazil's own plan, under the ids that the query knows. */
 public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
   public TreeNode apply(TreeNode plan) {
-    if (plan instanceof MergeIntoTable) plan = EvolvingWrites.evolved((MergeIntoTable) plan);
+    if (plan instanceof MergeIntoTable) plan = EarlyTables.evolved((MergeIntoTable) plan);
     if (LakeFunction.used) plan = ((LogicalPlan) plan).resolveExpressions(new OwnFunctions());
     if (!reads(plan)) return plan;
     Set targets = Collections.newSetFromMap(new IdentityHashMap());

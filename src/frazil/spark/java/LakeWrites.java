@@ -159,7 +159,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (relation == null) return plan;
     Map told = told(relation);
     ArrayList objects = columns(relation);
-    told.put("values", assignments(updated(relation, plan.assignments()), objects));
+    told.put("values", assignments(updated(relation, plan.assignments(), false), objects));
     if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
     return command("update", told, objects);
   }
@@ -189,7 +189,8 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
         clause.put("do", "delete");
       } else if (action instanceof UpdateAction) {
         clause.put("do", "update");
-        clause.put("values", assignments(updated(relation, ((UpdateAction) action).assignments()), objects));
+        Seq given = updated(relation, ((UpdateAction) action).assignments(), Spark.flag(action, "fromStar"));
+        clause.put("values", assignments(given, objects));
       } else {
         clause.put("do", "insert");
         clause.put("values", assignments(inserted(relation, ((InsertAction) action).assignments()), objects));
@@ -204,12 +205,15 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** A value for every column, converted as Spark's rules say; where the schema evolves, structs may lack parts. */
-  private static Seq updated(DataSourceV2Relation relation, Seq assignments) {
-    return Spark.align("alignUpdateAssignments", own(relation), assignments, evolves(relation));
+  private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
+    Boolean mayLack = Boolean.valueOf(evolves(relation));
+    Object[] given = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
+    return Spark.align("alignUpdateAssignments", given);
   }
 
   private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
-    return Spark.align("alignInsertAssignments", own(relation), assignments, evolves(relation));
+    Object[] given = {own(relation), assignments, Boolean.valueOf(evolves(relation))};
+    return Spark.align("alignInsertAssignments", given);
   }
 
   private static boolean evolves(DataSourceV2Relation relation) {

@@ -17,17 +17,14 @@ import scala.collection.immutable.Seq;
 
 /** What has other names or arguments in one Spark than in another. */
 public class Spark {
-  /** Call the only method of a Scala object that has a name; whatever more it takes are flags. */
-  static Object call(Class kind, String name, Object[] given, boolean flags) {
+  /** Call the only method of a Scala object that has a name; older ones may take fewer arguments. */
+  static Object call(Class kind, String name, Object[] given) {
     try {
       Object module = kind.getField("MODULE$").get(null);
       Method[] all = kind.getMethods();
       for (int i = 0; i < all.length; i++) {
-        if (!all[i].getName().equals(name) || all[i].getParameterCount() < given.length) continue;
-        Object[] arguments = new Object[all[i].getParameterCount()];
-        for (int at = 0; at < arguments.length; at++)
-          arguments[at] = at < given.length ? given[at] : (Object) Boolean.valueOf(flags);
-        return all[i].invoke(module, arguments);
+        if (!all[i].getName().equals(name) || all[i].getParameterCount() > given.length) continue;
+        return all[i].invoke(module, java.util.Arrays.copyOf(given, all[i].getParameterCount()));
       }
     } catch (InvocationTargetException e) {
       Door.raise(e.getCause());
@@ -51,13 +48,8 @@ public class Spark {
     }
   }
 
-  static Seq align(String verb, Seq columns, Seq assignments, boolean mayLack) {
-    return (Seq)
-        call(
-            org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class,
-            verb,
-            new Object[] {columns, assignments},
-            mayLack);
+  static Seq align(String verb, Object[] given) {
+    return (Seq) call(org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class, verb, given);
   }
 
   /** Whether a plan has a flag and it is set; older plans may not have it. */

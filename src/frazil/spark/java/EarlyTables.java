@@ -17,17 +17,24 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
 /**
- * Before the analysis: targets of writes WITH SCHEMA EVOLUTION. Spark would change the schema while it analyses; here
- * the statement's own commit does it.
+ * Before the analysis: tables that are more than their names. Those whose options name a state, and targets of writes
+ * WITH SCHEMA EVOLUTION: Spark would change the schema while it analyses; here the statement's own commit does it.
  */
-public class EvolvingWrites extends org.apache.spark.sql.catalyst.rules.Rule {
+public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
   /** An option that says WITH SCHEMA EVOLUTION where Spark's grammar does not know it. */
   static final String OPTION = "frazil.schema-evolution";
 
-  private static final String PRIVILEGES = "__required_write_privileges__";
+  static final String PRIVILEGES = "__required_write_privileges__";
+
+  private static final Map EVOLVES = new HashMap();
+
+  static {
+    EVOLVES.put("writes", Boolean.TRUE);
+    EVOLVES.put("evolves", Boolean.TRUE);
+  }
 
   public TreeNode apply(TreeNode node) {
-    LogicalPlan plan = (LogicalPlan) node;
+    LogicalPlan plan = ((LogicalPlan) node).resolveOperatorsUp(new StateOptions());
     if (plan instanceof InsertIntoStatement || plan instanceof V2WriteCommand) return write(plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
     if (!(plan instanceof Union || plan instanceof WithCTE)) return plan;
@@ -45,7 +52,7 @@ public class EvolvingWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!(plan.productElement(0) instanceof UnresolvedRelation)) return plan;
     UnresolvedRelation name = (UnresolvedRelation) plan.productElement(0);
     if (!Spark.flag(plan, "withSchemaEvolution") && !name.options().containsKey(OPTION)) return plan;
-    LakeTable table = find(name);
+    LakeTable table = find(name, EVOLVES);
     if (table == null) return plan;
     return Spark.with(plan, new int[] {0}, new Object[] {Spark.relation(table, options(name))});
   }
@@ -53,7 +60,7 @@ public class EvolvingWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   private static LogicalPlan merge(MergeIntoTable plan) {
     LogicalPlan target = LakeRelations.relation(plan.targetTable());
     if (!plan.withSchemaEvolution() || !(target instanceof UnresolvedRelation)) return plan;
-    LakeTable table = find((UnresolvedRelation) target);
+    LakeTable table = find((UnresolvedRelation) target, EVOLVES);
     if (table == null) return plan;
     LogicalPlan waits = new EvolvingTarget(table, options((UnresolvedRelation) target));
     waits = new SubqueryAlias(table.alias(), waits);
@@ -68,7 +75,7 @@ public class EvolvingWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** The lake's table of a name; null where it is none, and Spark says so. */
-  private static LakeTable find(UnresolvedRelation name) {
+  static LakeTable find(UnresolvedRelation name, Map asked) {
     ArrayList parts = new ArrayList(Door.list(name.multipartIdentifier()));
     org.apache.spark.sql.classic.SparkSession session = SparkSession.active();
     if (session.sessionState().catalog().isTempView(name.multipartIdentifier())) return null;
@@ -81,7 +88,7 @@ public class EvolvingWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (!(catalog instanceof LakeCatalog)) return null;
     String last = (String) parts.remove(parts.size() - 1);
-    return ((LakeCatalog) catalog).evolving(Identifier.of((String[]) parts.toArray(new String[0]), last));
+    return ((LakeCatalog) catalog).find(Identifier.of((String[]) parts.toArray(new String[0]), last), asked);
   }
 
   private static CaseInsensitiveStringMap options(UnresolvedRelation name) {

@@ -20,6 +20,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from frazil.errors import EngineError
@@ -95,11 +96,24 @@ def _define(jvm: Any, classes: dict[str, bytes]) -> None:
     (define,) = [one for one in methods if one.getName() == "defineClass" and one.getParameterCount() == 4
                  and one.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
     define.setAccessible(True)
-    for name, code in classes.items():
-        arguments = jvm.java.util.ArrayList()
-        for one in (name.removesuffix(".class").replace("/", "."), bytearray(code), 0, len(code)):
-            arguments.add(one)
+    waiting = list(classes.items())
+    while waiting:
+        # A class comes after the one that it extends.
+        left = [(name, code) for name, code in waiting if not _is_defined(jvm, define, loader, name, code)]
+        if len(left) == len(waiting):
+            raise EngineError(f"Cannot define {', '.join(name for name, _ in left)}")
+        waiting = left
+
+
+def _is_defined(jvm: Any, define: Any, loader: Any, name: str, code: bytes) -> bool:
+    arguments = jvm.java.util.ArrayList()
+    for one in (name.removesuffix(".class").replace("/", "."), bytearray(code), 0, len(code)):
+        arguments.add(one)
+    try:
         define.invoke(loader, arguments.toArray())
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def _sparks_loader(jvm: Any) -> Any:

@@ -10,10 +10,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.sql.types.StructType;
 
 /** Spark's own parser, and before it the statements about lakes that Spark does not know, or knows otherwise. */
@@ -78,10 +80,16 @@ public class LakeParser implements InvocationHandler {
 
   private LogicalPlan statement(String text, Object parameters) {
     if (!OURS.matcher(text).matches()) return null;
-    Map told = told(text);
-    ArrayList objects = new ArrayList();
-    if (parameters != null) objects.add(parameters);
-    Object answer = Door.ask("parse", told, objects);
+    Map told = told(Spark.filled(new VariableSubstitution().substitute(text), parameters));
+    Object answer;
+    try {
+      answer = Door.ask("parse", told);
+    } catch (Throwable problem) {
+      // A parser may raise nothing but syntax errors: the command does.
+      if (problem instanceof AnalysisException) return new LakeRefused(problem);
+      Door.raise(problem);
+      return null;
+    }
     if (answer == null) return null;
     Map found = (Map) Door.parse((String) answer);
     told.put("key", found.get("key"));

@@ -34,6 +34,17 @@ public class Spark {
     throw new UnsupportedOperationException("This Spark has no " + kind.getName() + name);
   }
 
+  /** A statement with values for its parameters, as Spark writes them; where Spark cannot, the statement as it is. */
+  static String filled(String text, Object parameters) {
+    if (parameters == null) return text;
+    try {
+      Class kind = Class.forName("org.apache.spark.sql.catalyst.parser.ParameterHandler$");
+      return (String) ((scala.Tuple2) call(kind, "substituteParameters", new Object[] {text, parameters}))._1();
+    } catch (Exception e) {
+      return text;
+    }
+  }
+
   /** Call a method without arguments that this compiler cannot see. */
   static Object get(Object target, String name) {
     try {

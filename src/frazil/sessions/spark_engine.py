@@ -18,7 +18,7 @@ from frazil.lake.scan_options import scan_changes, scan_with_options
 from frazil.lake.table import Table
 from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
-from frazil.session.sql_session import (
+from frazil.sessions.sql_session import (
     CHANGES,
     FILE_FORMATS,
     SPARK_CATALOG,

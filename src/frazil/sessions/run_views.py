@@ -13,9 +13,9 @@ from frazil.errors import (
     ViewNotFoundError,
 )
 from frazil.lake.view import View
-from frazil.session.answer import NOTHING, Answer
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import SPARK_CATALOG, Place
+from frazil.sessions.answer import NOTHING, Answer
+from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.sql_session import SPARK_CATALOG, Place
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
 

@@ -25,6 +25,7 @@ from frazil.errors import (
 )
 from frazil.lake.lake import Lake
 from frazil.lake.scan import ALL_COLUMNS
+from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.view import View
@@ -38,7 +39,6 @@ from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import SparkEngine, find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
-from frazil.sessions.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions

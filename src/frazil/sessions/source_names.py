@@ -13,8 +13,8 @@ from frazil.catalog.names import shown
 from frazil.errors import InvalidRequestError, TableNotFoundError
 from frazil.lake.parse_name import parse_name
 from frazil.lake.source_tables import load_table_at
+from frazil.lake.sql_session import Place, Relation, SqlSession, selector_of, state_of_options, with_suffixes
 from frazil.lake.table import Table
-from frazil.sessions.sql_session import Place, Relation, SqlSession, selector_of, state_of_options, with_suffixes
 from frazil.sql.statements import Name
 from frazil.storage.locations import scheme_of
 

@@ -24,10 +24,10 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from frazil.lake.sql_session import SqlSession
 from frazil.sessions.answer import Answer
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
-from frazil.sessions.sql_session import SqlSession
 from frazil.sql.parse import parse_statement
 from tests.races import Race
 

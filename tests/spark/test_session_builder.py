@@ -93,8 +93,8 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
             """
         )
     )
-    settings = [f"spark.frazil.lake.pond.warehouse={tmp_path / 'pond'}", "spark.ui.enabled=false",
-                "spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.master=local[1]"]  # fmt: skip
+    local = ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.master=local[1]")
+    settings = [f"spark.frazil.lake.pond.warehouse={tmp_path / 'pond'}", "spark.ui.enabled=false", *local]
     home = Path(sys.modules["pyspark"].__file__ or "").parent
     arguments = [part for one in settings for part in ("--conf", one)]
     done = subprocess.run(

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from frazil.lake.table import Table
     from frazil.lake.view import View
     from frazil.maintenance.report import Problem, Report
-    from frazil.session.attach import attach, detach
+    from frazil.sessions.attach import attach, detach
+    from frazil.sessions.builder import session
 
 _ON_FIRST_USE = {
     "Lake": "frazil.lake.lake",
@@ -62,9 +63,10 @@ _ON_FIRST_USE = {
     "Scan": "frazil.lake.scan",
     "Table": "frazil.lake.table",
     "View": "frazil.lake.view",
-    "attach": "frazil.session.attach",
+    "attach": "frazil.sessions.attach",
     "connect": "frazil.lake.connect",
-    "detach": "frazil.session.attach",
+    "detach": "frazil.sessions.attach",
+    "session": "frazil.sessions.builder",
 }
 
 
@@ -121,4 +123,5 @@ __all__ = [
     "attach",
     "connect",
     "detach",
+    "session",
 ]

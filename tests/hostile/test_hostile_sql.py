@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 import frazil
 from frazil.errors import FrazilError
 from frazil.lake.attach import detach
-from frazil.session.run_call import PROCEDURES
-from frazil.session.run_statement import _VERBS
+from frazil.sessions.run_call import PROCEDURES
+from frazil.sessions.run_statement import _VERBS
 from frazil.sql.parse import parse_statement
 from tests.hostile.hostile_lake import (
     CANARY_ROW,

@@ -24,9 +24,9 @@ import frazil
 from frazil.errors import FrazilError
 from frazil.expr.parse import parse_predicate
 from frazil.lake.parse_name import parse_name
-from frazil.lake.run_script import is_script
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.sorting import parse_sort_term
+from frazil.sql.for_spark import evolution_as_option, script_for_spark
 from frazil.sql.tokens import cut_tokens
 
 _WORTH_COMPARING = 0.03
@@ -210,7 +210,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "spec/parse_schema": parse_schema,
     "spec/transform_terms": parse_sort_term,
     "lake/parse_name": parse_name,
-    "lake/run_script": is_script,
+    "sql/for_spark": lambda text: script_for_spark(evolution_as_option(text), lambda one: False),
 }
 
 

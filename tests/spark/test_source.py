@@ -21,6 +21,8 @@ from frazil.spark.source import pruning_filter
 from tests.scan_model import same_rows
 from tests.spark.history_model import make_history, shown_rows, spark_rows
 
+SOURCE = "iceberg_in_python"
+"""Where lakes were attached in this process, `iceberg` is theirs."""
 SETTING = "spark.sql.python.filterPushdown.enabled"
 HAS_PUSHDOWN = hasattr(ds.DataSourceReader, "pushFilters")
 
@@ -46,7 +48,7 @@ def warehouse(tmp_path: Path) -> Path:
 @pytest.fixture
 def source(spark: SparkSession, warehouse: Path) -> SparkSession:
     """The session, with the source registered for the lake."""
-    register_source(spark, {"lake": LakeAddress(str(warehouse))})
+    register_source(spark, {"lake": LakeAddress(str(warehouse))}, name=SOURCE)
     return spark
 
 
@@ -58,7 +60,7 @@ def test_a_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, 
     with frazil.connect(warehouse) as lake:
         table = lake.table("db.t")
         folder, state = table.location, table.metadata_location
-    frame = source.read.format("iceberg").load("lake.db.t")
+    frame = source.read.format(SOURCE).load("lake.db.t")
     assert [(one.name, one.dataType.simpleString(), one.nullable) for one in frame.schema] == [
         ("id", "bigint", False),
         ("kind", "string", True),
@@ -67,15 +69,15 @@ def test_a_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, 
     ]
     assert ids(frame) == [1, 2, 3, 4]
     for path in (folder, folder.removeprefix("file://"), state):
-        assert ids(source.read.format("iceberg").load(path)) == [1, 2, 3, 4]
+        assert ids(source.read.format(SOURCE).load(path)) == [1, 2, 3, 4]
 
 
 def test_options_travel_in_time_and_choose_columns_and_rows(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         first = lake.table("db.t").snapshots[0].snapshot_id
-    reader = source.read.format("iceberg")
+    reader = source.read.format(SOURCE)
     assert ids(reader.option("snapshot-id", str(first)).load("lake.db.t")) == [1, 2, 3]
-    narrow = source.read.format("iceberg").option("columns", "kind, id").option("filter", "id >= 2")
+    narrow = source.read.format(SOURCE).option("columns", "kind, id").option("filter", "id >= 2")
     frame = narrow.load("lake.db.t")
     assert frame.columns == ["kind", "id"]
     assert ids(frame) == [2, 3, 4]
@@ -88,17 +90,17 @@ def test_what_cannot_be_opened_is_said_with_its_name(source: SparkSession, wareh
         (f"{warehouse}/nowhere", "nowhere"),
     ):
         with pytest.raises(PySparkException, match=words):
-            source.read.format("iceberg").load(path)
+            source.read.format(SOURCE).load(path)
     with pytest.raises(PySparkException, match="snapshot"):
-        source.read.format("iceberg").option("snapshot-id", "12").load("lake.db.t")
+        source.read.format(SOURCE).option("snapshot-id", "12").load("lake.db.t")
     with pytest.raises(PySparkException, match="nothing says which"):
-        source.read.format("iceberg").load()
+        source.read.format(SOURCE).load()
 
 
 def test_a_lost_data_file_is_an_error_that_names_it(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         lost = lake.table("db.t").inspect.files().column("file_path")[0].as_py()
-    frame = source.read.format("iceberg").load("lake.db.t")
+    frame = source.read.format(SOURCE).load("lake.db.t")
     Path(lost.removeprefix("file://")).unlink()
     with pytest.raises(PySparkException, match=Path(lost).name):
         frame.collect()
@@ -106,7 +108,7 @@ def test_a_lost_data_file_is_an_error_that_names_it(source: SparkSession, wareho
 
 def test_another_schema_is_refused(source: SparkSession) -> None:
     with pytest.raises(PySparkException, match="with the schema"):
-        source.read.format("iceberg").schema("id int").load("lake.db.t").collect()
+        source.read.format(SOURCE).schema("id int").load("lake.db.t").collect()
 
 
 def test_a_folder_with_two_newest_states_is_refused(warehouse: Path) -> None:
@@ -138,8 +140,8 @@ def test_filters_reach_the_planner(spark: SparkSession, warehouse: Path) -> None
     before = spark.conf.get(SETTING)
     spark.conf.set(SETTING, "true")
     try:
-        register_source(spark, {"lake": LakeAddress(str(warehouse))})
-        frame = spark.read.format("iceberg").load("lake.db.t")
+        register_source(spark, {"lake": LakeAddress(str(warehouse))}, name=SOURCE)
+        frame = spark.read.format(SOURCE).load("lake.db.t")
         assert ids(frame.filter("kind = 'a'")) == [1]
         assert ids(frame.filter("kind is null")) == [4]
         assert ids(frame.filter("kind in ('a', 'z') and id < 10 and price = 1.5")) == [1]
@@ -147,7 +149,7 @@ def test_filters_reach_the_planner(spark: SparkSession, warehouse: Path) -> None
             frame.filter("id >= 2").collect()
     finally:
         spark.conf.set(SETTING, before or "false")
-        register_source(spark, {"lake": LakeAddress(str(warehouse))})
+        register_source(spark, {"lake": LakeAddress(str(warehouse))}, name=SOURCE)
 
 
 @pytest.mark.skipif(not HAS_PUSHDOWN, reason="this Spark offers no filters to Python data sources")
@@ -184,8 +186,8 @@ def test_a_random_history_reads_as_the_model_says(spark: SparkSession, tmp_path:
     loaded = history.table.load()
     assert loaded.metadata_location is not None
     columns = "*,_file,_pos,_row_id,_last_updated_sequence_number,_spec_id"
-    register_source(spark)
-    frame = spark.read.format("iceberg").option("columns", columns).load(loaded.metadata_location)
+    register_source(spark, name=SOURCE)
+    frame = spark.read.format(SOURCE).option("columns", columns).load(loaded.metadata_location)
     expected = shown_rows(history.rows(), history.table.schema)
     assert same_rows(spark_rows(frame), expected)
     assert scan_table(loaded).count() == len(expected)

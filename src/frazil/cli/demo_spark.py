@@ -24,7 +24,7 @@ from frazil.lake.connect import connect
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table
 from frazil.maintenance.report import counted
-from frazil.session.attach import attach, detach
+from frazil.sessions.attach import attach, detach
 
 Show = Callable[[str], object]
 ROWS = 3_000_000

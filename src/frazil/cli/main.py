@@ -17,6 +17,7 @@ from frazil.cli.command_groups import CommandGroups
 from frazil.cli.render import OutputFormat, Trust
 from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
+from frazil.cli.spark_server import spark_server
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 
@@ -174,6 +175,7 @@ def demo(
 
 
 app.command()(serve)
+app.command("spark-server")(spark_server)
 
 
 @app.command()

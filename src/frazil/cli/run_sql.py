@@ -25,7 +25,7 @@ from frazil.cli.shell import Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
-from frazil.session.attach import attach, detach
+from frazil.sessions.attach import attach, detach
 
 MAX_ROWS = 1000
 """Rows of an answer that a table for people shows; JSON and CSV have all."""

@@ -179,16 +179,21 @@ def _newest_metadata(storage: Storage, folder: str) -> str:
 
 
 def register_source(
-    spark: Any = None, lakes: Mapping[str, LakeAddress] = FrozenMap(), *, properties: Mapping[str, str] = FrozenMap()
+    spark: Any = None,
+    lakes: Mapping[str, LakeAddress] = FrozenMap(),
+    *,
+    properties: Mapping[str, str] = FrozenMap(),
+    name: str = "iceberg",
 ) -> None:
     """Let a session read `format("iceberg")` through Spark's Python Data Source API, Spark Connect included.
 
     Executors need frazil. `lakes` are known by their names there, `properties` say how paths in object stores are
-    reached; passwords and keys in them are refused. A session with a JVM reads faster after `attach`.
+    reached; passwords and keys in them are refused. Where lakes are attached, `format("iceberg")` reads them, and
+    faster: a source beside it needs another `name`.
     """
     for address in lakes.values():
         _check_no_secrets(address.properties, address.catalog)
     _check_no_secrets(properties)
     session = choose_session(spark)
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    spark_room("source").register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone))
+    spark_room("source").register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone), name)

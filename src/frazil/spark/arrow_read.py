@@ -13,6 +13,7 @@ were given to `connect`: a storage that is sent away leaves its keys behind. Key
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +28,14 @@ from frazil.errors import FrazilError
 from frazil.scan.split import SplitOptions, plan_groups
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.engine_errors import naming
+from frazil.spark.file_systems import missing_line
 from frazil.spark.planned_files import arrow_type_of, to_stored
 from frazil.spark.ship_package import ship_package
 from frazil.spark.types import stored_type
 from frazil.spec.schema import Schema
 from frazil.spec.types import ListType, MapType, StructType, Type, VariantType
 from frazil.storage.base import Storage
+from frazil.storage.locations import scheme_of
 
 OWN_SCHEME = "memory:"
 
@@ -103,12 +106,27 @@ def read_through_arrow(
 ) -> DataFrame:
     """Return the rows of tasks that Python reads."""
     if not can_travel(read.storage, tasks):
+        _warn_of_driver(read.table, tasks)
         table = pa.Table.from_batches(read.rows(tuple(tasks)), schema=read.arrow_schema)
         return spark.createDataFrame(table, read.spark_schema)
     ship_package(spark)
     packs = [pickle.dumps(group.tasks) for group in plan_groups(iter(tasks), options)]
     count = len(packs)
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(_WorkerRead(read, packs), read.spark_schema)
+
+
+def _warn_of_driver(name: str, tasks: list[FileScanTask]) -> None:
+    """Say that this process reads files of a store that Spark could read with many."""
+    far = [task for task in tasks if scheme_of(task.data_file.file_path) not in (None, "file", "memory")]
+    if far:
+        place = far[0].data_file.file_path
+        size = sum(task.size_bytes for task in far)
+        warnings.warn(
+            f"{name} is read on the driver, {size} bytes of {len(far)} files: Spark has no file system for {place}. "
+            f"{missing_line(place)}",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def can_travel(storage: Storage, tasks: list[FileScanTask]) -> bool:

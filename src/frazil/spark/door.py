@@ -45,12 +45,13 @@ Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 CATALOG = "frazil.LakeCatalog"
 _WORD_SIZE = 64
 _RULES = {
-    "hintResolutionRules": ("EarlyTables",),
+    # They run before tables are looked up.
+    "hintResolutionRules": ("LakeNames", "EarlyTables"),
     "extendedResolutionRules": ("LakeRelations",),
     "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
 }
 _MAKERS = {
-    "injectHintResolutionRule": ("MakeEarly",),
+    "injectHintResolutionRule": ("MakeNames", "MakeEarly"),
     "injectResolutionRule": ("MakeRelations",),
     "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
 }

@@ -46,8 +46,12 @@ def define_classes(context: SparkContext) -> Any:
 
 
 def java_sources() -> dict[str, str]:
-    """Return the sources by the path that their package gives them."""
-    return {f"frazil/{one.name}": one.read_text("utf-8") for one in sorted(_SOURCES.glob("*.java"))}
+    """Return the sources by the path that their package gives them; in the topmost folder it is `frazil`."""
+    found = {}
+    for one in sorted(_SOURCES.rglob("*.java")):
+        path = one.relative_to(_SOURCES).as_posix()
+        found[path if "/" in path else f"frazil/{path}"] = one.read_text("utf-8")
+    return found
 
 
 def _read_or_compile(context: SparkContext) -> dict[str, bytes]:

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyspark.sql.datasource as ds
 import pyspark.sql.types as st
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from frazil.datafile.delete_cache import DeleteCache
@@ -111,11 +112,12 @@ class TableSource(ds.DataSource):
 
     open_scan: OpenScan
     prunes: bool = False
+    source_name: str = SOURCE_NAME
 
     @classmethod
     def name(cls) -> str:
         """Return the name after `format(`."""
-        return SOURCE_NAME
+        return cls.source_name
 
     def schema(self) -> st.StructType:
         """Return the columns that are read, as Spark shows them."""
@@ -136,14 +138,14 @@ class TableSource(ds.DataSource):
         return type(self).open_scan(dict(self.options))
 
 
-def make_source(open_scan: OpenScan, *, prunes: bool) -> type[TableSource]:
+def make_source(open_scan: OpenScan, *, prunes: bool, name: str = SOURCE_NAME) -> type[TableSource]:
     """Return a data source that opens tables with a function; with `prunes`, filters are taken from Spark."""
-    attributes = {"open_scan": staticmethod(open_scan), "prunes": prunes}
+    attributes = {"open_scan": staticmethod(open_scan), "prunes": prunes, "source_name": name}
     return type("FrazilTables", (TableSource,), attributes)
 
 
-def register_source(spark: SparkSession, open_scan: OpenScan) -> None:
-    """Let a session read `format("iceberg")` through the Python Data Source API.
+def register_source(spark: SparkSession, open_scan: OpenScan, name: str = SOURCE_NAME) -> None:
+    """Let a session read `format("iceberg")`, or another name, through the Python Data Source API.
 
     Filters prune files where the session has `spark.sql.python.filterPushdown.enabled` set at this moment, on Spark
     4.1 and newer; it must then stay set.
@@ -151,7 +153,15 @@ def register_source(spark: SparkSession, open_scan: OpenScan) -> None:
     ship_package(spark)
     is_known = hasattr(ds.DataSourceReader, "pushFilters")
     is_on = spark.conf.get(PUSHDOWN_SETTING, "false") == "true"
-    spark.dataSource.register(make_source(open_scan, prunes=is_known and is_on))
+    try:
+        spark.dataSource.register(make_source(open_scan, prunes=is_known and is_on, name=name))
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        raise InvalidRequestError(
+            f"Cannot register format({name!r}): Spark has one of that name, as where a lake was attached",
+            hint="Attached lakes are read so without it. To have both, give this one another name=.",
+        ) from error
 
 
 def _shown(schema: Schema) -> st.StructType:

@@ -24,10 +24,10 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from frazil.session.answer import Answer
-from frazil.session.run_statement import run_statement
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import SqlSession
+from frazil.lake.sql_session import SqlSession
+from frazil.sessions.answer import Answer
+from frazil.sessions.run_statement import run_statement
+from frazil.sessions.sql_context import SqlContext
 from frazil.sql.parse import parse_statement
 from tests.races import Race
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import frazil
-from frazil.session.run_statement import run_statement
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import SqlSession
+from frazil.lake.sql_session import SqlSession
+from frazil.sessions.run_statement import run_statement
+from frazil.sessions.sql_context import SqlContext
 from frazil.sql.parse import parse_statement
 from tests.sql_case_files import WITHOUT_SPARK, run_cases
 

@@ -32,7 +32,10 @@ def test_what_is_not_a_statement_of_a_lake_stays(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("insert with schema evolution into t select 1", "insert into t WITH ('frazil.schema-evolution'='true') select 1"),
+        (
+            "insert with schema evolution into t select 1",
+            "insert into t WITH ('frazil.schema-evolution'='true') select 1",
+        ),
         (
             "Insert WITH Schema Evolution OVERWRITE TABLE a.`b c`.t BY NAME select 1",
             "Insert OVERWRITE TABLE a.`b c`.t WITH ('frazil.schema-evolution'='true') BY NAME select 1",

@@ -5,9 +5,12 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.AnalysisException;
@@ -21,11 +24,13 @@ import org.apache.spark.sql.types.StructType;
 /** Spark's own parser, and before it the statements about lakes that Spark does not know, or knows otherwise. */
 public class LakeParser implements InvocationHandler {
   /** How statements begin that may be ours; whatever reads or changes rows is Spark's. */
-  private static final Pattern OURS =
-      Pattern.compile(
-          "(?is)^(\\s|--[^\\n]*(\\n|$)|/\\*.*?\\*/)*(create|drop|alter|show|desc|describe|call|refresh|comment)\\b.*");
+  private static final Set OURS =
+      new HashSet(
+          Arrays.asList(
+              new Object[] {
+                "create", "drop", "alter", "show", "desc", "describe", "call", "refresh", "comment"
+              }));
 
-  private static final Pattern SCRIPT = Pattern.compile("(?is)^(\\s|--[^\\n]*(\\n|$)|/\\*.*?\\*/)*begin\\b.*");
   private static final Pattern EVOLVES = Pattern.compile("(?is)\\binsert\\s+with\\s+schema\\s+evolution\\b");
 
   private final ParserInterface spark;
@@ -53,7 +58,7 @@ public class LakeParser implements InvocationHandler {
       String text = (String) arguments[0];
       LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
       if (found != null) return found;
-      if (SCRIPT.matcher(text).matches()) arguments[0] = Door.ask("script", told(text));
+      if (firstWord(text).equals("begin")) arguments[0] = Door.ask("script", told(text));
       if (EVOLVES.matcher(text).find()) evolving = text;
     }
     try {
@@ -69,6 +74,38 @@ public class LakeParser implements InvocationHandler {
     }
   }
 
+  /** The word that a text begins with after space and comments, in lower case. */
+  static String firstWord(String text) {
+    int at = 0;
+    int size = text.length();
+    while (at < size) {
+      if (Character.isWhitespace(text.charAt(at))) at++;
+      else if (text.startsWith("--", at)) at = after(text, at, "\n");
+      else if (text.startsWith("/*", at)) at = afterComment(text, at);
+      else break;
+    }
+    int end = at;
+    while (end < size && Character.isLetter(text.charAt(end))) end++;
+    return text.substring(at, end).toLowerCase(Locale.ROOT);
+  }
+
+  private static int after(String text, int at, String mark) {
+    int found = text.indexOf(mark, at);
+    return found < 0 ? text.length() : found + mark.length();
+  }
+
+  /** Comments hold others. */
+  private static int afterComment(String text, int at) {
+    int depth = 0;
+    do {
+      if (text.startsWith("/*", at)) depth++;
+      else if (text.startsWith("*/", at)) depth--;
+      else at--;
+      at += 2;
+    } while (depth > 0 && at < text.length());
+    return at;
+  }
+
   private static Map told(String text) {
     Map told = new LinkedHashMap();
     told.put("text", text);
@@ -79,7 +116,7 @@ public class LakeParser implements InvocationHandler {
   }
 
   private LogicalPlan statement(String text, Object parameters) {
-    if (!OURS.matcher(text).matches()) return null;
+    if (!OURS.contains(firstWord(text))) return null;
     Map told = told(Spark.filled(new VariableSubstitution().substitute(text), parameters));
     Object answer;
     try {

@@ -21,23 +21,25 @@ from frazil.errors import (
     SqlSyntaxError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from frazil.lake.lake import Lake
 from frazil.lake.scan import ALL_COLUMNS
+from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.view import View
 from frazil.lake.write_rows import evolution_of
-from frazil.session.alter_table import alter_table
-from frazil.session.answer import Answer
-from frazil.session.run_call import answer_columns
-from frazil.session.run_ddl import create_with_schema, find_table, optional_columns
-from frazil.session.run_show import table_properties
-from frazil.session.run_statement import run_statement
-from frazil.session.spark_engine import SparkEngine, find_view, hidden_columns
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
-from frazil.session.write_options import by_place, default_text, snapshot_properties_of, write_options
+from frazil.sessions.alter_table import alter_table
+from frazil.sessions.answer import Answer
+from frazil.sessions.run_call import answer_columns
+from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
+from frazil.sessions.run_show import table_properties
+from frazil.sessions.run_statement import run_statement
+from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
+from frazil.sessions.spark_engine import SparkEngine, find_view, hidden_columns
+from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions
 from frazil.spark.types import from_spark_schema, shown_schema
@@ -255,6 +257,11 @@ def _checked_target(kept: _Kept) -> Relation:
     relation = kept.relation
     if relation is None:
         raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
+    if relation.place.name[0] == BY_PATH:
+        raise InvalidRequestError(
+            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and catalogs commit",
+            hint="Give the table's name in its lake.",
+        )
     if relation.metadata_table is not None:
         raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
     if relation.state.is_given and relation.state.branch is None:
@@ -270,14 +277,25 @@ def _checked_target(kept: _Kept) -> Relation:
 # Names
 
 
+def _source(question: _Question) -> str:
+    told = question.told
+    return json.dumps(source_name(question.session(told["current"], told["namespace"]), told["options"]))
+
+
+def _refuse_name(question: _Question) -> None:
+    raise no_lake(question.session(), tuple(question.told["name"]))
+
+
 def _load(question: _Question) -> str | None:
     told = question.told
     session = question.own_session()
     engine = question.engine(session)
     place = _place_of_name(question, session)
     try:
-        relation = session.relation(place)
+        relation = find_relation(session, place)
     except NotFoundError:
+        if place.name[0] == BY_PATH:
+            raise
         view = find_view(place)
         if view is None:
             return None
@@ -539,7 +557,7 @@ def _write(question: _Question, verb: str) -> None:
         frame = by_place(frame, table.schema.fields, place, may_differ=merges)
     if verb == "append":
         table.append(frame, merge_schema=merges, **given)
-    elif verb == "overwrite-partitions" or known.get("overwrite-mode", "").lower() == "dynamic":
+    elif verb == "overwrite-partitions" or _is_dynamic(known):
         table.overwrite_partitions(frame, merge_schema=merges, **given)
     else:
         where = question.expression(question.told["where"])
@@ -547,6 +565,11 @@ def _write(question: _Question, verb: str) -> None:
             table.overwrite(frame, merge_schema=merges, **given)
         else:
             table.overwrite(frame, where=where, merge_schema=merges, **given)
+
+
+def _is_dynamic(options: Mapping[str, str]) -> bool:
+    """Return whether a writer asks to replace partitions that it has rows for, and no others."""
+    return options.get("overwrite-mode", options.get("partitionoverwritemode", "")).lower() == "dynamic"
 
 
 def _delete(question: _Question) -> None:
@@ -663,6 +686,7 @@ def _create(question: _Question) -> None:
     if comment is not None:
         properties["comment"] = comment
     properties |= {key.removeprefix("option."): value for key, value in told.get("table-options", {}).items()}
+    _check_layout(place, told["partitions"])
     statement = s.CreateTable(
         (place.lake_name, *place.name),
         (),
@@ -684,6 +708,28 @@ def _create(question: _Question) -> None:
 
 def _schema_of(text: str) -> Schema:
     return from_spark_schema(schema_of_json(text))
+
+
+_LAYOUTS = {
+    "sorted_bucket": (
+        "with sortBy: buckets of a lake's table are not sorted one by one",
+        "Give the table a sort order: ALTER TABLE … WRITE ORDERED BY.",
+    ),
+    "cluster_by": ("with clusterBy: there is no clustering by columns", "Partition it, or give it a sort order."),
+}
+
+
+def _check_layout(place: Place, terms: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse what Spark's writers may ask for and a table cannot be laid out by."""
+    for one in terms:
+        if one["name"] in _LAYOUTS:
+            reason, hint = _LAYOUTS[one["name"]]
+            raise UnsupportedError(f"Cannot create {place} {reason}", hint=hint)
+        if one["name"] == "bucket" and len(one["arguments"]) > 2:
+            raise UnsupportedError(
+                f"Cannot create {place} with buckets of {len(one['arguments']) - 1} columns: a bucket is of one column",
+                hint="Give each column a bucket of its own: partitionedBy(bucket(…, …), bucket(…, …)).",
+            )
 
 
 def _term(told: Mapping[str, Any]) -> str:
@@ -782,6 +828,8 @@ def _statement(question: _Question) -> Any:
 
 
 _VERBS: dict[str, Callable[[_Question], Any]] = {
+    "source": _source,
+    "no-lake": _refuse_name,
     "load": _load,
     "table-exists": _table_exists,
     "list-tables": _list_tables,

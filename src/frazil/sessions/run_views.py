@@ -12,10 +12,10 @@ from frazil.errors import (
     UnsupportedError,
     ViewNotFoundError,
 )
+from frazil.lake.sql_session import SPARK_CATALOG, Place
 from frazil.lake.view import View
-from frazil.session.answer import NOTHING, Answer
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import SPARK_CATALOG, Place
+from frazil.sessions.answer import NOTHING, Answer
+from frazil.sessions.sql_context import SqlContext
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
 

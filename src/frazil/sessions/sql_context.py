@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.lake.sql_session import Place, SqlSession
 from frazil.lake.table import Table
-from frazil.session.sql_session import Place, SqlSession
 from frazil.spec.schema import Schema
 from frazil.spec.types import DateType, TimestampNsType, TimestampType, TimestamptzNsType, TimestamptzType, Type
 from frazil.spec.values import to_internal

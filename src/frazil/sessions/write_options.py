@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frazil.errors import InvalidRequestError
+from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
-from frazil.session.sql_context import Engine
-from frazil.session.sql_session import Place
+from frazil.sessions.sql_context import Engine
 from frazil.spark.store_assignment import place_columns
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField

@@ -11,11 +11,11 @@ from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.lake.adopt import find_source, is_folder
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
+from frazil.lake.sql_session import Place
 from frazil.lake.table import Table, hold
-from frazil.session.answer import Answer, answer
-from frazil.session.changelog_view import create_changelog_view
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place
+from frazil.sessions.answer import Answer, answer
+from frazil.sessions.changelog_view import create_changelog_view
+from frazil.sessions.sql_context import SqlContext
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads

@@ -203,7 +203,7 @@ class SqlSession:
                 problem = problem or error
                 continue
             found = Place(place.lake_name, place.lake, identifier)
-            return _with_suffixes(Relation(found, table), suffixes)
+            return with_suffixes(Relation(found, table), suffixes)
         if problem is None:
             raise TableNotFoundError(f"Cannot find {place}: there is no such table")
         raise problem
@@ -220,7 +220,8 @@ def is_suffix(suffixes: Name) -> bool:
     return is_table and _SELECTOR.fullmatch(suffixes[0]) is not None
 
 
-def _with_suffixes(relation: Relation, suffixes: Name) -> Relation:
+def with_suffixes(relation: Relation, suffixes: Name) -> Relation:
+    """Return what a relation is where parts after its name say a state, a metadata table, or both."""
     state, metadata_table = relation.state, None
     for one in suffixes:
         selector = _SELECTOR.fullmatch(one)
@@ -238,6 +239,19 @@ def _state_of(selector: re.Match[str]) -> State:
     if as_of_ms is not None:
         return State(as_of_ms=int(as_of_ms))
     return State(branch=name) if kind.lower() == "branch" else State(tag=name)
+
+
+def selector_of(state: State) -> str | None:
+    """Return the part of a name that says a state; None for the current one."""
+    if state.snapshot_id is not None:
+        return f"snapshot_id_{state.snapshot_id}"
+    if state.as_of_ms is not None:
+        return f"at_timestamp_{state.as_of_ms}"
+    if state.branch is not None and state.tag is not None:
+        raise InvalidRequestError("Cannot read with both branch and tag: give one")
+    if state.branch is not None:
+        return f"branch_{state.branch}"
+    return None if state.tag is None else f"tag_{state.tag}"
 
 
 STATE_OPTIONS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")

@@ -10,11 +10,11 @@ from frazil.catalog.names import shown
 from frazil.codec.arrow_schema import from_arrow_type
 from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import metadata_table_schema
+from frazil.lake.sql_session import CHANGES, SPARK_CATALOG, Place, Relation
 from frazil.lake.table import Table
 from frazil.loaded import LoadedView
-from frazil.session.answer import Answer, answer
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import CHANGES, SPARK_CATALOG, Place, Relation
+from frazil.sessions.answer import Answer, answer
+from frazil.sessions.sql_context import SqlContext
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import CHANGE_COLUMNS

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frazil.session import run_call, run_ddl, run_show, run_views
-from frazil.session.answer import Answer
-from frazil.session.sql_context import SqlContext
+from frazil.sessions import run_call, run_ddl, run_show, run_views
+from frazil.sessions.answer import Answer
+from frazil.sessions.sql_context import SqlContext
 from frazil.sql import statements as s
 
 _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
-from frazil.session.answers import LAKES, answer
-from frazil.session.sql_session import SPARK_CATALOG
+from frazil.lake.sql_session import SPARK_CATALOG
+from frazil.sessions.answers import LAKES, answer
 from frazil.spark.door import add_catalog, close_door, open_door, remove_catalog
 from frazil.spark.jvm import is_classic, prune_before_joins
 

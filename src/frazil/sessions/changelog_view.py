@@ -11,9 +11,9 @@ from typing import Any
 
 from frazil.errors import InvalidRequestError
 from frazil.lake.on_spark import spark_room
+from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place
+from frazil.sessions.sql_context import SqlContext
 
 
 def create_changelog_view(context: SqlContext, place: Place, table: Table, values: dict[str, Any]) -> str:

@@ -23,11 +23,11 @@ from frazil.errors import (
 )
 from frazil.expr.predicates import TRUE
 from frazil.lake.create_table import take_format_version
+from frazil.lake.sql_session import Place
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import NO_PROPERTIES, read_set_of
-from frazil.session.answer import NOTHING, Answer
-from frazil.session.sql_context import SqlContext
-from frazil.session.sql_session import Place
+from frazil.sessions.answer import NOTHING, Answer
+from frazil.sessions.sql_context import SqlContext
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec

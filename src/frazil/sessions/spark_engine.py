@@ -15,10 +15,7 @@ from frazil.lake.on_spark import spark_room
 from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import Scan, ScanOptions
 from frazil.lake.scan_options import scan_changes, scan_with_options
-from frazil.lake.table import Table
-from frazil.lake.view import View
-from frazil.scan.choose_snapshot import SnapshotChoice
-from frazil.session.sql_session import (
+from frazil.lake.sql_session import (
     CHANGES,
     FILE_FORMATS,
     SPARK_CATALOG,
@@ -29,6 +26,9 @@ from frazil.session.sql_session import (
     State,
     option_of_state,
 )
+from frazil.lake.table import Table
+from frazil.lake.view import View
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema

@@ -1,0 +1,188 @@
+"""`frazil spark-server`: a Spark driver with the lake, for clients of Spark Connect and JDBC."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli.session import opened
+from frazil.errors import EngineError, InvalidRequestError
+
+TOKEN_VARIABLE = "FRAZIL_SPARK_TOKEN"
+_LOOK_SECONDS = 1.0
+
+
+def spark_server(
+    context: typer.Context,
+    connect: Annotated[
+        int | None, typer.Option("--connect", help="Serve Spark Connect on this port; 0 is any, Spark's own is 15002")
+    ] = None,
+    thrift: Annotated[
+        int | None, typer.Option("--thrift", help="Serve JDBC on this port; 0 is any, Hive's own is 10000")
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Where to listen; Connect on others than this machine needs a token")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", envvar=TOKEN_VARIABLE, help="Ask clients of Connect for this. Better given by the environment"
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="The lake's name in SQL")] = "lake",
+    master: Annotated[str, typer.Option("--master", help="Where Spark runs")] = "local[*]",
+    settings: Annotated[
+        list[str] | None, typer.Option("--conf", help="NAME=VALUE, a setting of Spark's. May be repeated")
+    ] = None,
+) -> None:
+    """Run a Spark driver that has the lake, for clients of Spark Connect and of JDBC.
+
+    \b
+    frazil -w warehouse spark-server --connect 15002
+    frazil -w warehouse spark-server --connect 15002 --thrift 10000
+
+    Clients need nothing of frazil: SparkSession.builder.remote("sc://localhost:15002"), jdbc:hive2://localhost:10000.
+    Ctrl-C or SIGTERM end it.
+    """
+    with opened(context, makes=True) as (lake, given):
+        if connect is None and thrift is None:
+            raise InvalidRequestError("Cannot serve Spark: no port was given", hint="Give --connect, --thrift or both.")
+        if connect is not None and not _is_loopback(host) and not token:
+            raise InvalidRequestError(
+                f"Cannot serve Spark Connect on {host} without a token: whoever reaches it can run programs here",
+                hint=f"Set {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
+            )
+        ports = (_port(host, connect), _port(host, thrift))
+        place = lake.catalog.warehouse
+        with _driver(place, dict(given.properties), host, ports, token, master, _pairs(settings)) as spark:
+            _serve(spark, lake, name, host, ports, is_guarded=bool(token))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _port(host: str, asked: int | None) -> int | None:
+    """Return the port that was asked for; for 0, one that is free."""
+    if asked != 0:
+        return asked
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as one:
+        one.bind((host, 0))
+        return int(one.getsockname()[1])
+
+
+def _pairs(given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for one in given or []:
+        name, equals, value = one.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise InvalidRequestError(f"Cannot take {one!r} as a setting: it is not spark.NAME=VALUE")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def _driver(
+    place: str,
+    properties: dict[str, str],
+    host: str,
+    ports: tuple[int | None, int | None],
+    token: str | None,
+    master: str,
+    settings: dict[str, str],
+) -> Iterator[Any]:
+    """Start Spark for the time of a server; what it keeps for itself goes with it."""
+    import_module("frazil.cli.start").allow_pandas()
+    clients = import_module("frazil.spark.serve_clients")
+    systems = import_module("frazil.spark.file_systems")
+    folder = tempfile.mkdtemp(prefix="frazil-spark-")
+    # Programs of clients run in the Python that frazil runs in.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    made = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        **systems.settings_of(place, properties),
+    }
+    package = systems.package_of(place)
+    if package is not None:
+        made[systems.PACKAGES] = package
+    if _is_loopback(host) and master.startswith("local"):
+        made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if ports[0] is not None:
+        made |= clients.connect_settings(host, ports[0], token)
+    if ports[1] is not None:
+        made |= clients.thrift_settings(host, ports[1])
+    spark = clients.start_driver(master, "frazil spark-server", {**made, **settings})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(
+    spark: Any, lake: Any, name: str, host: str, ports: tuple[int | None, int | None], *, is_guarded: bool
+) -> None:
+    clients = import_module("frazil.spark.serve_clients")
+    attaching = import_module("frazil.sessions.attach")
+    shown = f"[{host}]" if ":" in host else host
+    with ExitStack() as ends, _asked_to_stop() as stopped:
+        attaching.attach(spark, lake, name)
+        ends.callback(attaching.detach, spark)
+        if ports[0] is not None:
+            clients.start_connect(spark)
+            ends.callback(clients.stop_connect, spark)
+            guard = "clients give the token" if is_guarded else _guard(host)
+            _say(f"Spark Connect on sc://{shown}:{ports[0]} ({guard})")
+        if ports[1] is not None:
+            server = clients.start_thrift(spark)
+            ends.callback(server.stop)
+            _say(f"JDBC on jdbc:hive2://{shown}:{ports[1]} ({_guard(host)})")
+        _say(f"The lake is {name!r}. Whoever is let in reads and writes it, and runs programs, as this user.")
+        while not stopped.wait(_LOOK_SECONDS):
+            if clients.has_ended(spark):
+                raise EngineError("Cannot go on serving: Spark's process has ended")
+        _say("Stopping.")
+
+
+def _guard(host: str) -> str:
+    if _is_loopback(host):
+        return "nobody is asked who they are; any user of this machine may come in"
+    return "nobody is asked who they are; a network or a proxy must keep strangers out"
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM and ctrl-C set."""
+    stopped = threading.Event()
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for one in before:
+            signal.signal(one, lambda *_: stopped.set())
+        yield stopped
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+    sys.stderr.flush()

@@ -1,0 +1,75 @@
+"""What `format("iceberg")` means by its path: a name in a lake, or a table's place, in the state that options choose.
+
+A state has a schema of its own, so it must be known when a table is loaded. Spark hands a catalog a name and no more,
+so the state becomes part of it: `lake.db.t` with the option `branch=x` is `lake.db.t.branch_x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from frazil.catalog.names import shown
+from frazil.errors import InvalidRequestError, TableNotFoundError
+from frazil.lake.parse_name import parse_name
+from frazil.lake.source_tables import load_table_at
+from frazil.lake.sql_session import Place, Relation, SqlSession, selector_of, state_of_options, with_suffixes
+from frazil.lake.table import Table
+from frazil.sql.statements import Name
+from frazil.storage.locations import scheme_of
+
+BY_PATH = ""
+"""In the place of a namespace: the name at the end is a path."""
+_STATES = ("snapshot-id", "as-of-timestamp", "branch", "tag")
+"""Read options that a part of a name says as well, in lower case; Spark itself takes the others to the catalog."""
+
+
+def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return which table of which lake the options of `format("iceberg")` mean."""
+    path = next((value for key, value in options.items() if key.lower() == "path"), "").strip()
+    if not path:
+        raise InvalidRequestError(
+            "Cannot use a table: nothing says which", hint='Give its name or its place: "lake.db.t", "/path/to/table".'
+        )
+    if scheme_of(path) is not None or "/" in path:
+        if not session.lakes:
+            raise InvalidRequestError(f"Cannot use the table {path!r}: no lake is attached")
+        selector = _selector(options)
+        state = [] if selector is None else [selector]
+        return {"catalog": session.catalog or min(session.lakes), "namespace": [BY_PATH, *state], "name": path}
+    parts = parse_name(path)
+    place = session.find_place(parts)
+    if place is None:
+        raise no_lake(session, parts)
+    name = _with_state(session, place, options)
+    return {"catalog": place.lake_name, "namespace": name[:-1], "name": name[-1]}
+
+
+def no_lake(session: SqlSession, name: Name) -> TableNotFoundError:
+    """Return the error about a name that begins with no lake's."""
+    known = ", ".join(sorted(session.lakes))
+    return TableNotFoundError(f"Cannot find {shown(name)}: there is no lake {name[0]!r}; attached are: {known}")
+
+
+def find_relation(session: SqlSession, place: Place) -> Relation:
+    """Return what a name means: a table, a state of one, one of its metadata tables, or a table by its path."""
+    if place.name[0] != BY_PATH:
+        return session.relation(place)
+    catalog = place.lake.catalog
+    table = Table(catalog, load_table_at(catalog.storage, place.name[-1]))
+    return with_suffixes(Relation(place, table), place.name[1:-1])
+
+
+def _selector(options: Mapping[str, str]) -> str | None:
+    return selector_of(state_of_options({key: one for key, one in options.items() if key.lower() in _STATES}))
+
+
+def _with_state(session: SqlSession, place: Place, options: Mapping[str, str]) -> Name:
+    selector = _selector(options)
+    if selector is None:
+        return place.name
+    relation = session.relation(place)
+    if relation.state.is_given:
+        raise InvalidRequestError(f"Cannot use {place} in two states at once: give one")
+    rest = () if relation.metadata_table is None else (relation.metadata_table,)
+    return (*relation.place.name, selector, *rest)

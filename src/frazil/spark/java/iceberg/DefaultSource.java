@@ -1,0 +1,4 @@
+package iceberg;
+
+/** Where Spark looks for `format("iceberg")`. */
+public class DefaultSource extends frazil.LakeSource {}

@@ -1,0 +1,206 @@
+"""Clients of Spark in other processes see lakes: Spark Connect by PySpark without a JVM, JDBC by Hive's own driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import frazil
+from frazil.spark.serve_clients import connect_settings, start_connect, stop_connect
+from tests.sql_case_files import case_files
+
+ROOT = Path(__file__).parents[2]
+MISSING = [
+    name for name in ("grpc", "grpc_status", "google.rpc", "zstandard") if find_spec(name.partition(".")[0]) is None
+]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"Spark Connect needs {', '.join(MISSING)}")
+SAMPLE = ("history", "partitioning")
+TOUR = {
+    "appended": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],
+    "changed": [[2, "m"], [3, "c"], [4, "c"], [9, "n"]],
+    "then": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],
+    "read": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],
+    "evolved": [[10, 5]],
+    "files": True,
+    "columns": True,
+    "called": True,
+    "tables": ["c"],
+    "exists": [True, False],
+    "missing": "TABLE_OR_VIEW_NOT_FOUND",
+}
+
+
+class Client:
+    """A process that is a client of Connect."""
+
+    def __init__(self, address: str) -> None:
+        # It has no Spark but the server's: what the tests' own session left in the environment is not for it.
+        left = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_GATEWAY", "SPARK_"))}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.connect_client", address],
+            cwd=ROOT,
+            env={**left, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, request: dict[str, str]) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the client ended with {self._process.wait(30)}"
+        return json.loads(line)
+
+    def end(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def client(spark: SparkSession) -> Iterator[Client]:
+    """A client of the tests' own session, which serves Connect for a while."""
+    port = free_port()
+    conf = spark.sparkContext._jsc.sc().conf()
+    for key, value in connect_settings("127.0.0.1", port, None).items():
+        conf.set(key, value)
+    start_connect(spark)
+    made = Client(f"sc://127.0.0.1:{port}")
+    yield made
+    made.end()
+    stop_connect(spark)
+
+
+@pytest.mark.timeout(600)
+def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
+    frazil.attach(spark, lake)
+    try:
+        assert client.ask({"tour": ""}) == TOUR
+    finally:
+        frazil.detach(spark)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "name", [one if one in SAMPLE else pytest.param(one, marks=pytest.mark.slow) for one in case_files()]
+)
+def test_the_cases_hold_for_a_client_of_connect(name: str, client: Client, spark: SparkSession, tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "lake") as lake:
+        frazil.attach(spark, lake)
+        try:
+            wrong = client.ask({"cases": name, "folder": str(tmp_path / "lake")})
+        finally:
+            frazil.detach(spark)
+    assert not wrong, "\n\n".join(wrong)
+
+
+class Server:
+    """`frazil spark-server` on ports of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        left = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_GATEWAY", "SPARK_"))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "frazil.cli", "-w", str(folder), "spark-server", *options],
+            cwd=folder.parent,
+            env={**left, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.said: list[str] = []
+        self._is_ready = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if line.startswith("The lake is"):
+                self._is_ready.set()
+        self._is_ready.set()
+
+    def ready(self) -> None:
+        assert self._is_ready.wait(300), self.said
+        assert self.process.poll() is None, "".join(self.said)
+
+    def port(self, word: str) -> int:
+        found = re.search(rf"{word}://127\.0\.0\.1:(\d+)", "".join(self.said))
+        assert found is not None, self.said
+        return int(found[1])
+
+    def stop(self, how: int) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(120)
+
+
+def beeline(port: int, *statements: str) -> str:
+    """Run statements by Hive's JDBC driver and its terminal; return what it printed as CSV."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    given = [part for one in statements for part in ("-e", one)]
+    done = subprocess.run(
+        ["java", "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", f"jdbc:hive2://127.0.0.1:{port}/",
+         "--outputformat=csv2", "--silent=true", "--showHeader=false", *given],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.timeout(900)
+def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    with frazil.connect(folder) as lake:
+        lake.create_namespace("db")
+    server = Server(folder, "--connect", "0", "--thrift", "0", "--master", "local[2]")
+    try:
+        server.ready()
+        said = "".join(server.said)
+        assert "any user of this machine may come in" in said
+        assert "runs programs, as this user" in said
+        made = Client(f"sc://127.0.0.1:{server.port('sc')}")
+        assert made.ask({"tour": ""}) == TOUR
+        made.end()
+        printed = beeline(
+            server.port("jdbc:hive2"),
+            "create table lake.db.j (id bigint, kind string) partitioned by (kind)",
+            "insert into lake.db.j values (1, 'a'), (2, 'b'), (3, 'b')",
+            "update lake.db.j set kind = 'z' where id = 1",
+            "delete from lake.db.j where id = 2",
+            "merge into lake.db.j t using (select 7L id) s on t.id = s.id when not matched then insert (id) values (7)",
+            "select id, kind from lake.db.j order by id",
+            "select count(*) from lake.db.j.snapshots",
+            "call lake.system.rewrite_data_files('db.j')",
+            "show tables in lake.db",
+        )
+        lines = [one for one in printed.splitlines() if one.strip()]
+        assert lines[:3] == ["1,z", "3,b", "7,NULL"]
+        assert "4" in lines[3:]
+        assert any("j" in one.split(",") for one in lines)
+        with frazil.connect(folder) as lake:
+            assert lake.table("db.j").scan().to_arrow().num_rows == 3
+    finally:
+        code = server.stop(signal.SIGTERM)
+    assert code == 0, server.said
+    assert server.said[-1].startswith("Stopping") or "Stopping.\n" in server.said

@@ -1,0 +1,112 @@
+"""`frazil.session()`: which lakes settings name, and what Spark is told about their files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import frazil
+from frazil.errors import InvalidRequestError
+from frazil.spark.file_systems import hadoop_version, missing_line, package_of, settings_of
+from frazil.spark.session_builder import lakes_of
+
+BUCKET = "spark.hadoop.fs.s3a.bucket.data."
+
+
+def test_settings_name_lakes() -> None:
+    found = lakes_of(
+        {
+            "spark.frazil.lake.a.warehouse": "/srv/a",
+            "spark.frazil.lake.b.warehouse": "s3://data/b",
+            "spark.frazil.lake.b.catalog": "postgresql://host/db",
+            "spark.frazil.lake.b.catalog-name": "prod",
+            "spark.frazil.lake.b.property.s3.region": "eu-central-1",
+            "spark.app.name": "x",
+        }
+    )
+    assert list(found) == ["a", "b"]
+    assert found["b"].catalog == "postgresql://host/db"
+    assert found["b"].catalog_name == "prod"
+    assert found["b"].properties == {"s3.region": "eu-central-1"}
+
+
+def test_settings_that_are_not_known_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"spark\.frazil\.lake\.a\.wharehouse"):
+        lakes_of({"spark.frazil.lake.a.wharehouse": "/srv/a"})
+    with pytest.raises(InvalidRequestError, match=r"lake\.a\.warehouse is not set"):
+        lakes_of({"spark.frazil.lake.a.catalog": "sqlite:///x"})
+
+
+def test_secrets_of_a_lake_are_not_shown() -> None:
+    settings = {"spark.frazil.lake.a.warehouse": "w", "spark.frazil.lake.a.property.s3.secret-access-key": "hidden"}
+    assert "hidden" not in repr(lakes_of(settings))
+
+
+def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
+    assert package_of("s3://data/lake") == f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
+    assert package_of("/srv/lake") is None
+    assert package_of("file:///srv/lake") is None
+    builder = frazil.session("s3://data/lake", catalog="sqlite:////x.db").config("spark.jars.packages", "a:b:1")
+    builder._add_package(builder._lakes["lake"])
+    assert builder._options["spark.jars.packages"] == f"a:b:1,{package_of('s3://data/lake')}"
+    assert str(package_of("s3://data/lake")) in missing_line("s3://data/lake")
+
+
+def test_keys_are_for_the_lakes_bucket_alone() -> None:
+    keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key", "s3.endpoint": "http://127.0.0.1:9000"}
+    found = settings_of("s3://data/lake", keys)
+    assert found[f"{BUCKET}access.key"] == "id"
+    assert found[f"{BUCKET}secret.key"] == "key"
+    assert found[f"{BUCKET}endpoint"] == "http://127.0.0.1:9000"
+    assert found[f"{BUCKET}path.style.access"] == "true"
+    assert found[f"{BUCKET}connection.ssl.enabled"] == "false"
+    assert found["spark.hadoop.fs.s3.impl"].endswith("S3AFileSystem")
+    assert not any("fs.s3a.access" in one for one in found)
+    assert settings_of("/srv/lake", keys) == {}
+    anonymous = settings_of("s3://data/lake", {"s3.anonymous": "true"})
+    assert anonymous[f"{BUCKET}aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
+
+
+def test_builders_share_no_options() -> None:
+    frazil.session("a").config("spark.x", "1")
+    assert "spark.x" not in frazil.session("b")._options
+
+
+@pytest.mark.timeout(400)
+def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import frazil
+
+            spark = frazil.session().appName("job").getOrCreate()
+            spark.sql("create namespace if not exists pond.db")
+            spark.sql("create table pond.db.t as select 7 id")
+            print(spark.table("pond.db.t").collect())
+            more = frazil.session("other").getOrCreate()
+            print([one.name for one in more.catalog.listCatalogs()])
+            """
+        )
+    )
+    local = ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.master=local[1]")
+    settings = [f"spark.frazil.lake.pond.warehouse={tmp_path / 'pond'}", "spark.ui.enabled=false", *local]
+    home = Path(sys.modules["pyspark"].__file__ or "").parent
+    arguments = [part for one in settings for part in ("--conf", one)]
+    done = subprocess.run(
+        [str(home / "bin" / "spark-submit"), *arguments, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={"PYSPARK_PYTHON": sys.executable, "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)},
+        check=False,
+    )
+    assert "[Row(id=7)]" in done.stdout, done.stderr[-3000:]
+    assert "pond" in done.stdout.splitlines()[-1]
+    with frazil.connect(tmp_path / "pond") as lake:
+        assert lake.table("db.t").scan().to_arrow().num_rows == 1

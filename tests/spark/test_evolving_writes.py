@@ -85,5 +85,6 @@ def test_several_inserts_into_one_table_go_one_after_the_other(spark: SparkSessi
     assert sorted(row[0] for row in spark.table("lake.db.t").collect()) == [21, 31]
 
 
-def test_functions_are_listed(spark: SparkSession, table: frazil.Table) -> None:
+def test_functions_are_listed_and_described(spark: SparkSession, table: frazil.Table) -> None:
     assert "bucket" in str(spark.sql("show functions in lake.system").collect())
+    assert "bucket(number, column)" in str(spark.sql("describe function lake.system.bucket").collect())

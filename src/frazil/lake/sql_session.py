@@ -134,6 +134,9 @@ class SqlSession:
             )
         if kind == "procedure":
             return self.find_procedure(name) is not None
+        if kind == "function":
+            # Functions are Spark's own but for those of a lake's namespace `system`.
+            return name[-2:-1] == ("system",) and self.find_procedure(name) is not None
         return self.find_place(name) is not None
 
     def find_procedure(self, name: Name) -> tuple[Lake, str, str] | None:

@@ -41,7 +41,7 @@ from frazil.sessions.spark_engine import SparkEngine, find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
-from frazil.spark.sql_functions import describe_function, function_expression, function_type, known_functions
+from frazil.spark.sql_functions import function_expression, function_type
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
@@ -49,6 +49,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
 from frazil.sql.for_spark import evolution_as_option, script_for_spark
+from frazil.sql.functions import describe_function, known_functions
 from frazil.sql.parse import parse_statement
 from frazil.sql.quote_names import quote
 
@@ -127,6 +128,8 @@ class _Kept:
     relation: Relation | None
     place: Place
     view: View | None = None
+    frame: Any = None
+    """The view's query as Spark resolved it."""
     evolution: UpdateSchema | None = None
     """What a MERGE adds to the schema in its own commit."""
 
@@ -304,7 +307,7 @@ def _load(question: _Question) -> str | None:
         if told.get("writes"):
             _checked_target(_Kept(None, place, view))
         frame = question.engine().view_frame(place, view)
-        return _loaded(_Kept(None, place, view), place, frame.schema.json(), Schema(()), question, {}, [])
+        return _loaded(_Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
     states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
@@ -498,8 +501,7 @@ def _read(question: _Question) -> Any:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
     kept, told = question.kept(), question.told
     if kept.relation is None:
-        assert kept.view is not None
-        return question.engine().view_frame(kept.place, kept.view)._jdf.queryExecution().analyzed()
+        return kept.frame._jdf.queryExecution().analyzed()
     relation = kept.relation
     location = relation.table._loaded.metadata_location
     if location is None or relation.metadata_table is not None:
@@ -634,10 +636,6 @@ def _find_function(question: _Question) -> str | None:
     name = question.told["function"].lower()
     if question.namespace != _SYSTEM:
         return None
-    if name not in known_functions():
-        raise NotFoundError(
-            f"Cannot find the function {name!r} in a lake", hint=f"There are: {', '.join(known_functions())}."
-        )
     return json.dumps({"function": name, "description": describe_function(name)})
 
 
@@ -758,6 +756,7 @@ def _rename(question: _Question) -> None:
 # Statements that only lakes have, and those that lakes answer in words of their own.
 
 _SHOWN = (
+    s.DescribeFunction,
     s.ShowCurrentNamespace,
     s.DescribeNamespace,
     s.ShowNamespaces,

@@ -20,6 +20,7 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import CHANGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
+from frazil.sql.functions import describe_function as described
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import (
     column_name,
@@ -341,3 +342,12 @@ def _describe_view(place: Place, view: LoadedView, statement: s.DescribeTable) -
             ("View Text", "" if sql is None else sql.sql, ""),
         ]
     return answer(_COLUMNS, rows)
+
+
+def describe_function(context: SqlContext, statement: s.DescribeFunction) -> Answer:
+    """Say how a function is called and what it gives."""
+    found = context.session.find_procedure(statement.name)
+    assert found is not None
+    _, lake, name = found
+    rows = [(f"Function: {lake}.system.{name}",), (f"Usage: {described(name)}",)]
+    return answer(("function_desc string not null",), rows)

@@ -41,6 +41,7 @@ _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
     s.DropIdentifierFields: run_ddl.drop_identifier_fields,
     s.CreateRef: run_ddl.create_ref,
     s.DropRef: run_ddl.drop_ref,
+    s.DescribeFunction: run_show.describe_function,
     s.DescribeTable: run_show.describe_table,
     s.ShowCreateTable: run_show.show_create_table,
     s.ShowProperties: run_show.show_properties,

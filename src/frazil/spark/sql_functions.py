@@ -19,8 +19,8 @@ from frazil.spark.partition_columns import transform_value
 from frazil.spark.types import from_spark_type, store_column, stored_type
 from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
 from frazil.spec.types import Type
+from frazil.sql.functions import ICEBERG_VERSION, function_usage
 
-ICEBERG_VERSION = "iceberg_version"
 _UNARY: dict[str, Transform] = {
     "years": YEAR,
     "year": YEAR,
@@ -34,19 +34,6 @@ _UNARY: dict[str, Transform] = {
 _WITH_NUMBER: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "truncate": Truncate}
 _ANY_NUMBER: dict[str, Transform] = {"bucket": Bucket(1), "truncate": Truncate(1)}
 _NUMBER_TYPES = frozenset({"tinyint", "smallint", "int"})
-
-
-def known_functions() -> list[str]:
-    """Return the names of a lake's functions."""
-    return sorted([*_UNARY, *_WITH_NUMBER, ICEBERG_VERSION])
-
-
-def describe_function(name: str) -> str:
-    """Return what a function does, for DESCRIBE FUNCTION."""
-    if name == ICEBERG_VERSION:
-        return "iceberg_version() - the library that reads and writes the lake's tables, and its version"
-    usage = f"{name}(column)" if name in _UNARY else f"{name}(number, column)"
-    return f"{usage} - the partition value that this transform gives"
 
 
 def function_type(name: str, types: Sequence[st.DataType]) -> st.DataType:
@@ -102,8 +89,9 @@ def _transform(name: str, types: Sequence[st.DataType]) -> tuple[Transform, Type
 
 def _check_count(name: str, types: Sequence[st.DataType], wanted: int) -> None:
     if len(types) != wanted:
-        usage = f"{name}({', '.join(['number', 'column'][2 - wanted :]) if wanted else ''})"
-        raise InvalidRequestError(f"Cannot use {name} with {len(types)} arguments", hint=f"Write {usage}.")
+        raise InvalidRequestError(
+            f"Cannot use {name} with {len(types)} arguments", hint=f"Write {function_usage(name)}."
+        )
 
 
 def _expression(spark: SparkSession, column: Column) -> Any:

@@ -8,6 +8,7 @@ from frazil.sql.parse_create import NAMESPACE_WORDS
 from frazil.sql.parse_types import parse_key
 from frazil.sql.statements import (
     AlterNamespace,
+    DescribeFunction,
     DescribeNamespace,
     DescribeTable,
     DropNamespace,
@@ -100,6 +101,12 @@ def parse_describe(cursor: Cursor) -> Statement:
         name = cursor.name("the name of a namespace")
         cursor.accept("namespace", name)
         return DescribeNamespace(name, is_extended)
+    if cursor.at("FUNCTION") and not cursor.peek(1).is_mark("."):
+        cursor.take()
+        cursor.take_words("EXTENDED")
+        name = cursor.name("the name of a function")
+        cursor.accept("function", name)
+        return DescribeFunction(name)
     if cursor.at_any(_QUERY_WORDS):
         raise NotOurs
     cursor.take_words("TABLE")

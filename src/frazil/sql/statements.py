@@ -359,6 +359,13 @@ class DescribeTable(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeFunction(Statement):
+    """DESCRIBE FUNCTION name."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class ShowCreateTable(Statement):
     """SHOW CREATE TABLE, for tables and views."""
 

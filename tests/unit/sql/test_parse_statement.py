@@ -77,6 +77,7 @@ def test_what_is_not_for_a_lake_is_left_to_spark(text: str) -> None:
 
 
 CASES: list[tuple[str, s.Statement]] = [
+    ("describe function extended lake.system.bucket", s.DescribeFunction(("lake", "system", "bucket"))),
     # Namespaces
     ("create namespace lake.db", s.CreateNamespace(("lake", "db"))),
     (

@@ -36,6 +36,7 @@ TITLES = {
     "commit_cost": "Committing",
     "metadata_tables": "Metadata tables",
     "local_scan": "Reading and appending without Spark",
+    "odd_shapes": "Appending odd shapes without Spark",
     "local_changes": "Changing rows without Spark",
     "rewrite_files": "Maintaining a table",
     "terminal_start": "The terminal",

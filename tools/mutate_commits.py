@@ -68,6 +68,8 @@ CHOICES = ["tests/unit/storage/test_choose.py"]
 CONNECT = ["tests/unit/lake/test_connect.py"]
 PLANS = ["tests/unit/scan"]
 DANGLING = ["tests/unit/maintenance/test_rewrite_deletes.py"]
+REST = ["tests/unit/rest"]
+LOST = ["tests/concurrency/test_service_faults.py"]
 
 # Of the tests of a file's first stage, those that are tried before the others; it only saves time.
 LIKELY = {
@@ -325,6 +327,26 @@ SYNCS = (
     swap("catalog/sqlite.py", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", CATALOG, GUARDS),
 )  # fmt: skip
 
+SERVICES = (
+    swap("rest/rest_catalog.py", "return SentTables(_lost(what, str(lost)), (Attempt(base, base),), (change,), key)", "raise",
+         REST),
+    swap("rest/rest_catalog.py",
+         "return all(one.snapshot_id in ids or one.snapshot_id in parents for one in added)", "return True", REST),
+    swap("rest/rest_catalog.py", "            verdict = self._judge(unknown, [self._find(one) for one in changes])\n            return outcome if verdict is None else verdict",
+         "            return outcome", REST, LOST),
+    swap("rest/rest_catalog.py", "                check_requirements(one.metadata, change.requirements)\n", "                pass\n", REST),
+    swap("rest/rest_catalog.py", "            if not _is_same(change.base.metadata, one.metadata):\n                return unknown\n", "", REST),
+    swap("rest/rest_catalog.py", "same = () if uuid is None else (AssertTableUuid(uuid),)", "same = ()", ["tests/contract/test_catalog_contract.py", "-k", "rest"]),
+    swap("rest/session.py", "reason, is_doubtful = str(error), True\n                may_repeat = is_repeatable",
+         "reason, is_doubtful = str(error), True\n                may_repeat = True", REST),
+    swap("rest/session.py", "                    is_doubtful = True\n                    failures", "                    failures", REST),
+    swap("rest/rest_names.py", "        owned.check_folders(\"purge table\")\n        self._drop", "        self._drop",
+         ["tests/contract/test_catalog_contract.py", "-k", "rest and Purging"]),
+    swap("rest/rest_names.py", "self._drop(parts, is_purge=False)\n        return purge", "self._drop(parts, is_purge=True)\n        return purge",
+         REST),
+    swap("commit/new_snapshot.py", "        AssertCurrentSchemaId(metadata.current_schema_id),\n", "", LOOP),
+)  # fmt: skip
+
 CLEANING = (
     swap("commit/transaction.py", "            if not self._loop.was_unknown:\n                for one in", "            if True:\n                for one in",
          LOOP),
@@ -439,6 +461,7 @@ EDGES = (
 GROUPS = {
     "validations": VALIDATIONS,
     "outcomes": OUTCOMES,
+    "services": SERVICES,
     "exclusive names": EXCLUSIVE,
     "syncs": SYNCS,
     "clean-up": CLEANING,

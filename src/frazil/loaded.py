@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
@@ -20,6 +22,8 @@ class LoadedTable:
     metadata: TableMetadata
     metadata_location: str | None
     storage: Storage
+    planner: Callable[..., Iterator[Any]] | None = field(default=None, compare=False, repr=False)
+    """Where the catalog is a service that wants to plan scans of the table: what has it do so."""
 
     @property
     def name(self) -> str:

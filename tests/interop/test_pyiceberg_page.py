@@ -59,6 +59,7 @@ def names_of(lake: Lake, folder: Path) -> dict[str, Any]:
     pq.write_table(ARROW, folder / "other.parquet")
     return {
         "arrow": ARROW,
+        "changed": ARROW.set_column(0, ARROW.schema.field(0), pa.array([1, 11])),
         "first": first,
         "middle": middle,
         "last": last,
@@ -199,4 +200,4 @@ def test_the_page_names_every_call_of_pyiceberg() -> None:
 
 def test_the_page_has_its_rows() -> None:
     assert len(READS) > 50 and len(CHANGES) > 40
-    assert "`t.upsert(arrow" in REST
+    assert "`frazil.connect(warehouse" in REST

@@ -33,12 +33,12 @@ def compute_here(text: str, rows: list[dict[str, Any]]) -> tuple[str, Any] | Non
         return None
     columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     try:
-        found = made.array(Rows(columns, len(rows))).to_pylist()
+        found = values_of(made.array(Rows(columns, len(rows))))
     except UnsupportedError:
         return None
     except FrazilError:
         return FAILED, None
-    return shown_name(made.kind), [plain(one) for one in found]
+    return shown_name(made.kind), found
 
 
 def compute_there(spark: SparkSession, texts: list[str], rows: list[dict[str, Any]]) -> list[tuple[str, Any]]:
@@ -54,7 +54,13 @@ def compute_there(spark: SparkSession, texts: list[str], rows: list[dict[str, An
         return compute_there(spark, texts[:half], rows) + compute_there(spark, texts[half:], rows)
     kinds = [one.dataType for one in chosen.schema]
     names = ["void" if isinstance(one, st.NullType) else one.simpleString() for one in kinds]
-    return [(name, [plain(one) for one in table.column(at).to_pylist()]) for at, name in enumerate(names)]
+    return [(name, values_of(table.column(at))) for at, name in enumerate(names)]
+
+
+def values_of(column: Any) -> list[Any]:
+    # Python's dates end long before Spark's.
+    found = column.cast(pa.int32()) if pa.types.is_date(column.type) else column
+    return [plain(one) for one in found.to_pylist()]
 
 
 def plain(value: Any) -> Any:

@@ -70,5 +70,12 @@ def shown(table: frazil.Table) -> list[str]:
     snapshot = table.current_snapshot
     if snapshot is None or snapshot.summary is None:
         return found
-    counted = {name: value for name, value in snapshot.summary.items() if "-records" in name or "-deletes" in name}
+    # Where files are written again, it depends on how rows lie in files how many of them are.
+    is_copied = table.properties["write.merge.mode"] == "copy-on-write"
+    asked = ("total-",) if is_copied else ("total-", "added-", "removed-", "deleted-")
+    counted = {
+        name: value
+        for name, value in snapshot.summary.items()
+        if name.startswith(asked) and name.endswith(("-records", "-deletes"))
+    }
     return [*found, snapshot.operation or "", str(sorted(counted.items()))]

@@ -14,7 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
+from frazil.changes.requirements import (
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUuid,
+    TableRequirement,
+)
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.summary import COMMIT_ID, VERSION, SummaryCounts, frazil_version
@@ -128,7 +133,11 @@ def add_snapshot(
 ) -> Changes:
     """Return the changes that add a snapshot to a table and make it the head of a branch."""
     updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
-    requirements = table_requirement(metadata)
+    # Files were checked against the schema that the table has now.
+    requirements: tuple[TableRequirement, ...] = (
+        *table_requirement(metadata),
+        AssertCurrentSchemaId(metadata.current_schema_id),
+    )
     if not target.is_staged:
         updates = (*updates, SetSnapshotRef(target.branch, moved_ref(metadata, target.branch, snapshot.snapshot_id)))
         requirements = (*requirements, ref_requirement(metadata, target.branch))

@@ -15,6 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import count
 
+from frazil.changes.requirements import (
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+)
 from frazil.changes.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -30,7 +37,7 @@ from frazil.changes.updates import (
 )
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.conflicts import ReadSet, check_columns_unchanged, check_rows_unchanged, open_window
-from frazil.commit.new_snapshot import find_parent, table_requirement
+from frazil.commit.new_snapshot import find_parent, ref_requirement, table_requirement
 from frazil.errors import UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.spec.fresh_ids import assign_fresh_ids
@@ -90,7 +97,16 @@ class ReplaceTable:
         properties = without_reserved(self.properties)
         if properties:
             updates.append(SetProperties(FrozenMap(properties)))
-        return Changes(tuple(updates), table_requirement(metadata))
+        requirements = (
+            *table_requirement(metadata),
+            ref_requirement(metadata, MAIN_BRANCH),
+            AssertCurrentSchemaId(metadata.current_schema_id),
+            AssertLastAssignedFieldId(metadata.last_column_id),
+            AssertDefaultSpecId(metadata.default_spec_id),
+            AssertLastAssignedPartitionId(metadata.last_partition_id),
+            AssertDefaultSortOrderId(metadata.default_sort_order_id),
+        )
+        return Changes(tuple(updates), requirements)
 
     def _validate(self, loaded: LoadedTable, context: CommitContext) -> None:
         if self.read is None:

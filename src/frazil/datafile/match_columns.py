@@ -57,7 +57,8 @@ class ColumnMatcher:
 
     def match(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as one of the table's schema."""
-        arrays = [column.read(batch.columns, batch.num_rows, None) for column in self._columns]
+        columns = batch.columns  # Arrow makes the list anew each time
+        arrays = [column.read(columns, batch.num_rows, None) for column in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
 
@@ -130,14 +131,22 @@ class _Plan:
     def _find_places(self, want: StructType, have: list[pa.Field], prefix: str) -> dict[str, int]:
         """Return which of the data's columns each field is; a name that is right in every letter comes first."""
         names = [one.name for one in have]
-        places = {part.name: names.index(part.name) for part in want.fields if part.name in names}
+        first_places: dict[str, int] = {}
         for at, name in enumerate(names):
-            if at in places.values():
+            first_places.setdefault(name, at)
+        places = {part.name: first_places[part.name] for part in want.fields if part.name in first_places}
+        taken = set(places.values())
+        wanted: dict[str, list[str]] = {}
+        if not self._case_sensitive:
+            for part in want.fields:
+                wanted.setdefault(part.name.lower(), []).append(part.name)
+        for at, name in enumerate(names):
+            if at in taken:
                 continue
             if name in places:
                 self.problems.append(f"{prefix}{name}: the data has two columns of that name")
             elif not self._case_sensitive:
-                alike = [part.name for part in want.fields if part.name.lower() == name.lower()]
+                alike = wanted.get(name.lower(), [])
                 free = [one for one in alike if one not in places]
                 if free:
                     places[free[0]] = at

@@ -26,6 +26,8 @@ from frazil.spec.sorting import UNSORTED_ORDER_ID
 from frazil.storage.base import Storage
 from frazil.storage.new_file import NewFile
 
+_FEW_ROWS = 1 << 14
+"""Measuring fewer rows costs less than handing them to another thread."""
 _NEARLY_FULL = 0.9
 """From this share of the size asked for on, a file counts as full: what is left would be a tiny row group."""
 
@@ -133,6 +135,8 @@ class RollingFile:
         assert self._file is not None
         plan = self._plan
         left: int = rows.num_rows - at
+        if left <= plan.min_row_group_rows:
+            return left
         row_bytes: float = max(rows.nbytes / rows.num_rows, 0.01)
         in_group = int(plan.row_group_bytes / (row_bytes * plan.row_group_guess.ratio))
         room = plan.target_bytes - self._file.estimated_bytes(plan.guess)
@@ -200,7 +204,8 @@ class _OpenFile:
 
     def write(self, rows: pa.Table, plan: FilePlan) -> None:
         before = self.file.size
-        measured = None if plan.metrics_pool is None else plan.metrics_pool.submit(self._metrics.add, rows)
+        pool = plan.metrics_pool if rows.num_rows >= _FEW_ROWS else None
+        measured = None if pool is None else pool.submit(self._metrics.add, rows)
         try:
             self._writer.write(rows)
         finally:
@@ -208,9 +213,10 @@ class _OpenFile:
                 measured.result()
         if measured is None:
             self._metrics.add(rows)
-        self._memory_bytes += rows.nbytes
+        size = rows.nbytes
+        self._memory_bytes += size
         if not self.holds_rows:
-            plan.guess.learn(rows.nbytes, self.file.size - before)
+            plan.guess.learn(size, self.file.size - before)
 
     def finish(self, plan: FilePlan, partition: tuple[Any, ...]) -> DataFile:
         layout = self._writer.close()

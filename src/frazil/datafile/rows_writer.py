@@ -7,8 +7,9 @@ threads where there are some. The rows of a partition are copied out only when t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
@@ -26,6 +27,9 @@ MB = 1 << 20
 DEFAULT_HELD_BYTES = 256 * MB
 DEFAULT_MAX_OPEN_FILES = 100
 MAX_THREADS = 8
+_ROWS_IN_ONE_GO = 1 << 15
+_PARTS_IN_ONE_GO = 64
+"""Handing a part to a thread, and taking rows out of a large table, costs more than writing a small part."""
 
 
 class RowsWriter:
@@ -107,12 +111,13 @@ class RowsWriter:
         self._wait()
         writers = [self._writer_of(values) for values in groups.partitions]
         self._make_room(writers)
-        for at, writer in enumerate(writers):
-            start, end = groups.starts[at], groups.starts[at + 1]
+        for first, after in _runs(groups.starts):
+            start, end = groups.starts[first], groups.starts[after]
+            bounds = [place - start for place in groups.starts[first : after + 1]]
             if groups.order is None:
-                self._run(writer, rows.slice(start, end - start), None)
+                self._run(writers[first:after], bounds, rows.slice(start, end - start), None)
             else:
-                self._run(writer, rows, groups.order[start:end])
+                self._run(writers[first:after], bounds, rows, groups.order[start:end])
 
     def _writer_of(self, values: tuple[Any, ...]) -> RollingFile:
         key = partition_key(values)
@@ -130,16 +135,23 @@ class RowsWriter:
         for one in sorted(others, key=lambda one: one.open_bytes, reverse=True)[: max(too_many, 0)]:
             one.close()
 
-    def _run(self, writer: RollingFile, rows: pa.Table, chosen: npt.NDArray[np.int64] | None) -> None:
+    def _run(
+        self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
+    ) -> None:
         if self._pool is None:
-            self._write_part(writer, rows, chosen)
+            self._write_parts(writers, bounds, rows, chosen)
         else:
-            self._under_way.append(self._pool.submit(self._write_part, writer, rows, chosen))
+            self._under_way.append(self._pool.submit(self._write_parts, writers, bounds, rows, chosen))
 
-    def _write_part(self, writer: RollingFile, rows: pa.Table, chosen: npt.NDArray[np.int64] | None) -> None:
-        writer.write(rows if chosen is None else rows.take(pa.array(chosen)))
-        if self._outcome.open_count > self._max_open_files:
-            writer.close()
+    def _write_parts(
+        self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
+    ) -> None:
+        """Write rows that are next to each other in the order of partitions, each part by its writer."""
+        rows = rows if chosen is None else rows.take(pa.array(chosen))
+        for writer, (start, end) in zip(writers, pairwise(bounds), strict=True):
+            writer.write(rows.slice(start, end - start))
+            if self._outcome.open_count > self._max_open_files:
+                writer.close()
 
     def _wait(self) -> None:
         """Wait for what other threads do; of several errors, the first is raised."""
@@ -159,7 +171,7 @@ class RowsWriter:
             if self._held:
                 self._write_held()
             self._wait()
-            for one in self._writers.values():
+            for one in [writer for writer in self._writers.values() if writer.is_open]:
                 if self._pool is None:
                     one.close()
                 else:
@@ -198,6 +210,16 @@ class RowsWriter:
         self.abort()
         if error is not None:
             note_written(error, [one.file_path for one in self.files], self.unsettled)
+
+
+def _runs(starts: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield neighbouring partitions that are written in one go: many small ones, or one that is large."""
+    first = 0
+    for at in range(1, len(starts)):
+        is_last = at == len(starts) - 1
+        if is_last or starts[at + 1] - starts[first] > _ROWS_IN_ONE_GO or at - first >= _PARTS_IN_ONE_GO:
+            yield first, at
+            first = at
 
 
 class PathList(tuple[str, ...]):

@@ -59,6 +59,10 @@ _LEVELS: dict[str, tuple[int, int]] = {"gzip": (0, 9), "zstd": (-131_072, 22), "
 """The levels of codecs that have them; for the others the property is ignored, as in the reference."""
 _ROWS_LOOKED_AT = 1 << 16
 """Rows of a file that tell how often values of a column repeat."""
+_FEW_ROWS = 100
+"""Of fewer rows, dictionaries save next to nothing."""
+_STREAM_BYTES = 1 << 16
+"""Bytes that are collected before they go through Python to the file."""
 _DEFAULT_LEVELS = {"gzip": 6}
 """Arrow would take 9, which is five times slower for one percent."""
 
@@ -92,18 +96,20 @@ class ParquetFormat(WriteFormat):
         """Begin a Parquet file."""
         return _ParquetWriter(self, file)
 
-    def start(self, sink: Sink, collected: list[Any], first: pa.Table | None) -> pq.ParquetWriter:
+    def start(self, sink: Any, collected: list[Any], first: pa.Table | None) -> pq.ParquetWriter:
         """Return Arrow's writer of a new file; the file's metadata is added to a list at its end.
 
         The first rows, as the file has them, say which columns get dictionaries.
         """
         options = self._options if first is None else {**self._options, "use_dictionary": self._dictionaries(first)}
-        writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), self._arrow, metadata_collector=collected, **options)
+        writer = pq.ParquetWriter(sink, self._arrow, metadata_collector=collected, **options)
         writer.add_key_value_metadata({SCHEMA_KEY: self._schema_json})
         return writer
 
     def _dictionaries(self, first: pa.Table) -> list[str] | bool:
         """Return the columns whose dictionaries save bytes: of values that hardly repeat, they cost some."""
+        if first.num_rows < _FEW_ROWS:
+            return False
         allowed = self._options["use_dictionary"]
         paths = [leaf.path for leaf in self._leaves] if allowed is True else allowed
         names = set(first.column_names)
@@ -135,12 +141,13 @@ class ParquetFormat(WriteFormat):
 
 
 class _ParquetWriter(FormatWriter):
-    __slots__ = ("_collected", "_file", "_format", "_is_ended", "_sink", "_writer")
+    __slots__ = ("_collected", "_file", "_format", "_is_ended", "_sink", "_stream", "_writer")
 
     def __init__(self, form: ParquetFormat, file: NewFile) -> None:
         self._format = form
         self._file = file
         self._sink = Sink(file)
+        self._stream = pa.BufferedOutputStream(pa.PythonFile(self._sink, mode="w"), _STREAM_BYTES)
         self._collected: list[Any] = []
         self._writer: Any = None
         self._is_ended = False
@@ -149,15 +156,18 @@ class _ParquetWriter(FormatWriter):
         with arrow_errors("Parquet", self._file.path):
             table = self._format.stored_form(rows)
             if self._writer is None:
-                self._writer = self._format.start(self._sink, self._collected, table)
+                self._writer = self._format.start(self._stream, self._collected, table)
             self._writer.write_table(table, row_group_size=min(max(rows.num_rows, 1), _MAX_ROW_GROUP_ROWS))
+            self._stream.flush()
 
     def close(self) -> FileLayout:
         with arrow_errors("Parquet", self._file.path):
             if self._writer is None:
-                self._writer = self._format.start(self._sink, self._collected, None)
+                self._writer = self._format.start(self._stream, self._collected, None)
+            self._stream.flush()
             self._sink.hold()
             self._writer.close()
+            self._stream.flush()
         self._writer = None
         self._is_ended = True
         self._sink.release(self._format.annotate)

@@ -6,7 +6,7 @@ Nothing is read before a method asks for it. `plan()` reads metadata, the `to_` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -233,7 +233,18 @@ class Scan(LazyHandOffs):
 
     def _parts(self) -> Iterator[FileScanTask]:
         """Yield the plan's tasks, large ones in parts that can be read at once."""
-        return chain.from_iterable(_cut(task) for task in self.plan().iter_tasks())
+        return chain.from_iterable(_cut(task) for task in self._tasks())
+
+    def _tasks(self) -> Iterator[FileScanTask]:
+        """Yield the tasks of the plan that is made here, or of the catalog service's, where it wants to plan."""
+        planner = self._planner
+        if planner is None:
+            return self.plan().iter_tasks()
+        return planner(self.table, self.predicate, choice=self.choice, case_sensitive=self.case_sensitive)
+
+    @property
+    def _planner(self) -> Callable[..., Iterator[FileScanTask]] | None:
+        return self.table.planner if self.changelog is None and self.appends is None else None
 
     @property
     def _threads(self) -> int:
@@ -282,7 +293,9 @@ class Scan(LazyHandOffs):
         cache = DeleteCache(self.options.delete_cache_bytes)
         total = 0
         to_count: list[FileScanTask] = []
-        if plan.predicate == TRUE:
+        if self._planner is not None:
+            to_count = list(self._tasks())
+        elif plan.predicate == TRUE:
             # Nothing to test: manifests without deletes are counted as columns, no file becomes an object.
             for batch in plan.batches():
                 counts = batch.files.column("record_count").to_numpy()

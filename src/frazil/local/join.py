@@ -81,7 +81,7 @@ def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session
     test = compiler.condition(left, "the condition of ON") if rest else None
     session.check(compiler)
     prune = all_of(
-        pruning_of(parsed, change.schema, session), _prune(keys, source, change.loaded.metadata.default_spec)
+        pruning_of(parsed, change.schema, session), _prune(keys, source, change.loaded.metadata.default_spec, compiler)
     )
     return Join(tuple(keys), test, compiler, prune)
 
@@ -124,7 +124,7 @@ def join_by_names(keys: Sequence[str], change: LocalChange, source: SourceRows, 
             raise FieldNotFoundError(f"Cannot upsert into {table}: {where} has no column {key!r}")
         made.append(_named_key(str(names[0]), str(names[1]), compiler, change))
     session.check(compiler)
-    return Join(tuple(made), None, compiler, _prune(made, source, change.loaded.metadata.default_spec))
+    return Join(tuple(made), None, compiler, _prune(made, source, change.loaded.metadata.default_spec, compiler))
 
 
 def _named_key(ours: str, theirs: str, compiler: Compiler, change: LocalChange) -> JoinKey:
@@ -141,16 +141,17 @@ def _named_key(ours: str, theirs: str, compiler: Compiler, change: LocalChange) 
     return JoinKey(one, made, is_null_safe=True, part=part)
 
 
-def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec) -> Predicate:
+def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec, compiler: Compiler) -> Predicate:
     """Return what every row of the table which meets a row of the source fulfils."""
     if source.count == 0:
         return FALSE
     found: list[Predicate] = [TRUE]
+    used = sorted(name for side, name in compiler.used if side == SOURCE)
     for key in keys:
         part = key.part
         if part is None or not is_usable_key(part) or not _is_told(key):
             continue
-        values = _source_values(key, source)
+        values = _source_values(key, source, used)
         times: list[tuple[int, KeyValues]] = []
         for one in spec.fields_of_source(part.field_id):
             unit = unit_of(one.transform, part)
@@ -171,9 +172,8 @@ def _is_told(key: JoinKey) -> bool:
     return have == want or (t.is_integer(have) and t.is_integer(want)) or is_exact
 
 
-def _source_values(key: JoinKey, source: SourceRows) -> pa.Array:
-    columns = source.take(list(source.columns))
-    return key.source.array(Rows(columns, source.count))
+def _source_values(key: JoinKey, source: SourceRows, used: Sequence[str]) -> pa.Array:
+    return key.source.array(Rows(source.take(used), source.count))
 
 
 class Matcher:

@@ -29,6 +29,7 @@ from frazil.spec.types import (
 
 MAX_VALUES = 200
 """Beyond this many values, planning asks for bounds only, as it does with longer lists anyway."""
+_LOOKED_AT = 1 << 16
 _MICROS: dict[type[Transform], int] = {Day: 86_400_000_000, Hour: 3_600_000_000}
 _USABLE = (
     BooleanType,
@@ -68,13 +69,16 @@ class ValuesHere:
     """The values of a key that are in this process."""
 
     def __init__(self, column: pa.ChunkedArray | pa.Array) -> None:
-        self._values = pc.unique(column.drop_null())
+        known = column.drop_null()
+        # Where some of them are too many already, the others need not be told apart.
+        self._is_listed = len(pc.unique(known.slice(0, _LOOKED_AT))) <= MAX_VALUES
+        self._values = pc.unique(known) if self._is_listed else known
         self.has_null = column.null_count > 0
 
     @property
     def bounds(self) -> tuple[Any, Any]:
         """The smallest and the largest value, None twice where there are none."""
-        if pa.types.is_boolean(self._values.type):
+        if pa.types.is_boolean(self._values.type):  # of which there are two
             values = self._values.to_pylist()
             return (min(values), max(values)) if values else (None, None)
         found = pc.min_max(self._values)
@@ -83,7 +87,7 @@ class ValuesHere:
     @property
     def listed(self) -> list[Any] | None:
         """The values, where they are few."""
-        return self._values.to_pylist() if len(self._values) <= MAX_VALUES else None
+        return self._values.to_pylist() if self._is_listed and len(self._values) <= MAX_VALUES else None
 
 
 def unit_of(transform: Transform, part: NestedField) -> int | None:

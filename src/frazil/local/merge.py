@@ -136,7 +136,7 @@ class MergeChange:
         ):
             is_met[source[source >= 0]] = True
             again = np.flatnonzero(np.diff(positions) == 0)
-            if len(again) and has_matched:
+            if len(again):
                 if is_single:
                     raise self._several(source[again[0] : again[0] + 2])
                 keep = np.ones(len(positions), np.bool_)

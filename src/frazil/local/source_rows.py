@@ -24,11 +24,10 @@ from frazil.codec.arrow_schema import to_arrow_type
 from frazil.datafile.input_rows import InputRows, open_input, rows_to_batch
 from frazil.errors import InvalidRequestError, SchemaMismatchError, StorageError
 from frazil.local import sql_types as t
-from frazil.local.compile_expression import SOURCE, Rows
+from frazil.local.compile_expression import SOURCE
 from frazil.spec.schema import Schema
 
 HELD_BYTES = 256 << 20
-_JOINED_BYTES = 1 << 30
 _SIGNED = {pa.uint8(): t.SHORT, pa.uint16(): t.INT, pa.uint32(): t.LONG, pa.uint64(): pa.decimal128(20, 0)}
 
 
@@ -53,14 +52,16 @@ class SourceRows:
     ) -> dict[tuple[str, str], pa.Array]:
         """Return some columns of some rows, all rows without places."""
         chosen = self.table.select(list(names))
-        if places is not None:
-            chosen = chosen.take(pa.array(places))
-        return {(SOURCE, name): _whole(chosen.column(name)) for name in names}
-
-    def rows(self, names: Sequence[str], start: int, count: int) -> Rows:
-        """Return some columns of rows that follow each other."""
-        part = self.table.select(list(names)).slice(start, count)
-        return Rows({(SOURCE, name): _whole(part.column(name)) for name in names}, min(count, self.count - start))
+        if places is None:
+            return {(SOURCE, name): _whole(chosen.column(name)) for name in names}
+        if all(chosen.column(name).num_chunks == 1 for name in names):
+            return {(SOURCE, name): chosen.column(name).chunk(0).take(pa.array(places)) for name in names}
+        # Rows of many chunks are taken quickly, and without copying the chunks, only in their order.
+        order = np.argsort(places, kind="stable")
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        ascending, indices = chosen.take(pa.array(places[order])), pa.array(back)
+        return {(SOURCE, name): _whole(ascending.column(name)).take(indices) for name in names}
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -78,8 +79,7 @@ def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> S
     if twice:
         raise SchemaMismatchError(f"Cannot read the source: it has two columns of the name {min(twice)!r}")
     table = _normal(_collect(rows, held_bytes), schema)
-    # Rows are taken one by one, which is quick only where columns are whole.
-    return SourceRows(table.combine_chunks() if table.nbytes <= _JOINED_BYTES else table)
+    return SourceRows(table.combine_chunks() if table.nbytes <= held_bytes else table)
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:

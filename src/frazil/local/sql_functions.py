@@ -190,7 +190,7 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if value != value or value in (float("inf"), float("-inf")):
             return value
         text = str(np.float32(value)) if kind == t.FLOAT else repr(value)
-        return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) if abs(value) < 1e15 else value
+        return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) if abs(value) < 2**53 else value
 
     each = _each(rounded, kind)
     return Compiled(kind, lambda rows: each(child.run(rows)), child.may_fail)
@@ -207,7 +207,14 @@ def _to_whole(name: str, mode: str) -> Build:
             made = pa.decimal128(min(child.kind.precision - child.kind.scale + 1, t.MAX_PRECISION), 0)
             return Compiled(made, lambda rows: round_decimals(child.run(rows), 0, mode).cast(made), may_fail=True)
         whole = pc.floor if mode == "down" else pc.ceil
-        return Compiled(t.LONG, lambda rows: cast(whole(child.run(rows).cast(t.DOUBLE)), t.LONG), may_fail=True)
+
+        def run(rows: Rows) -> Values:
+            try:
+                return cast(whole(child.run(rows).cast(t.DOUBLE)), t.LONG)
+            except InvalidRequestError as problem:
+                raise t.left_to_spark(f"{name} of NaN, or of what is beyond a long, is not known here") from problem
+
+        return Compiled(t.LONG, run, may_fail=True)
 
     return build
 

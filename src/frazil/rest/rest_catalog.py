@@ -20,12 +20,12 @@ stages no tables has a new one created first, and changed in a second step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.catalog.base import check_distinct
 from frazil.catalog.change import TableChange, ViewChange
-from frazil.catalog.names import shown, split_identifier, table_exists, view_exists
+from frazil.catalog.names import Identifier, shown, split_identifier, table_exists, view_exists
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
@@ -54,10 +54,11 @@ from frazil.errors import (
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
-from frazil.rest.load_result import read_table
+from frazil.rest import settings as names
+from frazil.rest.load_result import LoadResult, read_table
 from frazil.rest.refusals import refusal
 from frazil.rest.rest_names import RestNames, identifier_json
-from frazil.rest.scan_planning import ScanPlanner
+from frazil.rest.scan_planning import ScanPlanner, TablePlanner
 from frazil.rest.session import Answered, OutcomeLost
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.tasks import FileScanTask
@@ -144,6 +145,14 @@ class RestCatalog(RestNames):
         planner = ScanPlanner(self)
         return planner.plan(loaded, predicate, choice=choice, columns=columns, case_sensitive=case_sensitive)
 
+    def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
+        """Return a table as scans and commits start from; its scans are planned by the service, where that wants it."""
+        loaded = super().loaded_table(parts, result, is_staged=is_staged)
+        mode = result.config.get(names.PLANNING_MODE, self.settings.get(names.PLANNING_MODE, "client"))
+        if mode.lower() != "server" or not self.service.has(has.PLAN):
+            return loaded
+        return replace(loaded, planner=TablePlanner(self))
+
     # Sending
 
     def _send(self, change: TableChange, key: str | None) -> Outcome[LoadedTable]:
@@ -160,7 +169,7 @@ class RestCatalog(RestNames):
             except FrazilError as error:
                 # It happened; what the table is now is found by loading it.
                 return SentTables(_lost(what, error.message), (Attempt(base, base),), (change,), key)
-            loaded = LoadedTable(base.identifier, result.metadata, result.metadata_location, base.storage)
+            loaded = replace(base, metadata=result.metadata, metadata_location=result.metadata_location)
             self.keep_table(loaded, answer)
             self.report_commit(
                 loaded, [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]

@@ -150,6 +150,24 @@ class ScanPlanner:
         return read_object(answer.reply, f"the answer to {what}")
 
 
+class TablePlanner:
+    """Has a service plan the scans of its tables. What is pickled is nothing: elsewhere, scans are planned there."""
+
+    def __init__(self, catalog: RestNames) -> None:
+        self._planner = ScanPlanner(catalog)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _no_planner, ()
+
+    def __call__(self, loaded: LoadedTable, predicate: Predicate, **options: Any) -> Iterator[FileScanTask]:
+        """Yield the files of a scan."""
+        return self._planner.plan(loaded, predicate, **options)
+
+
+def _no_planner() -> None:
+    return None
+
+
 def _texts(answer: JsonObject, field: str) -> list[str]:
     found = answer.raw(field, None)
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

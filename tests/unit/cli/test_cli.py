@@ -222,7 +222,7 @@ def test_commands_that_look_at_metadata_alone_load_neither_arrow_nor_http(wareho
     code = (
         "import sys; from frazil.cli.main import app; "
         f"app(['--warehouse', {warehouse!r}, 'table', *{command!r}], standalone_mode=False); "
-        "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow', 'frazil.storage.http')))"
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow', 'frazil.storage.http', 'urllib3')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 

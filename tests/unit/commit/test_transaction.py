@@ -9,7 +9,10 @@ import pytest
 from frazil.changes.requirements import (
     AssertCreate,
     AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
     AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
     AssertRefSnapshotId,
     AssertTableUuid,
 )
@@ -20,6 +23,7 @@ from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
+from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.update_properties import UpdateProperties
 from frazil.commit.update_refs import CreateRef, DropRef
 from frazil.commit.update_schema import UpdateSchema
@@ -129,6 +133,31 @@ def test_a_commit_requires_what_its_actions_rely_on_of_the_state_they_start_from
         AssertCurrentSchemaId(base.metadata.current_schema_id),
         AssertLastAssignedFieldId(base.metadata.last_column_id),
     }
+
+
+def test_rows_require_the_schema_they_were_checked_against() -> None:
+    """A service compares no states: what is not required may have changed when it makes the change."""
+    lab = Lab()
+    base = lab.load()
+    table = lab.transaction().table(base)
+    table.add(Append((lab.file([1]),), Target(is_staged=True)))
+    assert AssertCurrentSchemaId(base.metadata.current_schema_id) in table.change().requirements
+
+
+def test_a_replacement_requires_all_that_gives_out_ids() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    base = lab.load()
+    table = lab.transaction().table(base)
+    table.add(ReplaceTable(SCHEMA))
+    assert {
+        AssertRefSnapshotId("main", base.metadata.current_snapshot_id),
+        AssertCurrentSchemaId(base.metadata.current_schema_id),
+        AssertLastAssignedFieldId(base.metadata.last_column_id),
+        AssertLastAssignedPartitionId(base.metadata.last_partition_id),
+        AssertDefaultSpecId(base.metadata.default_spec_id),
+        AssertDefaultSortOrderId(base.metadata.default_sort_order_id),
+    } <= set(table.change().requirements)
 
 
 def test_a_table_that_is_created_requires_that_there_is_none() -> None:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.commit.row_delta import RowDelta
+from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import (
     FieldNotFoundError,
     FrazilError,
@@ -204,6 +206,27 @@ def test_merges_join_by_any_condition(table: frazil.Table) -> None:
     assert found(table) == {0: ("a", 0), 1: ("b", 100), 3: ("b", 30), 5: ("b", 50)}
     table.merge([{"x": 1}], on="true", engine="local").when_matched("target.id = 0").delete().execute()
     assert sorted(found(table)) == [1, 3, 5]
+
+
+def test_rows_that_match_twice_are_no_error_where_nothing_becomes_of_them(table: frazil.Table) -> None:
+    source = [{"id": 1, "k": "x"}, {"id": 1, "k": "y"}, {"id": 5, "k": "z"}, {"id": 60, "k": "w"}]
+    merge = table.merge(source, on="target.id = source.id", engine="local")
+    merge = merge.when_not_matched().insert({"id": "id", "k": "k"})
+    merge.when_not_matched_by_source("target.v > 10").update({"v": "target.v + 1"}).execute()
+    assert {at: v for at, (_, v) in found(table).items()} == {0: 0, 1: 10, 2: 21, 3: 31, 4: 41, 5: 50, 60: None}
+
+
+def test_equality_deletes_are_kept_when_rows_change() -> None:
+    for mode in ("copy-on-write", "merge-on-read"):
+        table = new_table(2, mode)
+        table.append(ROWS)
+        state = table._begin()
+        deletes = write_equality_deletes(pa.table({"id": [3]}), state, ["id"])
+        table._commit(state, RowDelta(tuple(deletes), None))
+        table.update({"v": "v + 1"}, where="id % 2 = 1", engine="local")
+        table.delete("id = 5", engine="local")
+        assert found(table) == {0: ("a", 0), 1: ("b", 11), 2: ("a", 20), 4: ("a", 40)}
+        assert table.check(bounds=True).ok
 
 
 def test_a_key_may_be_an_expression(table: frazil.Table) -> None:

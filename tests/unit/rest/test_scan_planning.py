@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -94,6 +95,36 @@ def test_a_service_finds_the_files_that_planning_here_finds(tmp_path: Path, wher
 
         assert shown(theirs) == shown(ours)
         assert theirs or where != "true"
+
+
+def test_a_table_whose_scans_the_service_plans_reads_the_same_and_travels_without_it(tmp_path: Path) -> None:
+    with served(tmp_path / "wh") as server:
+        address = f"http://127.0.0.1:{server.port}"
+        with frazil.connect(address) as lake:
+            table = lake.create_table("db.t", "id bigint, s string", partition_by=["bucket(3, id)"])
+            for at in range(3):
+                table.append(pa.table({"id": pa.array([at, at + 10], pa.int64()), "s": ["x", "y"]}))
+            table.delete("id = 11", engine="local")
+            here = [table.scan(where).to_arrow().sort_by("id") for where in ("true", "id > 1", "s = 'y'")]
+        with frazil.connect(address, properties={"scan-planning-mode": "server"}) as lake:
+            asked: list[str] = []
+            catalog = lake.catalog
+            assert isinstance(catalog, RestCatalog)
+            send = catalog.session.send
+
+            def noted(method: str, url: str, **options: Any) -> Any:
+                asked.append(url.rpartition("/")[2])
+                return send(method, url, **options)
+
+            catalog.session.send = noted  # type: ignore[method-assign]
+            table = lake.table("db.t")
+            there = [table.scan(where).to_arrow().sort_by("id") for where in ("true", "id > 1", "s = 'y'")]
+            assert there == here
+            assert table.scan("id > 1").count() == len(here[1])
+            assert asked.count("plan") == 4
+            loaded = catalog.load_table(TABLE)
+            assert loaded.planner is not None
+            assert pickle.loads(pickle.dumps(loaded)).planner is None
 
 
 def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from frazil.commit.summary import frazil_version
-from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import (
-    CommitConflictError,
     InvalidRequestError,
     NamespaceNotFoundError,
     NotFoundError,
@@ -23,24 +18,23 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from frazil.lake.lake import Lake
 from frazil.lake.scan import ALL_COLUMNS
 from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
-from frazil.lake.view import View
 from frazil.lake.write_rows import evolution_of
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.answer import Answer
+from frazil.sessions.question import LOCK, TABLES, Kept, Question, checked_target, remember, session_id
 from frazil.sessions.run_call import answer_columns
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
-from frazil.sessions.spark_engine import SparkEngine, find_view, hidden_columns
+from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
-from frazil.spark.resolved import Resolved, as_frame, resolved, schema_of_ddl, schema_of_json
+from frazil.spark.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import function_expression, function_type
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
@@ -54,242 +48,28 @@ from frazil.sql.parse import parse_statement
 from frazil.sql.quote_names import quote
 
 _KEPT_PLANS = 200
-_KEPT = 1000
-"""So many tables that Spark has asked for are remembered; a statement needs its own for as long as it is analysed."""
-
-
-@dataclass
-class Attached:
-    """The lakes of a session, and what undoes that it has some."""
-
-    leave_optimiser: Callable[[], None]
-    lakes: dict[str, Lake] = field(default_factory=dict)
-
-    def add(self, name: str, lake: Lake) -> str:
-        """Keep a lake under a name; return the id by which catalogs name it."""
-        self.lakes[name] = lake
-        return LAKES.keep(lake)
-
-
-class AttachedLakes:
-    """All lakes that are attached, by session and by id."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sessions: dict[str, Attached] = {}
-        self._lakes: WeakValueDictionary[str, Lake] = WeakValueDictionary()
-
-    def of(self, spark: Any) -> Attached | None:
-        """Return the lakes of a session."""
-        return self._sessions.get(_session_id(spark))
-
-    def begin(self, spark: Any, leave_optimiser: Callable[[], None]) -> Attached:
-        """Note a session that has no lakes yet."""
-        with self._lock:
-            return self._sessions.setdefault(_session_id(spark), Attached(leave_optimiser))
-
-    def end(self, spark: Any) -> Attached | None:
-        """Forget a session."""
-        if not hasattr(spark, "_jsparkSession"):
-            return None
-        with self._lock:
-            return self._sessions.pop(_session_id(spark), None)
-
-    def keep(self, lake: Lake) -> str:
-        """Return the id of a lake."""
-        key = uuid.uuid4().hex
-        self._lakes[key] = lake
-        return key
-
-    def lake(self, key: str, name: str) -> Lake:
-        """Return the lake of an id."""
-        found = self._lakes.get(key)
-        if found is None:
-            raise InvalidRequestError(f"Cannot use lake {name!r}: it is not attached any more")
-        return found
-
-    def names(self, spark: Any) -> dict[str, Lake]:
-        """Return the lakes that a session sees, by name: its own, and those of the session it is made of."""
-        found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))
-        return {name: self._lakes[key] for name, key in found.items() if key in self._lakes}
-
-
-LAKES = AttachedLakes()
-
-
-def _session_id(spark: Any) -> str:
-    return str(spark._jsparkSession.sessionUUID())
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """What Spark has asked for by a name: a table in a state, one of its metadata tables, or a view."""
-
-    relation: Relation | None
-    place: Place
-    view: View | None = None
-    frame: Any = None
-    """The view's query as Spark resolved it."""
-    evolution: UpdateSchema | None = None
-    """What a MERGE adds to the schema in its own commit."""
-
-
-_tables: OrderedDict[str, _Kept] = OrderedDict()
 _plans: OrderedDict[Any, Any] = OrderedDict()
 _statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
-_written: OrderedDict[tuple[str, str], Table] = OrderedDict()
-"""Tables that statements with several inserts write to: each write begins where the last one ended."""
-_lock = threading.Lock()
-
-
-def _remember(kept: OrderedDict[str, Any], value: Any) -> str:
-    key = uuid.uuid4().hex
-    with _lock:
-        kept[key] = value
-        while len(kept) > _KEPT:
-            kept.popitem(last=False)
-    return key
 
 
 def answer(spark: Any, verb: str, told: Mapping[str, Any], objects: Any) -> Any:
     """Answer one question of Spark's: text as JSON, an object of Java's, or None for what there is not."""
-    return _VERBS[verb](_Question(spark, told, objects))
-
-
-@dataclass(frozen=True)
-class _Question:
-    spark: Any
-    told: Mapping[str, Any]
-    objects: Any
-
-    def object(self, at: int) -> Any:
-        """Return something of Java's; the session itself comes first."""
-        return self.objects.get(at + 1)
-
-    @property
-    def lake(self) -> Lake:
-        return LAKES.lake(self.told["lake"], self.told["catalog"])
-
-    @property
-    def place(self) -> Place:
-        return Place(self.told["catalog"], self.lake, tuple(self.told["name"]))
-
-    @property
-    def namespace(self) -> tuple[str, ...]:
-        return tuple(self.told["namespace"])
-
-    def session(self, catalog: str | None = None, namespace: Sequence[str] = ()) -> SqlSession:
-        lakes = LAKES.names(self.spark)
-        return SqlSession(
-            lakes,
-            catalog if catalog in lakes else None,
-            tuple(namespace) if catalog in lakes else (),
-            is_temporary_view=self._is_temporary_view,
-            is_foreign_catalog=lambda name: self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None,
-        )
-
-    def own_session(self) -> SqlSession:
-        """Return the names of the lake that is asked about, and no others."""
-        return SqlSession({self.told["catalog"]: self.lake})
-
-    def _is_temporary_view(self, name: tuple[str, ...]) -> bool:
-        parts = self.spark._jvm.java.util.ArrayList()
-        for one in name:
-            parts.add(one)
-        listed = self.spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(parts).toList()
-        return bool(self.spark._jsparkSession.sessionState().catalog().isTempView(listed))
-
-    def engine(self, session: SqlSession | None = None) -> SparkEngine:
-        return SparkEngine(self.spark, session or self.session())
-
-    def kept(self) -> _Kept:
-        found = _tables.get(self.told["key"])
-        if found is None:
-            raise InvalidRequestError(
-                f"Cannot use {self.place}: Spark asked for it too long ago", hint="Run the statement again."
-            )
-        return found
-
-    def target(self) -> tuple[Place, Table, str | None]:
-        """Return the table to write to, held for one statement, and the branch that the name carries."""
-        kept = self.kept()
-        relation = _checked_target(kept)
-        table: Table = hold(self._read_first(relation))
-        if "statement" in self.told:
-            key = (self.told["statement"], str(relation.place))
-            with _lock:
-                table = _written.setdefault(key, table)
-                while len(_written) > _KEPT:
-                    _written.popitem(last=False)
-        return relation.place, table, relation.state.branch
-
-    def _read_first(self, target: Relation) -> Table:
-        """Return a table in the oldest state that a statement has read of it.
-
-        What is written was computed from that state, so that others' changes since then are conflicts. Spark looks up
-        what a query reads before it looks up what it writes to.
-        """
-        found = target.table
-        for table in self.read_tables():
-            if table.metadata.table_uuid != found.metadata.table_uuid:
-                continue
-            if table.metadata.last_updated_ms > found.metadata.last_updated_ms:
-                continue
-            if table.metadata.current_schema != target.table.metadata.current_schema:
-                raise CommitConflictError(
-                    f"Cannot write to {target.place}: its columns changed since the query read it",
-                    hint="Run the statement again.",
-                )
-            found = table
-        return found
-
-    def read_tables(self) -> list[Table]:
-        """Return the tables that a statement reads, each in the state that it reads."""
-        kept = [_tables.get(key) for key in self.told.get("reads", ())]
-        return [one.relation.table for one in kept if one is not None and one.relation is not None]
-
-    def expression(self, told: Mapping[str, Any]) -> Resolved:
-        return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
-
-    def frame(self, at: int) -> Any:
-        return as_frame(self.object(at), self.spark)
-
-
-def _checked_target(kept: _Kept) -> Relation:
-    """Return what may be written to; refuse views, metadata tables and states that are past."""
-    relation = kept.relation
-    if relation is None:
-        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
-    if relation.place.name[0] == BY_PATH:
-        raise InvalidRequestError(
-            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and catalogs commit",
-            hint="Give the table's name in its lake.",
-        )
-    if relation.metadata_table is not None:
-        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
-    if relation.state.is_given and relation.state.branch is None:
-        raise InvalidRequestError(
-            f"Cannot write to {kept.place}: only branches can be written to",
-            hint="Write to the table, or a branch.",
-        )
-    if relation.state.branch is not None:
-        relation.table.metadata.ref(relation.state.branch)
-    return relation
+    return _VERBS[verb](Question(spark, told, objects))
 
 
 # Names
 
 
-def _source(question: _Question) -> str:
+def _source(question: Question) -> str:
     told = question.told
     return json.dumps(source_name(question.session(told["current"], told["namespace"]), told["options"]))
 
 
-def _refuse_name(question: _Question) -> None:
+def _refuse_name(question: Question) -> None:
     raise no_lake(question.session(), tuple(question.told["name"]))
 
 
-def _load(question: _Question) -> str | None:
+def _load(question: Question) -> str | None:
     told = question.told
     session = question.own_session()
     engine = question.engine(session)
@@ -305,18 +85,18 @@ def _load(question: _Question) -> str | None:
         if "version" in told or "micros" in told:
             raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
         if told.get("writes"):
-            _checked_target(_Kept(None, place, view))
+            checked_target(Kept(None, place, view))
         frame = question.engine().view_frame(place, view)
-        return _loaded(_Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
+        return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
     states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
     if "micros" in told:
         states.append(State(as_of_ms=told["micros"] // 1000))
     relation = replace(relation, state=engine.state_of(relation, states))
-    kept = _Kept(relation, place)
+    kept = Kept(relation, place)
     if told.get("writes"):
-        _checked_target(kept)
+        checked_target(kept)
     scan = engine.scan_of(relation, {})
     if scan is None:
         schema, hidden = engine.frame_of(relation).schema, Schema(())
@@ -333,7 +113,7 @@ def _load(question: _Question) -> str | None:
     )
 
 
-def _place_of_name(question: _Question, session: SqlSession) -> Place:
+def _place_of_name(question: Question, session: SqlSession) -> Place:
     """Return what a name points at; `t.snapshots` may be of a table in the current namespace."""
     place = question.place
     if not is_suffix(place.name[1:]):
@@ -373,7 +153,7 @@ def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source
     return lower[0]
 
 
-def _evolve(question: _Question) -> str:
+def _evolve(question: Question) -> str:
     """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
     told = question.told
     place, table, _ = question.target()
@@ -400,11 +180,11 @@ def _evolve(question: _Question) -> str:
 
 
 def _loaded(
-    kept: _Kept,
+    kept: Kept,
     place: Place,
     schema: str,
     hidden: Schema,
-    question: _Question,
+    question: Question,
     properties: Mapping[str, str],
     partitions: list[dict[str, Any]],
     *,
@@ -417,7 +197,7 @@ def _loaded(
         evolves = takes_any = True
     return json.dumps(
         {
-            "key": _remember(_tables, kept),
+            "key": remember(TABLES, kept),
             "name": str(place),
             "schema": schema,
             "hidden": shown_schema(hidden, question.spark).json(),
@@ -448,7 +228,7 @@ def _partitions(table: Table) -> list[dict[str, Any]]:
     return found
 
 
-def _table_exists(question: _Question) -> str | None:
+def _table_exists(question: Question) -> str | None:
     place = question.place
     try:
         question.own_session().relation(place)
@@ -457,35 +237,35 @@ def _table_exists(question: _Question) -> str | None:
     return "true"
 
 
-def _list_tables(question: _Question) -> str | None:
+def _list_tables(question: Question) -> str | None:
     if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
         return None
     return json.dumps([one[-1] for one in question.lake.list_tables(question.namespace)])
 
 
-def _list_namespaces(question: _Question) -> str | None:
+def _list_namespaces(question: Question) -> str | None:
     if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
         return None
     return json.dumps([list(one) for one in question.lake.list_namespaces(question.namespace)])
 
 
-def _namespace(question: _Question) -> str | None:
+def _namespace(question: Question) -> str | None:
     try:
         return json.dumps(dict(question.lake.catalog.load_namespace_properties(question.namespace)))
     except NamespaceNotFoundError:
         return None
 
 
-def _create_namespace(question: _Question) -> None:
+def _create_namespace(question: Question) -> None:
     question.lake.catalog.create_namespace(question.namespace, question.told["properties"])
 
 
-def _alter_namespace(question: _Question) -> None:
+def _alter_namespace(question: Question) -> None:
     told = question.told
     question.lake.catalog.update_namespace_properties(question.namespace, told["set"], told["removed"])
 
 
-def _drop_namespace(question: _Question) -> str:
+def _drop_namespace(question: Question) -> str:
     place = Place(question.told["catalog"], question.lake, question.namespace)
     name = (place.lake_name, *place.name)
     run_statement(
@@ -497,7 +277,7 @@ def _drop_namespace(question: _Question) -> str:
 # Rows
 
 
-def _read(question: _Question) -> Any:
+def _read(question: Question) -> Any:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
     kept, told = question.kept(), question.told
     if kept.relation is None:
@@ -507,27 +287,27 @@ def _read(question: _Question) -> Any:
     if location is None or relation.metadata_table is not None:
         return _plan(question, relation)
     key = (
-        _session_id(question.spark),
+        session_id(question.spark),
         told["settings"],
         location,
         relation.state,
         tuple(sorted(told["options"].items())),
         tuple(told["hidden"]),
     )
-    with _lock:
+    with LOCK:
         found = _plans.get(key)
         if found is not None:
             _plans.move_to_end(key)
     if found is None:
         found = _plan(question, relation)
-        with _lock:
+        with LOCK:
             _plans[key] = found
             while len(_plans) > _KEPT_PLANS:
                 _plans.popitem(last=False)
     return found
 
 
-def _plan(question: _Question, relation: Relation) -> Any:
+def _plan(question: Question, relation: Relation) -> Any:
     engine = question.engine(question.own_session())
     scan = engine.scan_of(relation, question.told["options"])
     if scan is None:
@@ -541,7 +321,7 @@ def _plan(question: _Question, relation: Relation) -> Any:
     return frame._jdf.queryExecution().analyzed()
 
 
-def _write(question: _Question, verb: str) -> None:
+def _write(question: Question, verb: str) -> None:
     place, table, branch = question.target()
     options = question.told["options"]
     engine = question.engine()
@@ -574,22 +354,22 @@ def _is_dynamic(options: Mapping[str, str]) -> bool:
     return options.get("overwrite-mode", options.get("partitionoverwritemode", "")).lower() == "dynamic"
 
 
-def _delete(question: _Question) -> None:
+def _delete(question: Question) -> None:
     _, table, branch = question.target()
     where = question.expression(question.told["where"])
     table.delete(where, engine="spark", **write_options(question.engine(), table, branch, question.told["options"]))
 
 
-def _truncate(question: _Question) -> None:
+def _truncate(question: Question) -> None:
     _, table, branch = question.target()
     table.delete("true", **write_options(question.engine(), table, branch, {}))
 
 
-def _values(question: _Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
+def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
     return {quote(one["column"]): question.expression(one["value"]) for one in told}
 
 
-def _update(question: _Question) -> None:
+def _update(question: Question) -> None:
     _, table, branch = question.target()
     options = write_options(question.engine(), table, branch, question.told["options"])
     if "where" in question.told:
@@ -599,7 +379,7 @@ def _update(question: _Question) -> None:
         table.update(values, engine="spark", **options)
 
 
-def _merge(question: _Question) -> None:
+def _merge(question: Question) -> None:
     _, table, branch = question.target()
     options = write_options(question.engine(), table, branch, question.told["options"])
     evolution = question.kept().evolution
@@ -611,7 +391,7 @@ def _merge(question: _Question) -> None:
         _run_merge(question, changes, options)
 
 
-def _run_merge(question: _Question, table: TableVerbs, options: Mapping[str, Any]) -> None:
+def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> None:
     builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
     for one in question.told["clauses"]:
         condition = question.expression(one["where"]) if "where" in one else None
@@ -628,36 +408,36 @@ def _run_merge(question: _Question, table: TableVerbs, options: Mapping[str, Any
 _SYSTEM = ("system",)
 
 
-def _functions(question: _Question) -> str:
+def _functions(question: Question) -> str:
     return json.dumps(known_functions() if question.namespace == _SYSTEM else [])
 
 
-def _find_function(question: _Question) -> str | None:
+def _find_function(question: Question) -> str | None:
     name = question.told["function"].lower()
     if question.namespace != _SYSTEM:
         return None
     return json.dumps({"function": name, "description": describe_function(name)})
 
 
-def _function_type(question: _Question) -> str:
+def _function_type(question: Question) -> str:
     return function_type(question.told["function"], _types(question)).json()
 
 
-def _function(question: _Question) -> Any:
+def _function(question: Question) -> Any:
     types = _types(question)
     arguments = [question.object(at) for at in range(len(types))]
     version = f"frazil {frazil_version()}"
     return function_expression(question.spark, question.told["function"], types, arguments, version)
 
 
-def _types(question: _Question) -> list[Any]:
+def _types(question: Question) -> list[Any]:
     return [one.dataType for one in schema_of_json(question.told["types"]).fields]
 
 
 # Tables
 
 
-def _create(question: _Question) -> None:
+def _create(question: Question) -> None:
     told, place = question.told, question.place
     existing = find_table(place)
     if existing is not None:
@@ -735,7 +515,7 @@ def _term(told: Mapping[str, Any]) -> str:
     return arguments[0] if told["name"] == "identity" else f"{told['name']}({', '.join(arguments)})"
 
 
-def _drop(question: _Question) -> str | None:
+def _drop(question: Question) -> str | None:
     place = question.place
     if not place.lake.table_exists(place.name):
         return None
@@ -743,13 +523,13 @@ def _drop(question: _Question) -> str | None:
     return "true"
 
 
-def _alter(question: _Question) -> None:
+def _alter(question: Question) -> None:
     place, session = question.place, question.own_session()
     context = SqlContext(session, question.engine(session))
     alter_table(context, (place.lake_name, *place.name), question.told["changes"])
 
 
-def _rename(question: _Question) -> None:
+def _rename(question: Question) -> None:
     question.lake.rename_table(question.place.name, tuple(question.told["to"]))
 
 
@@ -770,7 +550,7 @@ _SHOWN = (
 )
 
 
-def _parse(question: _Question) -> str | None:
+def _parse(question: Question) -> str | None:
     told = question.told
     session = question.session(told["current"], told["namespace"])
     if not session.lakes:
@@ -787,7 +567,7 @@ def _parse(question: _Question) -> str | None:
         context = SqlContext(session, question.engine(session))
         columns = _columns(question, ", ".join(answer_columns(context, statement)))
     return json.dumps(
-        {"key": _remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
+        {"key": remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
     )
 
 
@@ -797,7 +577,7 @@ def _own_statement(text: str, session: SqlSession) -> s.Statement | None:
     return None if isinstance(statement, s.CreateTable) and statement.query is not None else statement
 
 
-def _script(question: _Question) -> str:
+def _script(question: Question) -> str:
     told = question.told
     session = question.session(told["current"], told["namespace"])
 
@@ -811,11 +591,11 @@ def _script(question: _Question) -> str:
     return script_for_spark(told["text"], is_ours) if session.lakes else told["text"]
 
 
-def _columns(question: _Question, ddl: str) -> str:
+def _columns(question: Question, ddl: str) -> str:
     return schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
 
 
-def _statement(question: _Question) -> Any:
+def _statement(question: Question) -> Any:
     told = question.told
     statement, found = _statements[told["key"]]
     session = question.session(told["current"], told["namespace"])
@@ -826,7 +606,7 @@ def _statement(question: _Question) -> Any:
     return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf
 
 
-_VERBS: dict[str, Callable[[_Question], Any]] = {
+_VERBS: dict[str, Callable[[Question], Any]] = {
     "source": _source,
     "no-lake": _refuse_name,
     "load": _load,

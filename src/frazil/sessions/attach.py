@@ -11,7 +11,8 @@ from typing import Any
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
 from frazil.lake.sql_session import SPARK_CATALOG
-from frazil.sessions.answers import LAKES, answer
+from frazil.sessions.answers import answer
+from frazil.sessions.question import LAKES
 from frazil.spark.door import add_catalog, close_door, open_door, remove_catalog
 from frazil.spark.jvm import is_classic, prune_before_joins
 

@@ -1,0 +1,252 @@
+"""What Spark asks: a question, the lakes of the session that asks it, and the tables it asked for before."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+from frazil.commit.update_schema import UpdateSchema
+from frazil.errors import (
+    CommitConflictError,
+    InvalidRequestError,
+)
+from frazil.lake.lake import Lake
+from frazil.lake.sql_session import Place, Relation, SqlSession
+from frazil.lake.table import Table, hold
+from frazil.lake.view import View
+from frazil.sessions.source_names import BY_PATH
+from frazil.sessions.spark_engine import SparkEngine
+from frazil.spark.resolved import Resolved, as_frame, resolved
+
+_KEPT = 1000
+"""So many tables that Spark has asked for are remembered; a statement needs its own for as long as it is analysed."""
+
+
+@dataclass
+class Attached:
+    """The lakes of a session, and what undoes that it has some."""
+
+    leave_optimiser: Callable[[], None]
+    lakes: dict[str, Lake] = field(default_factory=dict)
+
+    def add(self, name: str, lake: Lake) -> str:
+        """Keep a lake under a name; return the id by which catalogs name it."""
+        self.lakes[name] = lake
+        return LAKES.keep(lake)
+
+
+class AttachedLakes:
+    """All lakes that are attached, by session and by id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Attached] = {}
+        self._lakes: WeakValueDictionary[str, Lake] = WeakValueDictionary()
+
+    def of(self, spark: Any) -> Attached | None:
+        """Return the lakes of a session."""
+        return self._sessions.get(session_id(spark))
+
+    def begin(self, spark: Any, leave_optimiser: Callable[[], None]) -> Attached:
+        """Note a session that has no lakes yet."""
+        with self._lock:
+            return self._sessions.setdefault(session_id(spark), Attached(leave_optimiser))
+
+    def end(self, spark: Any) -> Attached | None:
+        """Forget a session."""
+        if not hasattr(spark, "_jsparkSession"):
+            return None
+        with self._lock:
+            return self._sessions.pop(session_id(spark), None)
+
+    def keep(self, lake: Lake) -> str:
+        """Return the id of a lake."""
+        key = uuid.uuid4().hex
+        self._lakes[key] = lake
+        return key
+
+    def lake(self, key: str, name: str) -> Lake:
+        """Return the lake of an id."""
+        found = self._lakes.get(key)
+        if found is None:
+            raise InvalidRequestError(f"Cannot use lake {name!r}: it is not attached any more")
+        return found
+
+    def names(self, spark: Any) -> dict[str, Lake]:
+        """Return the lakes that a session sees, by name: its own, and those of the session it is made of."""
+        found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))
+        return {name: self._lakes[key] for name, key in found.items() if key in self._lakes}
+
+
+LAKES = AttachedLakes()
+
+
+def session_id(spark: Any) -> str:
+    """Return what tells a session from others."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What Spark has asked for by a name: a table in a state, one of its metadata tables, or a view."""
+
+    relation: Relation | None
+    place: Place
+    view: View | None = None
+    frame: Any = None
+    """The view's query as Spark resolved it."""
+    evolution: UpdateSchema | None = None
+    """What a MERGE adds to the schema in its own commit."""
+
+
+TABLES: OrderedDict[str, Kept] = OrderedDict()
+_written: OrderedDict[tuple[str, str], Table] = OrderedDict()
+"""Tables that statements with several inserts write to: each write begins where the last one ended."""
+LOCK = threading.Lock()
+
+
+def remember(kept: OrderedDict[str, Any], value: Any) -> str:
+    """Keep a value for a while; return the key that Spark is given for it."""
+    key = uuid.uuid4().hex
+    with LOCK:
+        kept[key] = value
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    return key
+
+
+@dataclass(frozen=True)
+class Question:
+    """What Spark asks, what it tells with it, and the objects of Java's that it hands over."""
+
+    spark: Any
+    told: Mapping[str, Any]
+    objects: Any
+
+    def object(self, at: int) -> Any:
+        """Return something of Java's; the session itself comes first."""
+        return self.objects.get(at + 1)
+
+    @property
+    def lake(self) -> Lake:
+        """The lake that is asked about."""
+        return LAKES.lake(self.told["lake"], self.told["catalog"])
+
+    @property
+    def place(self) -> Place:
+        """The name that is asked about, in its lake."""
+        return Place(self.told["catalog"], self.lake, tuple(self.told["name"]))
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """The namespace that is asked about."""
+        return tuple(self.told["namespace"])
+
+    def session(self, catalog: str | None = None, namespace: Sequence[str] = ()) -> SqlSession:
+        """Return the names of all lakes of the session, looked up in a catalog and namespace."""
+        lakes = LAKES.names(self.spark)
+        return SqlSession(
+            lakes,
+            catalog if catalog in lakes else None,
+            tuple(namespace) if catalog in lakes else (),
+            is_temporary_view=self._is_temporary_view,
+            is_foreign_catalog=lambda name: self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None,
+        )
+
+    def own_session(self) -> SqlSession:
+        """Return the names of the lake that is asked about, and no others."""
+        return SqlSession({self.told["catalog"]: self.lake})
+
+    def _is_temporary_view(self, name: tuple[str, ...]) -> bool:
+        parts = self.spark._jvm.java.util.ArrayList()
+        for one in name:
+            parts.add(one)
+        listed = self.spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(parts).toList()
+        return bool(self.spark._jsparkSession.sessionState().catalog().isTempView(listed))
+
+    def engine(self, session: SqlSession | None = None) -> SparkEngine:
+        """Return Spark, for statements and views."""
+        return SparkEngine(self.spark, session or self.session())
+
+    def kept(self) -> Kept:
+        """Return the table that Spark was given before."""
+        found = TABLES.get(self.told["key"])
+        if found is None:
+            raise InvalidRequestError(
+                f"Cannot use {self.place}: Spark asked for it too long ago", hint="Run the statement again."
+            )
+        return found
+
+    def target(self) -> tuple[Place, Table, str | None]:
+        """Return the table to write to, held for one statement, and the branch that the name carries."""
+        kept = self.kept()
+        relation = checked_target(kept)
+        table: Table = hold(self._read_first(relation))
+        if "statement" in self.told:
+            key = (self.told["statement"], str(relation.place))
+            with LOCK:
+                table = _written.setdefault(key, table)
+                while len(_written) > _KEPT:
+                    _written.popitem(last=False)
+        return relation.place, table, relation.state.branch
+
+    def _read_first(self, target: Relation) -> Table:
+        """Return a table in the oldest state that a statement has read of it.
+
+        What is written was computed from that state, so that others' changes since then are conflicts. Spark looks up
+        what a query reads before it looks up what it writes to.
+        """
+        found = target.table
+        for table in self.read_tables():
+            if table.metadata.table_uuid != found.metadata.table_uuid:
+                continue
+            if table.metadata.last_updated_ms > found.metadata.last_updated_ms:
+                continue
+            if table.metadata.current_schema != target.table.metadata.current_schema:
+                raise CommitConflictError(
+                    f"Cannot write to {target.place}: its columns changed since the query read it",
+                    hint="Run the statement again.",
+                )
+            found = table
+        return found
+
+    def read_tables(self) -> list[Table]:
+        """Return the tables that a statement reads, each in the state that it reads."""
+        kept = [TABLES.get(key) for key in self.told.get("reads", ())]
+        return [one.relation.table for one in kept if one is not None and one.relation is not None]
+
+    def expression(self, told: Mapping[str, Any]) -> Resolved:
+        """Return an expression that Spark hands over resolved."""
+        return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
+
+    def frame(self, at: int) -> Any:
+        """Return a DataFrame that Spark hands over."""
+        return as_frame(self.object(at), self.spark)
+
+
+def checked_target(kept: Kept) -> Relation:
+    """Return what may be written to; refuse views, metadata tables and states that are past."""
+    relation = kept.relation
+    if relation is None:
+        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
+    if relation.place.name[0] == BY_PATH:
+        raise InvalidRequestError(
+            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and catalogs commit",
+            hint="Give the table's name in its lake.",
+        )
+    if relation.metadata_table is not None:
+        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
+    if relation.state.is_given and relation.state.branch is None:
+        raise InvalidRequestError(
+            f"Cannot write to {kept.place}: only branches can be written to",
+            hint="Write to the table, or a branch.",
+        )
+    if relation.state.branch is not None:
+        relation.table.metadata.ref(relation.state.branch)
+    return relation

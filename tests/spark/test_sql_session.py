@@ -411,7 +411,7 @@ def test_the_first_writers_write_too(filled: SparkSession, sql: Any) -> None:
     assert sql("select count(*) from lake.db.t where id = 4") == [(3,)]
     frame.write.saveAsTable("lake.db.new", format="iceberg", partitionBy=["kind"])
     assert sql("show partitions lake.db.new") == [("kind=c",)]
-    with pytest.raises(AnalysisException, match="it exists"):
+    with pytest.raises(AnalysisException, match="there is a table of that name"):
         frame.write.saveAsTable("lake.db.new")
     frame.write.mode("ignore").saveAsTable("lake.db.new")
     frame.write.mode("overwrite").saveAsTable("lake.db.t")

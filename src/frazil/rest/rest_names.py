@@ -561,11 +561,7 @@ class RestNames(Catalog):
             raise UnsupportedError(
                 f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
             )
-        # A signature that is made twice does no harm.
-        try:
-            answer = self.session.send("POST", url, body=request)
-        except OutcomeLost as lost:
-            raise ServiceError(f"Cannot {what}: {lost}") from lost
+        answer = self.session.send("POST", url, body=request, is_question=True)
         self.check(answer, what, table=parts)
         return answer.reply
 

@@ -114,7 +114,8 @@ def served(
     service = Service(opened, kept, Auth() if auth is None else auth, access)
     ready = threading.Event()
     listen = Listen(port=0)
-    server = make_server(make_app(service, limits=limits, more_routes=more_routes), service, listen, ready.set)
+    app = make_app(service, limits=limits, more_routes=more_routes)
+    server = make_server(app, service, listen, ready.set)
     found = bind(listen)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[found])), daemon=True)
     thread.start()
@@ -124,6 +125,7 @@ def served(
     finally:
         server.should_exit = True
         thread.join(60)
+        app.close()
         kept.close()
         opened.close()
         assert not thread.is_alive()

@@ -48,7 +48,7 @@ from frazil.rest.service import Service, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_cache import TableCache
-from frazil.rest.table_storage import table_storage
+from frazil.rest.table_storage import VendedStorage, table_storage
 from frazil.rest.transport import Reply, shown_url
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -227,6 +227,11 @@ class RestNames(Catalog):
         if self.settings.truth(names.SERVICE_PURGES, default=False):
             self._drop(parts, is_purge=True)
             return NOTHING_PURGED
+        if isinstance(loaded.storage, VendedStorage) and loaded.storage.is_signed:
+            raise UnsupportedError(
+                f"Cannot purge table {shown(parts)}: the service signs for its files, and not once it is dropped",
+                hint=f"Drop it without purge; or set {names.SERVICE_PURGES}, if the service may be trusted with it.",
+            )
         owned = owned_folders(self, loaded, delete_roots)
         owned.check_folders("purge table")
         self._drop(parts, is_purge=False)
@@ -556,11 +561,7 @@ class RestNames(Catalog):
             raise UnsupportedError(
                 f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
             )
-        # A signature that is made twice does no harm.
-        try:
-            answer = self.session.send("POST", url, body=request)
-        except OutcomeLost as lost:
-            raise ServiceError(f"Cannot {what}: {lost}") from lost
+        answer = self.session.send("POST", url, body=request, is_question=True)
         self.check(answer, what, table=parts)
         return answer.reply
 

@@ -145,7 +145,8 @@ class ScanPlanner:
             answer = self._ask("GET", plan_url, what, scan)
 
     def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
-        answer = self._catalog.ask(method, url, body=body, what=what)
+        # Planned twice, it is planned; nothing else comes of it.
+        answer = self._catalog.session.send(method, url, body=body, is_question=True)
         self._catalog.check(answer, what, table=scan.loaded.identifier)
         return read_object(answer.reply, f"the answer to {what}")
 

@@ -4,8 +4,9 @@ What may be tried again:
 
     nothing was sent, 429, 503 with Retry-After    always: the service did not do it
     401, 419                                       once, after the token was renewed
-    a lost answer, 408, 500, 502, 503, 504         questions (GET, HEAD); deletions, since a second one changes nothing;
-                                                   and what carries an idempotency key that the service honours
+    a lost answer, 408, 500, 502, 503, 504         questions (GET, HEAD, plans, signatures); deletions, since a second
+                                                   one changes nothing; and what carries an idempotency key that the
+                                                   service honours
 
 A change whose answer was lost and that may not be sent again is `OutcomeLost`: whoever asked decides what that means.
 Waits double from one second up to 64, with a tenth by chance, or are what `Retry-After` says.
@@ -99,9 +100,13 @@ class RestSession:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         key: str | None = None,
+        is_question: bool = False,
         max_bytes: int = MAX_BODY_BYTES,
     ) -> Answered:
-        """Send a request until there is an answer to go by, or enough was tried."""
+        """Send a request until there is an answer to go by, or enough was tried.
+
+        With `is_question`, one that changes nothing, whatever its method.
+        """
         target = url if not query else f"{url}?{query_text(query)}"
         data = b"" if body is None else encode_json(body)
         given = {**self._headers, **(headers or {})}
@@ -109,7 +114,8 @@ class RestSession:
             given["content-type"] = "application/json"
         if key is not None:
             given["idempotency-key"] = key
-        is_repeatable = method in ("GET", "HEAD", "DELETE") or key is not None
+        is_question = is_question or method in ("GET", "HEAD")
+        is_repeatable = is_question or method == "DELETE" or key is not None
         is_doubtful = has_renewed = False
         reason, failures, attempt = "", 0, 0
         while True:
@@ -144,7 +150,7 @@ class RestSession:
                 break
             usual = min(2.0 ** (attempt - 1), _MAX_WAIT_S) * (1 + self._chance() / 10)
             self._sleep(usual if wait_s is None else wait_s)
-        if is_doubtful and method not in ("GET", "HEAD"):
+        if is_doubtful and not is_question:
             raise OutcomeLost(reason)
         raise ServiceError(f"Cannot reach the catalog service at {shown_url(url)}: {reason}")
 

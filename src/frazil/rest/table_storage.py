@@ -91,11 +91,15 @@ class KeyRing:
 class VendedStorage(SchemeStorage):
     """The storages of one table: below some prefixes with the service's keys, elsewhere with the user's own."""
 
-    __slots__ = ("_by_prefix", "_plain")
+    __slots__ = ("_by_prefix", "_plain", "is_signed")
 
-    def __init__(self, plain: SchemeStorage, by_prefix: Mapping[str, SchemeStorage]) -> None:
+    def __init__(
+        self, plain: SchemeStorage, by_prefix: Mapping[str, SchemeStorage], *, is_signed: bool = False
+    ) -> None:
         super().__init__({})
         self._plain = plain
+        self.is_signed = is_signed
+        """Whether the service signs each request, which it does as long as it has the table."""
         self._by_prefix = dict(sorted(by_prefix.items(), key=lambda one: -len(one[0])))
 
     def __repr__(self) -> str:
@@ -129,7 +133,7 @@ def table_storage(
 ) -> Storage:
     """Return the storage of a table: the user's own, unless the service gave settings or keys for it, or signs."""
     if config.get(ENABLED, "false").lower() == "true":
-        return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)})
+        return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)}, is_signed=True)
     vended = [*keys]
     if any(name in config for name in (*S3_ACCESS_KEY_ID, GCS_TOKEN)):
         vended.append(VendedKeys("", config))

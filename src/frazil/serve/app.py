@@ -21,15 +21,14 @@ import ipaddress
 import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-import anyio
-from anyio.to_thread import run_sync
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute, Route
 
 from frazil.errors import InvalidRequestError
 from frazil.serve.auth import ANYONE, Caller, Denied, Right
@@ -77,35 +76,36 @@ def make_app(
     limits: Limits | None = None,
     telemetry: Telemetry | None = None,
     more_routes: Sequence[BaseRoute] = (),
-) -> Starlette:
+) -> ServeApp:
     """Return the application; `more_routes` are served beside the protocol's."""
     counts = Telemetry() if telemetry is None else telemetry
     service.endpoints = tuple(one.endpoint for one in OPERATIONS if not one.is_public)
     protocol = ProtocolApp(service, Limits() if limits is None else limits, counts)
-    return Starlette(
+    pages = Starlette(
         routes=[
-            ProtocolRoute(protocol),
             Route("/healthz", Health(protocol), methods=["GET"]),
             Route("/metrics", Counts(protocol), methods=["GET"]),
             *more_routes,
         ]
     )
+    return ServeApp(protocol, pages)
 
 
-class ProtocolRoute(BaseRoute):
-    """Everything below `/v1/`, whatever characters it holds."""
+@dataclass(frozen=True, slots=True)
+class ServeApp:
+    """The protocol, and pages beside it."""
 
-    def __init__(self, app: ProtocolApp) -> None:
-        self.app = app
+    protocol: ProtocolApp
+    pages: Starlette
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether a path is the protocol's."""
-        is_ours = scope["type"] == "http" and scope["path"].startswith("/v1/")
-        return Match.FULL if is_ours else Match.NONE, {}
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on; the protocol's paths may hold any character, so no pattern is asked."""
+        is_protocol = scope["type"] == "http" and scope["path"].startswith("/v1/")
+        await (self.protocol if is_protocol else self.pages)(scope, receive, send)
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request to the protocol."""
-        await self.app(scope, receive, send)
+    def close(self) -> None:
+        """Wait for what is being carried out."""
+        self.protocol.close()
 
 
 class ProtocolApp:
@@ -116,7 +116,8 @@ class ProtocolApp:
         self.limits = limits
         self.telemetry = telemetry
         self._router = Router(OPERATIONS, service.catalog.name)
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="frazil-serve")
+        self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out one request."""
@@ -159,11 +160,20 @@ class ProtocolApp:
 
     async def in_thread(self, run: Callable[[], Answer]) -> Answer:
         """Run something that blocks; refuse it where too much waits already."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(self.limits.threads)
-        if self._limiter.statistics().tasks_waiting >= self.limits.waiting:
+        if self._running >= self.limits.threads + self.limits.waiting:
             raise Refusal(503, SLOW_DOWN, "Cannot carry out the request: too many wait", {"retry-after": RETRY_SECONDS})
-        return await run_sync(run, limiter=self._limiter)
+        self._running += 1
+        future = asyncio.get_running_loop().run_in_executor(self._threads, run)
+        # Counted when it ends, and not when nobody waits for it any more.
+        future.add_done_callback(self._ended)
+        return await asyncio.shield(future)
+
+    def _ended(self, _: asyncio.Future[Answer]) -> None:
+        self._running -= 1
+
+    def close(self) -> None:
+        """Wait for what is being carried out."""
+        self._threads.shutdown()
 
 
 def _run(service: Service, operation: Operation, request: Request) -> Answer:
@@ -277,7 +287,7 @@ class _Exchange:
         if body:
             headers.setdefault("content-type", "application/json")
         if len(body) >= _MIN_GZIP_BYTES and self._wants_gzip():
-            body = await run_sync(partial(gzip.compress, body, 1, mtime=0))
+            body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
             headers["content-encoding"] = "gzip"
             headers["vary"] = "accept-encoding"
         if answer.code not in (204, 304):

@@ -117,7 +117,8 @@ def check_listen(listen: Listen, service: Service) -> None:
 def bind(listen: Listen) -> socket.socket:
     """Return a socket that listens; its port is known even where any was asked for."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # By the protocol's number asyncio knows that it may send small pieces at once: without it answers wait 40 ms.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((listen.host, listen.port))

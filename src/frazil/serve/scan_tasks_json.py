@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from frazil.codec.manifest_avro import iter_entries
+from frazil.codec.manifest_avro import ManifestColumns, iter_entries
+from frazil.codec.partition_arrow import values_of
 from frazil.codec.single_value_json import encode_json_value
 from frazil.expr.predicate_json import encode_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.scan.plan import FileBatch, Plan
-from frazil.spec.data_file import METRIC_MAPS, DataFile, FileContent
+from frazil.spec.data_file import METRIC_MAPS, DataFile, FileContent, parse_file_format
 from frazil.spec.types import StructType
 
 _CONTENTS = {
@@ -32,6 +33,16 @@ _OPTIONAL = (
     "content_size_in_bytes",
 )
 _BOUNDS = ("lower_bounds", "upper_bounds")
+_PLAIN = (
+    "file_path",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "split_offsets",
+    "sort_order_id",
+    "first_row_id",
+)
+"""The columns of a file without metrics, in the order in which they are taken."""
 
 
 class ScanTasks:
@@ -57,16 +68,20 @@ class ScanTasks:
 
     def _tasks_of(self, batch: FileBatch) -> Iterator[dict[str, Any]]:
         residuals = self._plan.residuals_of(batch)
-        kind = batch.files.partition_type
         has_filter = self._plan.predicate != TRUE
-        for at, entry in enumerate(iter_entries(batch.files)):
-            file = entry.data_file
-            task: dict[str, Any] = {"data-file": encode_file(file, kind, self._stats_ids)}
+        files = self._files_with_metrics(batch) if self._stats_ids else _files_of(batch.files)
+        for at, (partition, file) in enumerate(files):
+            task: dict[str, Any] = {"data-file": file}
             if batch.deletes is not None and batch.deletes[at]:
                 task["delete-file-references"] = [self._reference(one) for one in batch.deletes[at]]
             if has_filter:
-                task["residual-filter"] = self._residual(residuals.of(file.partition))
+                task["residual-filter"] = self._residual(residuals.of(partition))
             yield task
+
+    def _files_with_metrics(self, batch: FileBatch) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        for entry in iter_entries(batch.files):
+            file = entry.data_file
+            yield file.partition, encode_file(file, batch.files.partition_type, self._stats_ids)
 
     def _reference(self, number: int) -> int:
         """Return where a delete is among those of this answer."""
@@ -85,6 +100,46 @@ class ScanTasks:
         return known[1]
 
 
+def _files_of(files: ManifestColumns) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Yield the data files of a manifest as JSON, without metrics, each with its partition: no other object is made."""
+    parts = files.partition_type.fields
+    partitions: list[tuple[Any, ...]] = [()] * len(files)
+    if parts:
+        struct = files.column("partition").combine_chunks()
+        by_field = [values_of(struct.field(at), part.field_type) for at, part in enumerate(parts)]
+        partitions = list(zip(*by_field, strict=True))
+    formats = {text: parse_file_format(text).value for text in set(files.column("file_format").to_pylist())}
+    shown: dict[tuple[Any, ...], list[Any]] = {}
+    columns = zip(partitions, *(files.column(name).to_pylist() for name in _PLAIN), strict=True)
+    for partition, path, form, rows, size, offsets, order, first_row in columns:
+        values = shown.get(partition)
+        if values is None:
+            values = shown[partition] = _partition_values(partition, files.partition_type)
+        file = {
+            "spec-id": files.spec_id,
+            "content": "data",
+            "file-path": path,
+            "file-format": formats[form],
+            "partition": values,
+            "file-size-in-bytes": size,
+            "record-count": rows,
+        }
+        if offsets is not None:
+            file["split-offsets"] = offsets
+        if order is not None:
+            file["sort-order-id"] = order
+        if first_row is not None:
+            file["first-row-id"] = first_row
+        yield partition, file
+
+
+def _partition_values(partition: tuple[Any, ...], kind: StructType) -> list[Any]:
+    return [
+        None if value is None else encode_json_value(value, part.field_type)
+        for part, value in zip(kind.fields, partition, strict=True)
+    ]
+
+
 def encode_file(file: DataFile, partition_type: StructType, stats_ids: frozenset[int]) -> dict[str, Any]:
     """Return a data or delete file as JSON, with the metrics of some columns."""
     encoded: dict[str, Any] = {
@@ -92,10 +147,7 @@ def encode_file(file: DataFile, partition_type: StructType, stats_ids: frozenset
         "content": _CONTENTS[file.content],
         "file-path": file.file_path,
         "file-format": file.file_format.value,
-        "partition": [
-            None if value is None else encode_json_value(value, part.field_type)
-            for part, value in zip(partition_type.fields, file.partition, strict=True)
-        ],
+        "partition": _partition_values(file.partition, partition_type),
         "file-size-in-bytes": file.file_size_in_bytes,
         "record-count": file.record_count,
     }

@@ -39,6 +39,10 @@ def serve(
     try:
         service = Service(catalog, kept, auth, access)
         check_listen(place, service)
-        run_server(make_app(service), service, place, on_ready)
+        app = make_app(service)
+        try:
+            run_server(app, service, place, on_ready)
+        finally:
+            app.close()
     finally:
         kept.close()

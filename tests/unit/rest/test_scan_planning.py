@@ -22,7 +22,7 @@ from frazil.rest.scan_planning import ScanPlanner
 from frazil.scan.plan import plan_scan
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
-from tests.rest_lab import ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
 from tests.served_lake import served
 
 TABLE = ("db", "t")
@@ -136,6 +136,16 @@ def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -
     assert planning.paths() == ["a"]
     assert planning.waits == [1.0, 2.0, 4.0]
     assert f"DELETE {AT}/plan/p%201" not in service.lines()
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(service: ScriptedService) -> None:
+    planning = Planning(service)
+    service.on(f"POST {AT}/plan", LOST, (502, None), (200, {"status": "completed", "plan-tasks": ["x"]}))
+    service.on(f"POST {AT}/tasks", LOST, (200, {"file-scan-tasks": [file("a")]}))
+    assert planning.paths() == ["a"]
+    service.on(f"POST {AT}/plan", LOST)
+    with pytest.raises(ServiceError, match="Cannot reach"):
+        planning.paths()
 
 
 def test_tasks_are_fetched_one_by_one_and_may_hold_more(service: ScriptedService) -> None:

@@ -194,6 +194,14 @@ def test_off_the_loopback_a_secret_is_needed(server: Served, tmp_path: Path) -> 
         check_listen(Listen(certificate="cert.pem"), server.service)
 
 
+def test_small_answers_are_not_held_back() -> None:
+    with bind(Listen(port=0)) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            # What asyncio looks at before it turns off the delay of small pieces.
+            assert accepted.proto == socket.IPPROTO_TCP
+
+
 def test_a_port_that_is_taken_is_told() -> None:
     with bind(Listen(port=0)) as first, pytest.raises(StorageError, match="Cannot listen"):
         bind(Listen(port=first.getsockname()[1]))

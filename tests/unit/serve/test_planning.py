@@ -127,6 +127,17 @@ def test_metrics_are_sent_for_the_columns_that_were_asked_for(server: Served, db
     assert file["value-counts"] == {"keys": [1], "values": [2]}
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_files_are_the_same_with_metrics_and_without(server: Served, db: str, version: int) -> None:
+    make(server, db, 3, partition_by=["kind", "bucket(4, id)"], sort_by=["id"], format_version=version)
+    path = f"{table_path('t', db)}/plan"
+    plain = [one["data-file"] for one in server.post(path, {}).json["file-scan-tasks"]]
+    full = [one["data-file"] for one in server.post(path, {"stats-fields": ["id"]}).json["file-scan-tasks"]]
+    assert [{name: one[name] for name in plain[0]} for one in full] == plain
+    assert plain[0]["split-offsets"]
+    assert ("first-row-id" in plain[0]) == (version == 3)
+
+
 def test_a_large_plan_is_answered_by_tasks(server: Served, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(server, db, 5, properties={"commit.manifest-merge.enabled": "false"})
     monkeypatch.setattr(planning, "FILES_AT_ONCE", 2)

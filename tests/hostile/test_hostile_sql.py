@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 import frazil
 from frazil.errors import FrazilError
-from frazil.lake.attach import detach
+from frazil.sessions.attach import detach
 from frazil.sessions.run_call import PROCEDURES
 from frazil.sessions.run_statement import _VERBS
 from frazil.sql.parse import parse_statement

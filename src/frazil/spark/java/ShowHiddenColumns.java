@@ -19,17 +19,10 @@ import scala.jdk.javaapi.CollectionConverters;
 /** At the end of the analysis: the frame of a table with just the metadata columns that a query uses. */
 public class ShowHiddenColumns extends org.apache.spark.sql.catalyst.rules.Rule {
   public TreeNode apply(TreeNode plan) {
-    if (readsLake(plan)) plan = ((LogicalPlan) plan).resolveExpressions(new OwnFileName());
     if (!isAsked(plan)) return plan;
     Map used = new IdentityHashMap();
     visit((LogicalPlan) plan, ids((LogicalPlan) plan, new HashSet()), used);
     return (TreeNode) rewritten(plan, used);
-  }
-
-  private static boolean readsLake(TreeNode plan) {
-    if (plan instanceof HiddenColumns) return true;
-    for (Object one : CollectionConverters.asJava(plan.children())) if (readsLake((TreeNode) one)) return true;
-    return false;
   }
 
   /** Whether a query names a hidden column. */

@@ -131,7 +131,8 @@ class Server:
         )
         self.said: list[str] = []
         self._is_ready = threading.Event()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
@@ -152,7 +153,11 @@ class Server:
 
     def stop(self, how: int) -> int:
         self.process.send_signal(how)
-        return self.process.wait(120)
+        code = self.process.wait(120)
+        self._listener.join(30)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
 
 
 def beeline(port: int, *statements: str) -> str:
@@ -165,7 +170,8 @@ def beeline(port: int, *statements: str) -> str:
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    # What it asks with stands before what it prints.
+    return re.sub(rf"0: jdbc:hive2://127\.0\.0\.1:{port}/> ", "", done.stdout)
 
 
 @pytest.mark.timeout(900)

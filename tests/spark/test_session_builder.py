@@ -50,7 +50,8 @@ def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
     assert package_of("s3://data/lake") == f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
     assert package_of("/srv/lake") is None
     assert package_of("file:///srv/lake") is None
-    builder = frazil.session("s3://data/lake", catalog="sqlite:////x.db").config("spark.jars.packages", "a:b:1")
+    builder = frazil.session("s3://data/lake", catalog="sqlite:////x.db")
+    builder.config("spark.jars.packages", "a:b:1")
     builder._add_package(builder._lakes["lake"])
     assert builder._options["spark.jars.packages"] == f"a:b:1,{package_of('s3://data/lake')}"
     assert str(package_of("s3://data/lake")) in missing_line("s3://data/lake")

@@ -238,7 +238,10 @@ def _table_exists(question: Question) -> str | None:
 
 
 def _list_tables(question: Question) -> str | None:
-    if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
+    if not question.namespace:
+        # A lake itself holds namespaces alone.
+        return "[]"
+    if not question.lake.catalog.namespace_exists(question.namespace):
         return None
     return json.dumps([one[-1] for one in question.lake.list_tables(question.namespace)])
 

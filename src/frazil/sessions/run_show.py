@@ -77,7 +77,9 @@ def show_namespaces(context: SqlContext, statement: s.ShowNamespaces) -> Answer:
 def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     """Show the tables of a namespace."""
     place = _existing(context.session.namespace_place(statement.name))
-    found = [one for one in place.lake.list_tables(place.name) if matches(one[-1], statement.pattern)]
+    # A lake itself holds namespaces alone.
+    listed = place.lake.list_tables(place.name) if place.name else []
+    found = [one for one in listed if matches(one[-1], statement.pattern)]
     columns = ["namespace string not null", "tableName string not null", "isTemporary boolean not null"]
     if not statement.is_extended:
         return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
@@ -93,7 +95,8 @@ def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
 def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
     """Show the views of a namespace."""
     place = _existing(context.session.namespace_place(statement.name))
-    found = [one for one in place.lake.list_views(place.name) if matches(one[-1], statement.pattern)]
+    listed = place.lake.list_views(place.name) if place.name else []
+    found = [one for one in listed if matches(one[-1], statement.pattern)]
     columns = ("namespace string not null", "viewName string not null", "isTemporary boolean not null")
     return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
 

@@ -57,10 +57,13 @@ def schema_of_type(text: str) -> st.StructType:
 
 def schema_of_ddl(text: str) -> st.StructType:
     """Return the columns that a text in Spark's DDL describes."""
-    return st.StructType.fromDDL(text)
+    found = st.StructType.fromDDL(text)
+    assert isinstance(found, st.StructType)
+    return found
 
 
 def bind(frame: DataFrame, columns: Any) -> DataFrame:
     """Return a frame whose columns have, by their names, the ids that resolved expressions know."""
     spark = frame.sparkSession
-    return DataFrame(spark._jvm.frazil.Bind.named(frame._jdf, columns), spark)
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.frazil.Bind.named(frame._jdf, columns), spark)

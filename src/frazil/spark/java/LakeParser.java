@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.execution.ExplainMode;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.sql.types.StructType;
 
@@ -30,6 +32,9 @@ public class LakeParser implements InvocationHandler {
               new Object[] {
                 "create", "drop", "alter", "show", "desc", "describe", "call", "refresh", "comment"
               }));
+
+  private static final Set MODES =
+      new HashSet(Arrays.asList(new Object[] {"extended", "codegen", "cost", "formatted"}));
 
   private static final Pattern EVOLVES = Pattern.compile("(?is)\\binsert\\s+with\\s+schema\\s+evolution\\b");
 
@@ -76,6 +81,13 @@ public class LakeParser implements InvocationHandler {
 
   /** The word that a text begins with after space and comments, in lower case. */
   static String firstWord(String text) {
+    int at = start(text);
+    int end = at;
+    while (end < text.length() && Character.isLetter(text.charAt(end))) end++;
+    return text.substring(at, end).toLowerCase(Locale.ROOT);
+  }
+
+  private static int start(String text) {
     int at = 0;
     int size = text.length();
     while (at < size) {
@@ -84,9 +96,7 @@ public class LakeParser implements InvocationHandler {
       else if (text.startsWith("/*", at)) at = afterComment(text, at);
       else break;
     }
-    int end = at;
-    while (end < size && Character.isLetter(text.charAt(end))) end++;
-    return text.substring(at, end).toLowerCase(Locale.ROOT);
+    return at;
   }
 
   private static int after(String text, int at, String mark) {
@@ -116,7 +126,9 @@ public class LakeParser implements InvocationHandler {
   }
 
   private LogicalPlan statement(String text, Object parameters) {
-    if (!OURS.contains(firstWord(text))) return null;
+    String word = firstWord(text);
+    if (word.equals("explain")) return explained(text.substring(start(text) + word.length()), parameters);
+    if (!OURS.contains(word)) return null;
     Map told = told(Spark.filled(new VariableSubstitution().substitute(text), parameters));
     Object answer;
     try {
@@ -133,5 +145,14 @@ public class LakeParser implements InvocationHandler {
     told.put("shown", found.get("shown"));
     StructType columns = (StructType) StructType.fromJson((String) found.get("columns"));
     return new LakeCommand("statement", told, new ArrayList(), columns);
+  }
+
+  /** The plan of a statement of ours is shown, and nothing is run. */
+  private LogicalPlan explained(String text, Object parameters) {
+    String mode = firstWord(text);
+    boolean isMode = MODES.contains(mode);
+    LogicalPlan plan = statement(isMode ? text.substring(start(text) + mode.length()) : text, parameters);
+    if (plan == null || !(plan instanceof LakeCommand)) return plan;
+    return new ExplainCommand(plan, ExplainMode.fromString(isMode ? mode : "simple"));
   }
 }

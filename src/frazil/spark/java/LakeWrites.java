@@ -12,6 +12,8 @@ import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -207,13 +209,29 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   /** A value for every column, converted as Spark's rules say; where the schema evolves, structs may lack parts. */
   private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
     Boolean mayLack = Boolean.valueOf(evolves(relation));
-    Object[] given = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
+    Object[] given = {own(relation), asked(assignments), Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
     return Spark.align("alignUpdateAssignments", given);
   }
 
   private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
-    Object[] given = {own(relation), assignments, Boolean.valueOf(evolves(relation))};
+    Object[] given = {own(relation), asked(assignments), Boolean.valueOf(evolves(relation))};
     return Spark.align("alignInsertAssignments", given);
+  }
+
+  /**
+   * Assignments of the values that were written. Spark casts those of tables that do not rewrite rows its way, structs
+   * by the place of their parts; the rule here is by name.
+   */
+  private static Seq asked(Seq assignments) {
+    ArrayList made = new ArrayList();
+    for (Object one : Door.list(assignments)) {
+      Assignment assignment = (Assignment) one;
+      Expression value = assignment.value();
+      if (value instanceof Cast && value.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined())
+        value = ((Cast) value).child();
+      made.add(new Assignment(assignment.key(), value));
+    }
+    return Door.seq(made);
   }
 
   private static boolean evolves(DataSourceV2Relation relation) {

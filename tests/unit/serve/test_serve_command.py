@@ -29,7 +29,7 @@ TOKEN = "canary-token-0000000001"
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "frazil.cli", "-w", str(folder / "w"), "serve", *arguments]
+    return [sys.executable, "-m", "frazil.cli", "serve", "-w", str(folder / "w"), *arguments]
 
 
 @contextmanager
@@ -88,6 +88,15 @@ def test_tls_by_files_and_a_token_from_the_environment(tmp_path: Path) -> None:
             answer = connection.getresponse()
             assert (answer.status, "error" in json.loads(answer.read())) == (code, code == 401)
             connection.close()
+
+
+def test_the_lake_is_named_before_the_command_or_after_it(tmp_path: Path) -> None:
+    with running(tmp_path, "--property", f"read.roots={tmp_path}", "--state", str(tmp_path / "state.db"), "-q"):
+        assert (tmp_path / "w" / "catalog.db").exists()
+        assert (tmp_path / "state.db").exists()
+    before = [sys.executable, "-m", "frazil.cli", "-w", str(tmp_path / "w"), "serve", "--host", "0.0.0.0"]
+    done = subprocess.run(before, capture_output=True, text=True, timeout=60, check=False)
+    assert "no token is asked for" in done.stderr
 
 
 @pytest.mark.parametrize(

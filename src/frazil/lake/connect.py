@@ -26,10 +26,9 @@ from frazil.lake.open_catalog import TRUST_ALL, open_catalog
 
 
 def connect(
-    place: str | os.PathLike[str] | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
     /,
     *,
-    warehouse: str | os.PathLike[str] | None = None,
     catalog: str | None = None,
     name: str = "lake",
     properties: Mapping[str, str] | None = None,
@@ -37,13 +36,14 @@ def connect(
     token: str | None = None,
     credential: str | None = None,
     auth: Callable[[], str | Mapping[str, str]] | None = None,
+    **named: str | os.PathLike[str],
 ) -> Lake:
     """Open a lake; the folder and the embedded catalog are made where they are missing.
 
-    `place` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder. It may be
-    the `http:` or `https:` address of a catalog service, with the service's own `warehouse`, or a name that
-    `~/.config/frazil.toml` or `~/.pyiceberg.yaml` knows. A service is told who asks by a `token`, a `credential` for
-    OAuth2 (`id:secret`), properties, or `auth`: a function that is asked at each request for a token or headers.
+    `warehouse` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder. It may
+    be the `http:` or `https:` address of a catalog service, with the service's own `warehouse=` by name, or a name
+    that `~/.config/frazil.toml` or `~/.pyiceberg.yaml` knows. A service is told who asks by a `token`, a `credential`
+    for OAuth2 (`id:secret`), properties, or `auth`: a function that is asked at each request for a token or headers.
     `name` is the catalog's name in a SQL database, which several lakes can share. `properties` say how object
     stores are reached, what may be read, and whether views may do more than query (`read.trusted-views`).
     `trust="none"` is for what a stranger wrote: only files below the warehouse (and `read.roots`) are opened, views
@@ -51,12 +51,15 @@ def connect(
     """
     given = dict(properties or {})
     given |= {key: value for key, value in (("token", token), ("credential", credential)) if value is not None}
-    if place is None:
-        place, warehouse = warehouse, None
+    # A lake may be given by name too; beside an address, the name is that of the service's warehouse.
+    by_name = named.pop("warehouse", None)
+    if named:
+        raise InvalidRequestError(f"Cannot connect with {', '.join(sorted(named))}: there is no such option")
+    place = by_name if warehouse is None else warehouse
     if place is None:
         raise InvalidRequestError("Cannot connect: no lake was named", hint="Give a folder, a URI or an address.")
-    if warehouse is not None:
-        given["warehouse"] = os.fspath(warehouse)
+    if warehouse is not None and by_name is not None:
+        given["warehouse"] = os.fspath(by_name)
     trusts_views = _is_true(TRUSTED_VIEWS, given.pop(TRUSTED_VIEWS, "false"))
     opened = open_catalog(place, catalog=catalog, name=name, properties=given, trust=trust, auth=auth)
     return Lake(opened, trust=trust, trusts_views=trusts_views)

@@ -259,15 +259,13 @@ def _days(sign: int) -> Build:
         if len(arguments) != 2 or arguments[0].kind != t.DATE or arguments[1].kind not in (t.BYTE, t.SHORT, t.INT):
             raise t.left_to_spark("date_add and date_sub are known for a date and a whole number here")
         day, count = arguments[0], compiler.cast(arguments[1], t.INT)
-        operation = pc.add_checked if sign > 0 else pc.subtract_checked
+        # Beyond the last date Spark begins with the first one again.
+        operation = pc.add if sign > 0 else pc.subtract
 
         def run(rows: Rows) -> Values:
-            try:
-                return operation(day.run(rows).cast(t.INT), count.run(rows)).cast(t.DATE)
-            except pa.ArrowInvalid as problem:
-                raise InvalidRequestError("Cannot add days: the result is no date") from problem
+            return operation(day.run(rows).cast(t.INT), count.run(rows)).cast(t.DATE)
 
-        return Compiled(t.DATE, run, may_fail=True)
+        return Compiled(t.DATE, run, day.may_fail or count.may_fail)
 
     return build
 

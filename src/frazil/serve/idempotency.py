@@ -15,6 +15,7 @@ from typing import Protocol
 
 from frazil.changes.updates import AddSnapshot, AssignUuid
 from frazil.errors import InvalidRequestError, StorageError
+from frazil.serve.auth import Right
 from frazil.serve.commit_changes import Asked
 from frazil.serve.error_answers import error_answer
 from frazil.serve.exchange import KEY_HEADER, Answer, Refusal, Request
@@ -32,6 +33,10 @@ class Repeatable(Protocol):
     """What is asked of an operation."""
 
     @property
+    def right(self) -> Right:
+        """What a caller needs to be allowed."""
+
+    @property
     def reload(self) -> Callable[[Service, Request], Answer] | None:
         """What makes the answer again, where it was too large to keep."""
 
@@ -42,7 +47,8 @@ class Repeatable(Protocol):
 def answered_once(service: Service, request: Request, operation: Repeatable) -> Answer:
     """Return the answer to a request: the one it got before, where it was sent before."""
     key = _key_of(request)
-    if key is None:
+    if key is None or operation.right is Right.READ:
+        # What only reads may be done again.
         return operation.carry_out(service, request)
     seen = hashlib.sha256(b"\0".join((request.method.encode(), request.path.encode(), request.body))).hexdigest()
     with _running.held([(key,)]):
@@ -59,7 +65,8 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
                 raise
         # It has happened: an answer that cannot be kept is given all the same.
         try:
-            service.state.keep_answer(key, seen, answer, service.catalog.now_ms())
+            can_remake = answer.kind is None and operation.reload is not None
+            service.state.keep_answer(key, seen, answer, service.catalog.now_ms(), can_remake=can_remake)
         except StorageError:
             return answer
         return answer

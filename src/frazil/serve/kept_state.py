@@ -10,6 +10,7 @@ import json
 import sqlite3
 import tempfile
 import threading
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +23,14 @@ from frazil.serve.exchange import Answer
 KEY_MS: Final = 3_900_000
 """How long a key is kept: an hour, as clients are told, and five minutes for clocks that differ."""
 MAX_BODY_BYTES: Final = 64 << 10
-"""The largest body that is kept; of a larger answer, which shows a table, the table is loaded again."""
+"""The largest body that is kept where it can be made again: of a larger answer the table is loaded anew."""
 MAX_REPORTS: Final = 10_000
 MAX_REPORT_BYTES: Final = 64 << 10
 _CLEAN_EVERY: Final = 500
 
 _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS requests (
-        key TEXT PRIMARY KEY, print TEXT NOT NULL, code INTEGER NOT NULL, kind TEXT, headers TEXT NOT NULL, body TEXT,
+        key TEXT PRIMARY KEY, print TEXT NOT NULL, code INTEGER NOT NULL, kind TEXT, headers TEXT NOT NULL, body BLOB,
         ends_ms INTEGER NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS requests_end ON requests (ends_ms)",
@@ -84,11 +85,13 @@ class KeptState:
         if not rows:
             return None
         seen, code, kind, headers, body = rows[0]
-        return KeptAnswer(seen, Answer(code, (body or "").encode(), json.loads(headers), kind), body is not None)
+        text = b"" if body is None else zlib.decompress(body)
+        return KeptAnswer(seen, Answer(code, text, json.loads(headers), kind), body is not None)
 
-    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int) -> None:
-        """Keep the answer to a request."""
-        body = answer.body.decode() if len(answer.body) <= MAX_BODY_BYTES else None
+    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int, *, can_remake: bool = False) -> None:
+        """Keep the answer to a request; a large body that can be made again is left out."""
+        is_whole = not can_remake or len(answer.body) <= MAX_BODY_BYTES
+        body = zlib.compress(answer.body, 1) if is_whole else None
         self._run(
             "INSERT OR REPLACE INTO requests (key, print, code, kind, headers, body, ends_ms) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",

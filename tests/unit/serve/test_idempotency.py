@@ -142,6 +142,25 @@ def test_large_answers_are_made_again_from_the_table(server: Served, db: str) ->
     assert again.json == first.json
 
 
+def test_large_answers_that_cannot_be_made_again_are_kept(server: Served, db: str) -> None:
+    key = new_key()
+    body = {"name": "t", "schema": SCHEMA, "properties": {"long": "x" * 100_000}}
+    first = keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key)
+    assert (first.code, len(first.body) > 100_000) == (200, True)
+    assert keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key).body == first.body
+    gone = new_key()
+    last = keyed(server, "POST", f"{table_path('t', db)}/unregister", None, gone)
+    assert keyed(server, "POST", f"{table_path('t', db)}/unregister", None, gone).body == last.body
+
+
+def test_a_plan_is_made_again_whatever_its_key(server: Served, db: str) -> None:
+    server.make_table("t", db)
+    key = new_key()
+    plans = [keyed(server, "POST", f"{table_path('t', db)}/plan", {}, key) for _ in range(2)]
+    assert [one.code for one in plans] == [200, 200]
+    assert keyed(server, "POST", f"{table_path('t', db)}/plan", {}, "x").code == 400
+
+
 def test_old_keys_are_forgotten(tmp_path: Path) -> None:
     state = KeptState(tmp_path / "serve.db")
     state.keep_answer("a", "print", Answer(204), 1_000)

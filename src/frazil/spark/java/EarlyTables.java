@@ -54,7 +54,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!Spark.flag(plan, "withSchemaEvolution") && !name.options().containsKey(OPTION)) return plan;
     LakeTable table = find(name, EVOLVES);
     if (table == null) return plan;
-    return Spark.with(plan, new int[] {0}, new Object[] {Spark.relation(table, options(name))});
+    return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Spark.relation(table, options(name))});
   }
 
   private static LogicalPlan merge(MergeIntoTable plan) {
@@ -64,7 +64,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (table == null) return plan;
     LogicalPlan waits = new EvolvingTarget(table, options((UnresolvedRelation) target));
     waits = new SubqueryAlias(table.alias(), waits);
-    return Spark.with(plan, new int[] {0}, new Object[] {in(plan.targetTable(), waits)});
+    return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {in(plan.targetTable(), waits)});
   }
 
   /** A target under its aliases in the place of another. */
@@ -110,7 +110,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     LakeTable table =
         new LakeTable(waits.table.catalog(), waits.table.identifier(), (Map) Door.read("evolve", told));
     LogicalPlan relation = Spark.relation(table, waits.options);
-    return Spark.with(
+    return (LogicalPlan) Spark.with(
         plan,
         new int[] {0, 3, 4, 5, 6},
         new Object[] {

@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
   public TreeNode apply(TreeNode plan) {
     if (plan instanceof MergeIntoTable) plan = EarlyTables.evolved((MergeIntoTable) plan);
+    plan = LakeWrites.aligned((LogicalPlan) plan);
     if (LakeFunction.used) plan = ((LogicalPlan) plan).resolveExpressions(new OwnFunctions());
     if (!reads(plan)) return plan;
     Set targets = Collections.newSetFromMap(new IdentityHashMap());

@@ -209,27 +209,74 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   /** A value for every column, converted as Spark's rules say; where the schema evolves, structs may lack parts. */
   private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
     Boolean mayLack = Boolean.valueOf(evolves(relation));
-    Object[] given = {own(relation), asked(assignments), Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
+    Object[] given = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
     return Spark.align("alignUpdateAssignments", given);
   }
 
   private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
-    Object[] given = {own(relation), asked(assignments), Boolean.valueOf(evolves(relation))};
+    Object[] given = {own(relation), assignments, Boolean.valueOf(evolves(relation))};
     return Spark.align("alignInsertAssignments", given);
   }
 
   /**
-   * Assignments of the values that were written. Spark casts those of tables that do not rewrite rows its way, structs
-   * by the place of their parts; the rule here is by name.
+   * An UPDATE or MERGE with its values converted by the names of parts. Spark casts those of tables that do not rewrite
+   * rows its way, structs by the place of their parts; that is undone.
    */
+  static LogicalPlan aligned(LogicalPlan plan) {
+    if (plan instanceof UpdateTable) {
+      UpdateTable update = (UpdateTable) plan;
+      DataSourceV2Relation relation = target(update.table());
+      if (relation == null || !isCast(update.assignments())) return plan;
+      Seq values = updated(relation, asked(update.assignments()), false);
+      return (LogicalPlan) Spark.with(plan, new int[] {1}, new Object[] {values});
+    }
+    if (!(plan instanceof MergeIntoTable)) return plan;
+    MergeIntoTable merge = (MergeIntoTable) plan;
+    DataSourceV2Relation relation = target(merge.targetTable());
+    boolean isCast = false;
+    Object[] actions = {merge.matchedActions(), merge.notMatchedActions(), merge.notMatchedBySourceActions()};
+    for (int i = 0; i < actions.length; i++)
+      for (Object one : Door.list(actions[i])) isCast = isCast || isCast(values(one));
+    if (relation == null || !isCast) return plan;
+    for (int i = 0; i < actions.length; i++) {
+      ArrayList made = new ArrayList();
+      for (Object one : Door.list(actions[i])) made.add(aligned(relation, (MergeAction) one));
+      actions[i] = Door.seq(made);
+    }
+    return (LogicalPlan) Spark.with(plan, new int[] {3, 4, 5}, actions);
+  }
+
+  private static Object aligned(DataSourceV2Relation relation, MergeAction action) {
+    Seq given = values(action);
+    if (given == null) return action;
+    Seq values =
+        action instanceof UpdateAction
+            ? updated(relation, asked(given), Spark.flag(action, "fromStar"))
+            : inserted(relation, asked(given));
+    return Spark.with(action, new int[] {1}, new Object[] {values});
+  }
+
+  private static Seq values(Object action) {
+    if (action instanceof UpdateAction) return ((UpdateAction) action).assignments();
+    return action instanceof InsertAction ? ((InsertAction) action).assignments() : null;
+  }
+
+  private static boolean isCast(Expression value) {
+    return value instanceof Cast && value.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined();
+  }
+
+  private static boolean isCast(Seq assignments) {
+    if (assignments == null) return false;
+    for (Object one : Door.list(assignments)) if (isCast(((Assignment) one).value())) return true;
+    return false;
+  }
+
   private static Seq asked(Seq assignments) {
     ArrayList made = new ArrayList();
     for (Object one : Door.list(assignments)) {
       Assignment assignment = (Assignment) one;
       Expression value = assignment.value();
-      if (value instanceof Cast && value.getTagValue(Cast$.MODULE$.BY_TABLE_INSERTION()).isDefined())
-        value = ((Cast) value).child();
-      made.add(new Assignment(assignment.key(), value));
+      made.add(new Assignment(assignment.key(), isCast(value) ? ((Cast) value).child() : value));
     }
     return Door.seq(made);
   }

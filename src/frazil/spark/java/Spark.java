@@ -9,6 +9,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -72,12 +73,12 @@ public class Spark {
     }
   }
 
-  /** A plan with other arguments at some places. */
-  static LogicalPlan with(LogicalPlan plan, int[] places, Object[] values) {
-    Object[] arguments = new Object[plan.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = plan.productElement(i);
+  /** A plan or an expression with other arguments at some places. */
+  static TreeNode with(TreeNode plan, int[] places, Object[] values) {
+    Object[] arguments = new Object[((scala.Product) plan).productArity()];
+    for (int i = 0; i < arguments.length; i++) arguments[i] = ((scala.Product) plan).productElement(i);
     for (int i = 0; i < places.length; i++) arguments[places[i]] = values[i];
-    return (LogicalPlan) plan.makeCopy(arguments);
+    return plan.makeCopy(arguments);
   }
 
   static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {

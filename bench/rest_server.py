@@ -149,6 +149,7 @@ def servers(folder: Path, classpath: Path | None) -> dict[str, Callable[[], tupl
         (folder / "java").mkdir(exist_ok=True)
         command = ["java", f"-Drest.port={port}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp"]
         environment = {
+            "CATALOG_REST_PORT": str(port),
             "CATALOG_WAREHOUSE": f"file://{folder}/java",
             "CATALOG_URI": f"jdbc:sqlite:{folder}/java/catalog.db",
         }

@@ -309,3 +309,12 @@ def test_sessions_are_stopped_and_started_again_many_times(tmp_path: Path) -> No
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False
     )
     assert done.stdout.strip().endswith("done"), done.stderr[-3000:]
+
+
+def test_a_lake_is_listed_before_its_first_use(spark: SparkSession, lake: frazil.Lake) -> None:
+    frazil.attach(spark, lake, "unused")
+    try:
+        assert ("unused",) in [tuple(row) for row in spark.sql("show catalogs").collect()]
+        assert "unused" in [one.name for one in spark.catalog.listCatalogs()]
+    finally:
+        frazil.detach(spark)

@@ -216,6 +216,8 @@ def add_catalog(spark: SparkSession, name: str, lake_id: str) -> None:
     for key, value in settings.items():
         spark.conf.set(key, value)
         spark.sparkContext._jsc.sc().conf().set(key, value)
+    # Spark lists the catalogs that it has loaded.
+    spark._jsparkSession.sessionState().catalogManager().catalog(name)
 
 
 def remove_catalog(spark: SparkSession, name: str) -> None:

@@ -24,7 +24,7 @@ OWN_FILE: Final = ".config/frazil.toml"
 PYICEBERG_FILE: Final = ".pyiceberg.yaml"
 _MAX_BYTES: Final = 1 << 20
 _BARE: Final = re.compile(r"[A-Za-z0-9_\-]{1,100}")
-_LINE: Final = re.compile(r"( *)([^\s:#'\"][^:#]*?|'[^']*'|\"[^\"]*\"):(?: +(.*))?")
+_LINE: Final = re.compile(r"( *)([^\s:#'\"][^:#]*?|'[^']*'|\"[^\"]*\"):(?: ++(.*))?")
 _PYICEBERG_ONLY: Final = ("py-", "downcast-", "legacy-")
 
 

@@ -230,6 +230,8 @@ class RestCatalog(RestNames):
             return Rejected(reason if reason.retryable else CommitConflictError(reason.message))
         if answer.status == 404:
             return Rejected(reason)
+        # What is wrong with the change itself is told better here.
+        apply_view_updates(base.metadata, change.updates, now_ms=self.now_ms())
         raise reason
 
     def _refused(self, answer: Answered, what: str, changes: Sequence[TableChange]) -> Rejected:

@@ -14,12 +14,24 @@ from frazil.sql.parse import parse_statement
 from tests.sql_case_files import WITHOUT_SPARK, run_cases
 
 
+def use(session: SqlSession, name: tuple[str, ...]) -> None:
+    """USE, which is Spark's own: a lake alone keeps the namespace."""
+    is_lake = name[0] == "lake"
+    namespace = (name[1:] or session.namespace) if is_lake else name
+    if namespace and not session.lakes["lake"].catalog.namespace_exists(namespace):
+        raise frazil.NamespaceNotFoundError(f"SCHEMA_NOT_FOUND `{'.'.join(namespace)}`")
+    session.catalog, session.namespace = "lake", namespace
+
+
 @pytest.mark.parametrize("name", WITHOUT_SPARK)
 def test_the_cases_hold(name: str) -> None:
     with frazil.connect("memory:") as lake:
         session = SqlSession({"lake": lake})
 
         def run(text: str) -> Any:
+            if text.startswith("use "):
+                use(session, tuple(text.removeprefix("use ").split(".")))
+                return ()
             statement = parse_statement(text, session.is_ours)
             assert statement is not None, f"not for a lake: {text}"
             return run_statement(SqlContext(session), statement).rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -29,8 +30,9 @@ def test_the_cases_hold(name: str) -> None:
         session = SqlSession({"lake": lake})
 
         def run(text: str) -> Any:
-            if text.startswith("use "):
-                use(session, tuple(text.removeprefix("use ").split(".")))
+            found = re.fullmatch(r"(?:use|set catalog) ([\w.]+)", text)
+            if found is not None:
+                use(session, tuple(found[1].split(".")))
                 return ()
             statement = parse_statement(text, session.is_ours)
             assert statement is not None, f"not for a lake: {text}"

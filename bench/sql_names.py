@@ -1,87 +1,81 @@
-"""What an attached lake costs `spark.sql`: from text to an analysed DataFrame, beside Spark's own tables.
+"""What the name of a table costs in a query: analysis of a query over lakes' tables beside Spark's own.
 
-    python bench/sql_names.py [--runs 30]
+    python -m bench.sql_names [--rounds 40]
 
-Nothing runs: what is timed is parsing, finding names, and analysis. The peer is the same query over a Parquet table of
-Spark's own catalog, in the same session, before a lake is attached and after it is detached: the better median.
-Spark's own table is resolved from a catalog in memory; the lake's is loaded from its catalog each time, as it must be.
+Each figure is the median time to analyse a query (no job runs), in milliseconds: over one table, over eight, and for
+each table more. Spark's own tables are Parquet tables of its session catalog.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.sql.parse import parse_statement
 
-QUERIES = {
-    "one table": "select id, kind from {t} where id > 5",
-    "join, subquery, CTE": (
-        "with a as (select id from {t} where kind = 'a') select x.id, (select max(id) from {t}) m from {t} x "
-        "join a on x.id = a.id where exists (select 1 from {t} y where y.id = x.id + 1)"
-    ),
-}
-STATEMENTS = (
-    "alter table lake.db.t add partition field bucket(16, id)",
-    "create table lake.db.x (id bigint not null, s struct<a: int, b: string>) using iceberg partitioned by (days(ts))",
-    "merge into lake.db.t t using (select * from s) s on t.id = s.id when matched then update set *",
-)
-
-
-def median_ms(runs: int, call: Callable[[], object]) -> float:
-    """Return the median time of a call in milliseconds, after two calls that do not count."""
-    times = []
-    for at in range(runs + 2):
-        started = time.perf_counter()
-        call()
-        if at >= 2:
-            times.append(time.perf_counter() - started)
-    return statistics.median(times) * 1000
+TABLES = 8
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=30)
-    runs = parser.parse_args().runs
-    folder = tempfile.mkdtemp()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", f"{folder}/spark")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    spark.sql("create table plain using parquet as select id, 'a' kind from range(100)")
-    build = functools.partial(functools.partial, spark.sql)
-    before = {name: median_ms(runs, build(query.format(t="plain"))) for name, query in QUERIES.items()}
-    with frazil.connect(f"{folder}/lake") as lake:
-        frazil.attach(spark, lake)
-        build = functools.partial(functools.partial, spark.sql)
-        spark.sql("create table lake.db.t as select id, 'a' kind from range(100)")
-        passed = {name: median_ms(runs, build(query.format(t="plain"))) for name, query in QUERIES.items()}
-        ours = {name: median_ms(runs, build(query.format(t="lake.db.t"))) for name, query in QUERIES.items()}
-        frazil.detach(spark)
-    build = functools.partial(functools.partial, spark.sql)
-    after = {name: median_ms(runs, build(query.format(t="plain"))) for name, query in QUERIES.items()}
-    print(f"{'query':24}{'Spark ms':>10}{'passed ms':>11}{'lake ms':>9}{'lake/Spark':>12}")
-    for name in QUERIES:
-        own = min(before[name], after[name])
-        print(f"{name:24}{own:10.1f}{passed[name]:11.1f}{ours[name]:9.1f}{ours[name] / own:12.2f}")
-    print()
-    for text in STATEMENTS:
-        took = median_ms(runs * 10, functools.partial(parse_statement, text, lambda kind, name: True))
-        print(f"parse {took * 1000:6.0f} µs   {text[:70]}")
-    spark.stop()
+    parser.add_argument("--rounds", type=int, default=40)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.warehouse.dir", str(Path(folder) / "own"))
+            .getOrCreate()
+        )
+        spark.sparkContext.setLogLevel("OFF")
+        begun = time.perf_counter()
+        with frazil.connect(Path(folder) / "lake") as lake:
+            lake.create_namespace("db")
+            rows = pa.table({f"c{at}": list(range(1000)) for at in range(10)})
+            for at in range(TABLES):
+                lake.create_table(f"db.t{at}", rows.schema).append(rows)
+            made = time.perf_counter()
+            frazil.attach(spark, lake)
+            spark.sql("select count(*) from lake.db.t0").collect()
+            print(f"attach to first row: {time.perf_counter() - made:.2f} s (tables made in {made - begun:.2f} s)")
+            for at in range(TABLES):
+                spark.table(f"lake.db.t{at}").write.saveAsTable(f"t{at}")
+            measure("lake.db.", spark, rounds)
+            measure("", spark, rounds)
+            frazil.detach(spark)
+        spark.stop()
+
+
+def measure(prefix: str, spark: SparkSession, rounds: int) -> None:
+    """Print what names cost that begin with a prefix."""
+
+    def analysed(count: int) -> Callable[[], object]:
+        text = " union all ".join(f"select c0 from {prefix}t{at}" for at in range(count))
+        return lambda: spark.sql(text)
+
+    one, all_of_them = median(analysed(1), rounds), median(analysed(TABLES), rounds)
+    each = (all_of_them - one) / (TABLES - 1)
+    print(f"{prefix or 'own '}: one table {one:.1f} ms, {TABLES} tables {all_of_them:.1f} ms, each more {each:.1f} ms")
+
+
+def median(run: Callable[[], object], rounds: int) -> float:
+    """Return the median time of a run in milliseconds, after some that do not count."""
+    times = []
+    for at in range(rounds + 10):
+        begun = time.perf_counter()
+        run()
+        if at >= 10:
+            times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":

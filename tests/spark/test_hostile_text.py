@@ -145,7 +145,7 @@ def test_a_name_is_read_and_written_to_the_letter(planted: SparkSession, lake: f
     assert frame.collect()[0].asDict(recursive=True) == row
     planted.sql("insert into lake.db.names select * from lake.db.names")
     frame.writeTo("lake.db.names").append()
-    twin = frame.withColumn("${env:HOME}", F.lit("changed"))
+    twin = planted.table("lake.db.names").withColumn("${env:HOME}", F.lit("changed"))
     twin.writeTo("lake.db.names").overwritePartitions()
     table = lake.table("db.names")
     table.update({"`${env:HOME}`": "upper(`${env:HOME}`)"}, where="`${env:HOME}` = 'changed'")

@@ -27,6 +27,8 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import (
     AlreadyExistsError,
+    CommitConflictError,
+    CommitStateUnknownError,
     FieldNotFoundError,
     FrazilError,
     InvalidRequestError,
@@ -107,6 +109,8 @@ _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (NotFoundError, "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
     (NamespaceAlreadyExistsError, "analysis", "SCHEMA_ALREADY_EXISTS", "42P06"),
     (AlreadyExistsError, "analysis", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
+    (CommitConflictError, "execution", "FRAZIL_COMMIT_CONFLICT", "40001"),
+    (CommitStateUnknownError, "execution", "FRAZIL_COMMIT_UNKNOWN", "40003"),
     (SqlSyntaxError, "analysis", "PARSE_SYNTAX_ERROR", "42601"),
     (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
     (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),
@@ -152,14 +156,18 @@ def open_door(spark: SparkSession, answer: Answer) -> None:
 
 
 def close_door(spark: SparkSession) -> None:
-    """Take the rules and the parser out of a session."""
+    """Take the rules and the parser out of a session.
+
+    The rule of metadata columns stays: frames outlive the lakes they are of.
+    """
     context = spark.sparkContext
     package = define_classes(context)
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
     for name, kinds in _RULES.items():
         field = _field(analyzer, name)
-        field.set(analyzer, _without(spark, field.get(analyzer), kinds))
+        gone = tuple(kind for kind in kinds if kind != "ShowHiddenColumns")
+        field.set(analyzer, _without(spark, field.get(analyzer), gone))
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.under(parser.get(state)))
 

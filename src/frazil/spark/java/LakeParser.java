@@ -66,6 +66,9 @@ public class LakeParser implements InvocationHandler {
       if (firstWord(text).equals("begin")) arguments[0] = Door.ask("script", told(text));
       if (EVOLVES.matcher(text).find()) evolving = text;
     }
+    // A name is data: what stands in it is not replaced.
+    boolean isName = method.getName().endsWith("Identifier") && arguments != null && arguments.length > 0;
+    if (isName && String.valueOf(arguments[0]).contains("${")) return Exactly.parse(spark, method, arguments);
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException e) {

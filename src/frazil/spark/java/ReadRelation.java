@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /** Puts Python's plan of a table in the place of the relation that Spark made of its name. */
@@ -18,13 +19,26 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
   }
 
   public boolean isDefinedAt(Object node) {
+    return isTwice(node) || isRead(node);
+  }
+
+  /** Whether a table is under its name twice: Spark's alias around ours. */
+  private static boolean isTwice(Object node) {
+    if (!(node instanceof SubqueryAlias) || node instanceof HiddenColumns) return false;
+    SubqueryAlias alias = (SubqueryAlias) node;
+    return alias.child() instanceof HiddenColumns
+        && ((HiddenColumns) alias.child()).identifier().equals(alias.identifier());
+  }
+
+  private boolean isRead(Object node) {
     return node instanceof DataSourceV2Relation
         && ((DataSourceV2Relation) node).table() instanceof LakeTable
         && !targets.contains(node);
   }
 
   public Object applyOrElse(Object node, scala.Function1 other) {
-    if (!isDefinedAt(node)) return other.apply(node);
+    if (isTwice(node)) return ((SubqueryAlias) node).child();
+    if (!isRead(node)) return other.apply(node);
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
     LakeTable table = (LakeTable) relation.table();
     Map told = table.told();

@@ -337,7 +337,7 @@ def test_a_table_that_a_rival_creates_meanwhile_stays(world: World, text: str) -
     def create() -> None:
         world.lake.create_table("db.n", "id bigint").append(pa.table({"id": [9]}))
 
-    with Race(world.lake.catalog, "commit", create), pytest.raises(PySparkException, match="there is a table|commit"):
+    with Race(world.lake.catalog, "commit", create), pytest.raises(PySparkException, match=r"there is a table|commit"):
         world.sql(text)
     assert world.lake.table("db.n").scan().to_arrow().to_pylist() == [{"id": 9}]
 
@@ -345,7 +345,7 @@ def test_a_table_that_a_rival_creates_meanwhile_stays(world: World, text: str) -
 def test_a_table_that_a_rival_drops_meanwhile_is_not_replaced(world: World) -> None:
     make(world, "copy-on-write", "serializable", 2)
     with Race(world.lake.catalog, "commit", lambda: world.lake.drop_table("db.t")):
-        with pytest.raises(PySparkException, match="no such table|commit"):
+        with pytest.raises(PySparkException, match=r"no such table|commit"):
             WRITES["create or replace as"].run(world)
     assert not world.lake.table_exists("db.t")
 

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from frazil.errors import (
     AlreadyExistsError,
-    CommitConflictError,
+    CommitError,
     CommitStateUnknownError,
     FieldNotFoundError,
     FrazilError,
@@ -109,8 +109,8 @@ _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (NotFoundError, "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
     (NamespaceAlreadyExistsError, "analysis", "SCHEMA_ALREADY_EXISTS", "42P06"),
     (AlreadyExistsError, "analysis", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
-    (CommitConflictError, "execution", "FRAZIL_COMMIT_CONFLICT", "40001"),
     (CommitStateUnknownError, "execution", "FRAZIL_COMMIT_UNKNOWN", "40003"),
+    (CommitError, "execution", "FRAZIL_COMMIT_CONFLICT", "40001"),
     (SqlSyntaxError, "analysis", "PARSE_SYNTAX_ERROR", "42601"),
     (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
     (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),

@@ -26,11 +26,9 @@ public class Exactly extends scala.runtime.AbstractFunction0 {
   public Object apply() {
     try {
       return method.invoke(parser, arguments);
-    } catch (InvocationTargetException e) {
-      Door.raise(e.getCause());
-    } catch (IllegalAccessException e) {
-      Door.raise(e);
+    } catch (Throwable e) {
+      Door.raise(e instanceof InvocationTargetException ? e.getCause() : e);
+      return null;
     }
-    return null;
   }
 }

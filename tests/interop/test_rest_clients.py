@@ -61,6 +61,8 @@ class DuckdbClient:
     """DuckDB, with the server attached."""
 
     def __init__(self, server: Served) -> None:
+        pytest.importorskip("duckdb_extension_httpfs", reason="peers are installed by make test-interop")
+        pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by make test-interop")
         from tests.interop.interop_peers import open_duckdb
 
         self.connection: Any = open_duckdb()

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.jvm import _Callback, compiled_class
+from frazil.spark.jvm import compiled_class, planning_callback
 
 WORD = "0" * 64
 
@@ -61,7 +61,7 @@ def test_java_is_answered_on_any_of_its_threads(spark: SparkSession, lake: frazi
         return b"planned"
 
     word = "a" * 64
-    callback = _Callback(plan, word)
+    callback = planning_callback(plan, word)
     frame = lake.table("db.t").scan().to_spark(spark)
     future = jvm.java.util.concurrent.CompletableFuture.completedFuture(f'{word}["and"]').thenApplyAsync(callback)
     assert bytes(future.get()) == b"planned"
@@ -70,7 +70,7 @@ def test_java_is_answered_on_any_of_its_threads(spark: SparkSession, lake: frazi
 
 
 def test_a_planner_shows_nothing_but_its_one_method() -> None:
-    callback: Any = _Callback(lambda request: request.encode(), WORD)
+    callback: Any = planning_callback(lambda request: request.encode(), WORD)
     assert callback.apply(f"{WORD}[]") == b"[]"
     for request in ("[]", "", WORD[1:], "é" * 64, None, 7):
         assert isinstance(callback.apply(request), str)

@@ -46,6 +46,7 @@ from frazil.expr.predicates import (
     all_of,
     any_of,
 )
+from frazil.expr.token_reader import TokenReader
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.text_place import syntax_error
 from frazil.spec.transforms import Transform, parse_transform
@@ -121,11 +122,10 @@ def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS)
     return _Parser(text, parameters).parse()
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, text: str, parameters: Mapping[str, object]) -> None:
         self._text = text
-        self._tokens = cut(text)
-        self._at = 0
+        super().__init__(cut(text))
         self._depth = 0
         self._parameters = parameters
         self._used: set[str] = set()
@@ -136,30 +136,6 @@ class _Parser:
         if start is None:
             start, length = self._next.start, max(1, len(self._next.text))
         return syntax_error(WHAT, self._text, start, reason, length=length, hint=hint)
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _advance(self) -> Token:
-        token = self._tokens[self._at]
-        self._at += 1
-        return token
-
-    def _take(self, *words: str) -> bool:
-        """Consume the next tokens if they are these words or symbols, in order."""
-        upcoming = self._tokens[self._at : self._at + len(words)]
-        if [token.word or token.text for token in upcoming] != list(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def _expect(self, what: str, shown: str | None = None) -> None:
-        if not self._take(what):
-            raise self._error(f"expected {shown or repr(what)}{self._found()}")
-
-    def _found(self) -> str:
-        return ", but the text ends" if self._next.kind == "end" else f", found {self._next.text!r}"
 
     def parse(self) -> Predicate:
         if self._next.kind == "end":

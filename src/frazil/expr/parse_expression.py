@@ -26,6 +26,7 @@ from typing import Any
 from frazil.errors import InvalidRequestError, TextSyntaxError
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
 from frazil.expr.lex import Token, cut, digits_of, read_hex, read_number, read_text
+from frazil.expr.token_reader import TokenReader
 from frazil.spec.text_place import syntax_error
 
 MAX_TEXT_LENGTH = 8_000_000
@@ -60,12 +61,11 @@ def parse_expression(text: str, what: str = "the expression") -> ParsedExpressio
     return _Parser(text, what).parse()
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, text: str, what: str) -> None:
         self._text = text
         self._what = what
-        self._tokens = cut(text, what, SPARKS_WAY)
-        self._at = 0
+        super().__init__(cut(text, what, SPARKS_WAY))
         self._depth = 0
 
     def parse(self) -> ParsedExpression:
@@ -93,29 +93,6 @@ class _Parser:
         return syntax_error(
             self._what, self._text, token.start, reason, length=max(1, len(token.text)), hint=SPARKS_WAY
         )
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _advance(self) -> Token:
-        token = self._tokens[self._at]
-        self._at += 1
-        return token
-
-    def _take(self, *words: str) -> bool:
-        upcoming = self._tokens[self._at : self._at + len(words)]
-        if [token.word or token.text for token in upcoming] != list(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def _expect(self, what: str) -> None:
-        if not self._take(what):
-            raise self._error(f"expected {what!r}{self._found()}")
-
-    def _found(self) -> str:
-        return ", but the text ends" if self._next.kind == "end" else f", found {self._next.text!r}"
 
     def _nested(self, parse: Callable[[], Expression]) -> Expression:
         self._depth += 1

@@ -74,18 +74,26 @@ class Relation:
     metadata_table: str | None = None
 
 
+def check_writable(relation: Relation, name: str) -> None:
+    """Refuse to write to a metadata table, and to a state that is no branch; `name` is what was written for it."""
+    state = relation.state
+    if relation.metadata_table is not None:
+        raise InvalidRequestError(f"Cannot write to {name}: it is a metadata table")
+    if state.is_given and state.branch is None:
+        raise InvalidRequestError(
+            f"Cannot write to {name}: only branches can be written to", hint="Write to the table, or a branch."
+        )
+    if state.branch is not None:
+        relation.table.metadata.ref(state.branch)
+
+
 @dataclass
 class SqlSession:
-    """The lakes of a session and its current namespace.
-
-    `temporary_views` holds the queries of temporary views that read lakes' tables, by name in lower case: they are
-    run anew when they are read, so that they show what the tables hold then.
-    """
+    """The lakes of a session and its current namespace."""
 
     lakes: dict[str, Lake] = field(default_factory=dict)
     catalog: str | None = None
     namespace: Name = ()
-    temporary_views: dict[str, str] = field(default_factory=dict)
     is_temporary_view: Callable[[Name], bool] = field(default=lambda name: False)
     is_foreign_catalog: Callable[[str], bool] = field(default=lambda name: False)
 
@@ -128,10 +136,6 @@ class SqlSession:
         """Return whether a lake answers for a name; what the parser asks."""
         if kind in ("namespace", "namespaces"):
             return self.find_namespace(name) is not None
-        if kind == "use":
-            return name[0] in self.lakes or (
-                self.catalog is not None and name[0] != SPARK_CATALOG and not self.is_foreign_catalog(name[0])
-            )
         if kind == "procedure":
             return self.find_procedure(name) is not None
         if kind == "function":
@@ -180,17 +184,8 @@ class SqlSession:
     def write_target(self, name: Name) -> tuple[Place, Table, str | None]:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         relation = self.relation(self.place(name))
-        state = relation.state
-        if relation.metadata_table is not None:
-            raise InvalidRequestError(f"Cannot write to {shown(name)}: it is a metadata table")
-        if state.is_given and state.branch is None:
-            raise InvalidRequestError(
-                f"Cannot write to {shown(name)}: only branches can be written to",
-                hint="Write to the table, or a branch.",
-            )
-        if state.branch is not None:
-            relation.table.metadata.ref(state.branch)
-        return relation.place, hold(relation.table), state.branch
+        check_writable(relation, shown(name))
+        return relation.place, hold(relation.table), relation.state.branch
 
     def relation(self, place: Place) -> Relation:
         """Return what a name means: a table, a state of one, or one of its metadata tables."""

@@ -25,7 +25,7 @@ from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_rows import evolution_of
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.answer import Answer
-from frazil.sessions.question import LOCK, TABLES, Kept, Question, checked_target, remember, session_id
+from frazil.sessions.question import TABLES, Kept, Question, checked_target, recall, remember
 from frazil.sessions.run_call import answer_columns
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
 from frazil.sessions.run_show import table_properties
@@ -34,6 +34,7 @@ from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
+from frazil.spark.door import current_place, session_id
 from frazil.spark.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.sql_functions import function_expression, function_type
 from frazil.spark.types import from_spark_schema, shown_schema
@@ -118,11 +119,10 @@ def _place_of_name(question: Question, session: SqlSession) -> Place:
     place = question.place
     if not is_suffix(place.name[1:]):
         return place
-    catalogs = question.spark._jsparkSession.sessionState().catalogManager()
-    if str(catalogs.currentCatalog().name()) != place.lake_name:
+    catalog, namespace = current_place(question.spark)
+    if catalog != place.lake_name:
         return place
-    current = replace(session, catalog=place.lake_name, namespace=tuple(map(str, catalogs.currentNamespace())))
-    return current.find_place(place.name) or place
+    return replace(session, catalog=catalog, namespace=namespace).find_place(place.name) or place
 
 
 def _columns_with_defaults(schema: Schema, spark: Any) -> str:
@@ -297,17 +297,7 @@ def _read(question: Question) -> Any:
         tuple(sorted(told["options"].items())),
         tuple(told["hidden"]),
     )
-    with LOCK:
-        found = _plans.get(key)
-        if found is not None:
-            _plans.move_to_end(key)
-    if found is None:
-        found = _plan(question, relation)
-        with LOCK:
-            _plans[key] = found
-            while len(_plans) > _KEPT_PLANS:
-                _plans.popitem(last=False)
-    return found
+    return recall(_plans, key, lambda: _plan(question, relation), _KEPT_PLANS)
 
 
 def _plan(question: Question, relation: Relation) -> Any:
@@ -561,14 +551,12 @@ def _parse(question: Question) -> str | None:
     statement = _own_statement(told["text"], session)
     if statement is None:
         return None
-    found: Answer | None = None
-    columns = '{"type":"struct","fields":[]}'
-    if isinstance(statement, _SHOWN):
-        found = run_statement(SqlContext(session, question.engine(session)), statement)
-        columns = _columns(question, found.ddl)
-    elif isinstance(statement, s.Call):
-        context = SqlContext(session, question.engine(session))
-        columns = _columns(question, ", ".join(answer_columns(context, statement)))
+    context = SqlContext(session, question.engine(session))
+    found = run_statement(context, statement) if isinstance(statement, _SHOWN) else None
+    ddl = "" if found is None else found.ddl
+    if isinstance(statement, s.Call):
+        ddl = ", ".join(answer_columns(context, statement))
+    columns = schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
     return json.dumps(
         {"key": remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
     )
@@ -592,10 +580,6 @@ def _script(question: Question) -> str:
             return True
 
     return script_for_spark(told["text"], is_ours) if session.lakes else told["text"]
-
-
-def _columns(question: Question, ddl: str) -> str:
-    return schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
 
 
 def _statement(question: Question) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from frazil.commit.update_schema import UpdateSchema
@@ -17,13 +17,15 @@ from frazil.errors import (
     InvalidRequestError,
 )
 from frazil.lake.lake import Lake
-from frazil.lake.sql_session import Place, Relation, SqlSession
+from frazil.lake.sql_session import Place, Relation, SqlSession, check_writable
 from frazil.lake.table import Table, hold
 from frazil.lake.view import View
 from frazil.sessions.source_names import BY_PATH
 from frazil.sessions.spark_engine import SparkEngine
+from frazil.spark.door import is_temporary_view, lake_ids, session_id
 from frazil.spark.resolved import Resolved, as_frame, resolved
 
+T = TypeVar("T")
 _KEPT = 1000
 """So many tables that Spark has asked for are remembered; a statement needs its own for as long as it is analysed."""
 
@@ -80,16 +82,10 @@ class AttachedLakes:
 
     def names(self, spark: Any) -> dict[str, Lake]:
         """Return the lakes that a session sees, by name: its own, and those of the session it is made of."""
-        found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))
-        return {name: self._lakes[key] for name, key in found.items() if key in self._lakes}
+        return {name: self._lakes[key] for name, key in lake_ids(spark).items() if key in self._lakes}
 
 
 LAKES = AttachedLakes()
-
-
-def session_id(spark: Any) -> str:
-    """Return what tells a session from others."""
-    return str(spark._jsparkSession.sessionUUID())
 
 
 @dataclass(frozen=True)
@@ -108,16 +104,28 @@ class Kept:
 TABLES: OrderedDict[str, Kept] = OrderedDict()
 _written: OrderedDict[tuple[str, str], Table] = OrderedDict()
 """Tables that statements with several inserts write to: each write begins where the last one ended."""
-LOCK = threading.Lock()
+_lock = threading.Lock()
 
 
-def remember(kept: OrderedDict[str, Any], value: Any) -> str:
+def recall(kept: OrderedDict[Any, T], key: Any, make: Callable[[], T], most: int = _KEPT) -> T:
+    """Return what is kept under a key, made where it is not there; of many keys the last ones used are kept."""
+    with _lock:
+        if key in kept:
+            kept.move_to_end(key)
+            return kept[key]
+    # Not under the lock: it may ask Spark, which asks again.
+    made = make()
+    with _lock:
+        found = kept.setdefault(key, made)
+        while len(kept) > most:
+            kept.popitem(last=False)
+    return found
+
+
+def remember(kept: OrderedDict[str, T], value: T) -> str:
     """Keep a value for a while; return the key that Spark is given for it."""
     key = uuid.uuid4().hex
-    with LOCK:
-        kept[key] = value
-        while len(kept) > _KEPT:
-            kept.popitem(last=False)
+    recall(kept, key, lambda: value)
     return key
 
 
@@ -155,20 +163,13 @@ class Question:
             lakes,
             catalog if catalog in lakes else None,
             tuple(namespace) if catalog in lakes else (),
-            is_temporary_view=self._is_temporary_view,
+            is_temporary_view=partial(is_temporary_view, self.spark),
             is_foreign_catalog=lambda name: self.spark.conf.get(f"spark.sql.catalog.{name}", None) is not None,
         )
 
     def own_session(self) -> SqlSession:
         """Return the names of the lake that is asked about, and no others."""
         return SqlSession({self.told["catalog"]: self.lake})
-
-    def _is_temporary_view(self, name: tuple[str, ...]) -> bool:
-        parts = self.spark._jvm.java.util.ArrayList()
-        for one in name:
-            parts.add(one)
-        listed = self.spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(parts).toList()
-        return bool(self.spark._jsparkSession.sessionState().catalog().isTempView(listed))
 
     def engine(self, session: SqlSession | None = None) -> SparkEngine:
         """Return Spark, for statements and views."""
@@ -189,11 +190,8 @@ class Question:
         relation = checked_target(kept)
         table: Table = hold(self._read_first(relation))
         if "statement" in self.told:
-            key = (self.told["statement"], str(relation.place))
-            with LOCK:
-                table = _written.setdefault(key, table)
-                while len(_written) > _KEPT:
-                    _written.popitem(last=False)
+            first = table
+            table = recall(_written, (self.told["statement"], str(relation.place)), lambda: first)
         return relation.place, table, relation.state.branch
 
     def _read_first(self, target: Relation) -> Table:
@@ -240,13 +238,5 @@ def checked_target(kept: Kept) -> Relation:
             f"Cannot write to {relation.place.name[-1]!r}: it is a path, and catalogs commit",
             hint="Give the table's name in its lake.",
         )
-    if relation.metadata_table is not None:
-        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a metadata table")
-    if relation.state.is_given and relation.state.branch is None:
-        raise InvalidRequestError(
-            f"Cannot write to {kept.place}: only branches can be written to",
-            hint="Write to the table, or a branch.",
-        )
-    if relation.state.branch is not None:
-        relation.table.metadata.ref(relation.state.branch)
+    check_writable(relation, str(kept.place))
     return relation

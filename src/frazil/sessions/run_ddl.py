@@ -92,8 +92,12 @@ def alter_namespace(context: SqlContext, statement: s.AlterNamespace) -> Answer:
 
 
 def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
-    """Create or replace a table, from columns or from a query; rows and table come in one commit."""
+    """Create or replace a table, from columns; one from a query is Spark's to resolve."""
     place = context.session.place(statement.name)
+    if statement.query is not None:
+        raise InvalidRequestError(
+            f"Cannot create {place} from a query without Spark", hint="Create it, then append what `lake.sql` returns."
+        )
     catalog = place.lake.catalog
     existing = find_table(place)
     if existing is not None and not statement.replaces:
@@ -104,15 +108,8 @@ def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
         raise TableNotFoundError(
             f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
-    frame: Any = None
-    if statement.query is not None:
-        engine = context.spark("create a table from a query")
-        frame = engine.query(statement.query.text)
-        schema = optional_columns(engine.schema_of(frame))
-    else:
-        schema = schema_of_columns(context, statement.columns)
     try:
-        create_with_schema(place, existing, statement, schema, frame)
+        create_with_schema(place, existing, statement, schema_of_columns(context, statement.columns))
     except AlreadyExistsError:
         if not statement.if_not_exists or catalog.view_exists(place.name):
             raise

@@ -12,12 +12,10 @@ settings that Spark has for it. Nothing of PySpark is replaced.
 
 from __future__ import annotations
 
-import hmac
 import json
-import secrets
 import threading
-from collections.abc import Callable, Mapping
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -39,13 +37,12 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.java_classes import define_classes
-from frazil.spark.jvm import moved, start_callbacks
+from frazil.spark.jvm import Callback, moved, new_word, start_callbacks
 
 Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 """Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
 
 CATALOG = "frazil.LakeCatalog"
-_WORD_SIZE = 64
 _RULES = {
     # They run before tables are looked up.
     "hintResolutionRules": ("LakeNames", "EarlyTables"),
@@ -62,31 +59,10 @@ _opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 
 
-class _Answers:
-    """Python as Java sees it: one method, no state that can be reached from outside."""
-
-    __slots__ = ("_apply",)
-    Java = SimpleNamespace(implements=("java.util.function.BiFunction",))
-
-    def __new__(cls, answer: Answer | None = None, word: str = "") -> _Answers:
-        if not callable(answer) or len(word) != _WORD_SIZE:
-            raise TypeError("Cannot answer without a word")
-        made = object.__new__(cls)
-        object.__setattr__(made, "_apply", lambda request, objects: _answered(answer, word, request, objects))
-        return made
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "apply":
-            return object.__getattribute__(self, "_apply")
-        if name in ("Java", "__class__"):
-            return object.__getattribute__(self, name)
-        raise AttributeError(name)
-
-
-def _answered(answer: Answer, word: str, request: object, objects: Any) -> Any:
-    if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
+def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
+    if question is None:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, _, told = request[_WORD_SIZE:].partition(" ")
+    verb, _, told = question.partition(" ")
     try:
         return answer(session_of(objects.get(0)), verb, json.loads(told), objects)
     except FrazilError as error:
@@ -126,13 +102,39 @@ def _kind(error: FrazilError) -> tuple[str, str, str]:
     return "execution", *_FAILED
 
 
+def session_id(spark: SparkSession) -> str:
+    """Return what tells a session from others."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def lake_ids(spark: SparkSession) -> dict[str, str]:
+    """Return the ids of the lakes that a session sees, by their names."""
+    found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))  # type: ignore[union-attr]
+    return found
+
+
+def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
+    """Return whether a name is a temporary view's."""
+    parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for one in name:
+        parts.add(one)
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(spark._jvm.frazil.Door.seq(parts)))  # type: ignore[union-attr]
+
+
+def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
+    """Return the catalog and the namespace in which a session looks names up."""
+    catalogs = spark._jsparkSession.sessionState().catalogManager()
+    return str(catalogs.currentCatalog().name()), tuple(map(str, catalogs.currentNamespace()))
+
+
 def session_of(java: Any) -> SparkSession:
     """Return PySpark's object for a session of Spark's."""
     key = str(java.sessionUUID())
     with _lock:
         found = _sessions.get(key)
         if found is None:
-            context = next(iter(_opened))
+            # A context that was stopped may still be held by somebody.
+            context = next(one for one in _opened if one._jsc is not None)
             found = _sessions[key] = SparkSession(context, java)
         return found
 
@@ -144,10 +146,11 @@ def open_door(spark: SparkSession, answer: Answer) -> None:
         package = define_classes(context)
         start_callbacks(context)
         with _lock:
-            _sessions[str(spark._jsparkSession.sessionUUID())] = spark
+            _sessions[session_id(spark)] = spark
             if context not in _opened:
-                word = secrets.token_hex(_WORD_SIZE // 2)
-                package.Door.open(_Answers(answer, word), word)
+                word = new_word()
+                called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
+                package.Door.open(called, word)
                 _opened[context] = None
                 _extend(spark._jsparkSession.extensions(), package)
         _join(spark, package)

@@ -1,7 +1,7 @@
 """SQL to the letter: Spark's parser without its variables, and what a parsed plan is.
 
 Spark replaces `${env:HOME}`, `${system:…}` and `${some.setting}` in every text that it parses. What a user writes in
-`spark.sql` is meant so, and is replaced once, where it comes in (`substituted`). Everything after that, names and
+`spark.sql` is meant so, and Spark replaces it where it comes in. Everything after that, names and
 literals of a table's metadata, conditions of verbs, queries of views, is parsed as it stands: a table's text never
 becomes the reader's environment.
 
@@ -55,8 +55,6 @@ public class ExactSql implements java.util.function.Function {
   }
 
   static Object run(String verb, List parts) throws Exception {
-    if (verb.equals("substitute"))
-      return new org.apache.spark.sql.internal.VariableSubstitution().substitute((String) parts.get(2));
     ParserInterface parser = (ParserInterface) parts.get(2);
     String text = (String) parts.get(3);
     if (verb.equals("parsePlan")) return parser.parsePlan(text);
@@ -113,13 +111,6 @@ public class ExactSql implements java.util.function.Function {
   }
 }
 """
-
-
-def substituted(spark: SparkSession, text: str) -> str:
-    """Return what a user wrote with Spark's variables replaced, as the session is set."""
-    if _MARK not in text:
-        return text
-    return str(_call(spark, "substitute", spark._jsparkSession.sessionState().conf(), text))
 
 
 def parse_exactly(spark: SparkSession, verb: str, text: str) -> Any:

@@ -47,41 +47,58 @@ def is_classic(spark: SparkSession) -> bool:
     return hasattr(spark, "_jsparkSession")
 
 
-class _Callback:
-    """A planner as Java sees it, and as whoever else reaches the port that Java calls: it has one method, no state.
+class Callback:
+    """A function of Python as Java sees it, and as whoever else reaches the port that Java calls: one method, no state.
 
-    Py4J calls any attribute that it is told to. A request begins with a word that only the relation knows; without it,
-    nothing is planned. An error is given back as text, which Java raises with its whole message.
+    Py4J calls any attribute that it is told to. A request begins with a word that only Java's side knows. The function
+    gets what follows it, and None where the word is not there.
     """
 
-    __slots__ = ("_apply",)
-    Java = SimpleNamespace(implements=("java.util.function.Function",))
+    __slots__ = ("_apply", "_java")
 
-    def __new__(cls, planner: Planner | None = None, word: str = "") -> _Callback:
-        if not callable(planner) or len(word) != _WORD_SIZE:
-            raise TypeError("Cannot make a planner without its word")
+    def __new__(cls, function: Callable[..., Any] | None = None, word: str = "", interface: str = "") -> Callback:
+        """Make a callback that implements an interface of Java's; without a function and a word there is none."""
+        if not callable(function) or len(word) != _WORD_SIZE:
+            raise TypeError("Cannot make a callback without its word")
         made = object.__new__(cls)
-        object.__setattr__(made, "_apply", lambda request: _answer(planner, word, request))
+        object.__setattr__(made, "_apply", lambda request, *more: function(_asked(request, word), *more))
+        object.__setattr__(made, "_java", SimpleNamespace(implements=(interface,)))
         return made
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "apply":
-            return object.__getattribute__(self, "_apply")
-        if name in ("Java", "__class__"):
+        if name == "__class__":
             return object.__getattribute__(self, name)
+        if name in ("apply", "Java"):
+            return object.__getattribute__(self, f"_{name.lower()}")
         raise AttributeError(name)
 
 
-def _answer(planner: Planner, word: str, request: object) -> Any:
+def _asked(request: object, word: str) -> str | None:
     if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
-        return "Cannot plan the files of a query: the question is none of Spark's"
-    try:
-        return planner(request[_WORD_SIZE:])
-    except FrazilError as error:
-        return str(error)
-    except Exception as error:
-        # Nothing may be raised into Py4J: it would lose the message.
-        return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+        return None
+    return request[_WORD_SIZE:]
+
+
+def new_word() -> str:
+    """Return a word that nobody can guess."""
+    return secrets.token_hex(_WORD_SIZE // 2)
+
+
+def planning_callback(planner: Planner, word: str) -> Callback:
+    """Return a planner for Java. An error is given back as text, which Java raises with its whole message."""
+
+    def plan(pushed: str | None) -> Any:
+        if pushed is None:
+            return "Cannot plan the files of a query: the question is none of Spark's"
+        try:
+            return planner(pushed)
+        except FrazilError as error:
+            return str(error)
+        except Exception as error:
+            # Nothing may be raised into Py4J: it would lose the message.
+            return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+
+    return Callback(plan, word, "java.util.function.Function")
 
 
 def start_callbacks(context: SparkContext) -> None:
@@ -151,8 +168,15 @@ def planned_relation(
         # A list takes a Python object as a Java one, an array does not.
         arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
         told = (table, str(size_bytes), str(rows), columns)
-        word = secrets.token_hex(_WORD_SIZE // 2)
-        for value in (_Callback(planner, word), word, key, root, to_java(jvm, constants), *told):
+        word = new_word()
+        for value in (
+            planning_callback(planner, word),
+            word,
+            key,
+            root,
+            to_java(jvm, constants),
+            *told,
+        ):
             arguments.add(value)
         index = compiled_class(spark, _source(spark), CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]

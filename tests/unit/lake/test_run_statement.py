@@ -140,7 +140,6 @@ def test_names_that_are_not_ours_are_left_alone() -> None:
     assert not session.is_ours("table", ("spark_catalog", "db", "t"))
     assert not session.is_ours("table", ("global_temp", "v"))
     assert not session.is_ours("table", ("parquet", "/some/folder"))
-    assert not session.is_ours("use", ("spark_catalog",))
 
 
 # Tables

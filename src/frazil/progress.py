@@ -7,7 +7,7 @@ The line is shown where somebody looks: on a terminal (standard error) or in a n
 a moment. Logs and pipes get nothing. A thread of its own writes the line; whatever goes wrong with it, the work goes
 on.
 
-Work on Spark (`spark/progress.py`) shows the same line, with what Spark says of its tasks.
+Work on Spark (`spark/write/progress.py`) shows the same line, with what Spark says of its tasks.
 """
 
 from __future__ import annotations

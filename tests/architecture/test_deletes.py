@@ -27,9 +27,9 @@ PLACES: Final = {
     "maintenance/rewrite_data_files.py": _WRITTEN,
     "maintenance/rewrite_position_deletes.py": _WRITTEN,
     "maintenance/rewrite_table_path.py": "the list of files to copy, in the staging folder",
-    "spark/change_rows.py": _WRITTEN,
-    "spark/native_write.py": "what Spark's job wrote to a folder of its own, which a random name makes",
-    "spark/overwrite.py": _WRITTEN,
+    "spark/change/change_rows.py": _WRITTEN,
+    "spark/write/native_write.py": "what Spark's job wrote to a folder of its own, which a random name makes",
+    "spark/change/overwrite.py": _WRITTEN,
 }
 
 

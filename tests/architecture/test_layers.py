@@ -31,7 +31,7 @@ def test_the_contracts_have_no_exceptions() -> None:
     config = text[text.index("[tool.importlinter]") :]
     for word in ("ignore_imports", "exhaustive_ignores", "allow_indirect_imports"):
         assert word not in config
-    assert {contract["id"] for contract in contracts()} == {"layers", "no-jvm"}
+    assert {contract["id"] for contract in contracts()} == {"layers", "spark-layers", "no-jvm"}
 
 
 def test_only_the_public_face_imports_rooms_for_type_checkers_alone() -> None:

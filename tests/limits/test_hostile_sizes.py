@@ -26,7 +26,7 @@ from frazil.inspect import position_deletes
 from frazil.inspect.tables import read_metadata_table
 from frazil.lake.scan import scan_table
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.planned_files import vector_bytes
+from frazil.spark.read.planned_files import vector_bytes
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, FixedType, NestedField

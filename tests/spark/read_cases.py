@@ -13,7 +13,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.lake.scan import Scan, scan_table
-from frazil.spark.scan_java import SCAN_NAME
+from frazil.spark.jvm.scan_java import SCAN_NAME
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
 from tests.scan_model import same_rows

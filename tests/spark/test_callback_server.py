@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.jvm import compiled_class, planning_callback
+from frazil.spark.jvm.private_names import compiled_class, planning_callback
 
 WORD = "0" * 64
 

@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.serve_clients import connect_settings, start_connect, stop_connect
+from frazil.spark.jvm.serve_clients import connect_settings, start_connect, stop_connect
 from tests.sql_case_files import case_files
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ from frazil.errors import FrazilError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.lake.table import Table
-from frazil.spark.predicates import row_filter
+from frazil.spark.read.predicates import row_filter
 from frazil.spec.parse_type import parse_schema
 from tests import conditions_page
 from tests.condition_texts import NUMBERS, STRINGS

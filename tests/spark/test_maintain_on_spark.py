@@ -20,7 +20,7 @@ from frazil.datafile.write_deletes import (
     write_equality_deletes,
     write_position_deletes,
 )
-from frazil.spark.zorder_columns import bits_of
+from frazil.spark.write.zorder_columns import bits_of
 from tests.damage import DDL, rows
 
 

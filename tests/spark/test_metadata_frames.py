@@ -17,7 +17,7 @@ from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.arrow_types import shown_array, shown_struct, shown_table
-from frazil.spark.metadata_frames import metadata_frame, metadata_frame_schema
+from frazil.spark.read.metadata_frames import metadata_frame, metadata_frame_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import BINARY, DATE, INT, LONG, STRING, TIME, UUID, FixedType, NestedField, StructType
 from frazil.storage.local import LocalStorage

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import FrazilError
 from frazil.lake.scan import Scan, scan_table
-from frazil.spark.relation import UNION_CODEGEN, ReadRequest, read_on_spark
+from frazil.spark.read.relation import UNION_CODEGEN, ReadRequest, read_on_spark
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, INT, LONG, STRING, UUID, NestedField, StructType
 from tests.scan_model import same_rows

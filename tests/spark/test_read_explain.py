@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import frazil
 from frazil.lake.scan import scan_table
-from frazil.spark.jvm import prune_before_joins
+from frazil.spark.jvm.private_names import prune_before_joins
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
 from tests.spark.read_cases import local_table

@@ -16,7 +16,7 @@ from frazil.codec.name_mapping_json import encode_name_mapping
 from frazil.errors import FrazilError, InvalidDataFileError
 from frazil.lake.scan import scan_table
 from frazil.lake.scan_options import scan_with_options
-from frazil.spark.engine_errors import engine_errors
+from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from frazil.spec.schema import Schema

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from frazil.codec.name_mapping_json import encode_name_mapping
 from frazil.lake.scan import Scan, scan_table
 from frazil.loaded import LoadedTable
-from frazil.spark.jvm import compiled_class
+from frazil.spark.jvm.private_names import compiled_class
 from frazil.spec.data_file import DataFile
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.schema import Schema

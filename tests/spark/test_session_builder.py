@@ -11,8 +11,8 @@ import pytest
 
 import frazil
 from frazil.errors import InvalidRequestError
-from frazil.spark.file_systems import hadoop_version, missing_line, package_of, settings_of
-from frazil.spark.session_builder import lakes_of
+from frazil.spark.jvm.file_systems import hadoop_version, missing_line, package_of, settings_of
+from frazil.spark.jvm.session_builder import lakes_of
 
 BUCKET = "spark.hadoop.fs.s3a.bucket.data."
 

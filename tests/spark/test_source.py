@@ -17,7 +17,7 @@ from frazil.errors import InvalidRequestError, TableNotFoundError
 from frazil.expr.predicates import TRUE
 from frazil.lake.scan import scan_table
 from frazil.lake.source_tables import LakeAddress, SourceTables, register_source
-from frazil.spark.source import pruning_filter
+from frazil.spark.read.source import pruning_filter
 from tests.scan_model import same_rows
 from tests.spark.history_model import make_history, shown_rows, spark_rows
 

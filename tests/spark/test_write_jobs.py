@@ -19,10 +19,10 @@ import frazil
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
-from frazil.spark.call_sites import without_call_sites
-from frazil.spark.kept_rows import collect_few, keep_rows, start_over_if_lost
-from frazil.spark.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
-from frazil.spark.source_keys import JoinKey, read_keys
+from frazil.spark.change.source_keys import JoinKey, read_keys
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.read.kept_rows import collect_few, keep_rows, start_over_if_lost
+from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
 from frazil.spec.partitioning import UNPARTITIONED
 from frazil.spec.types import LongType, NestedField
 

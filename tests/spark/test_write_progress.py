@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 import frazil
 from frazil import progress
 from frazil.progress import NotebookLine, TerminalLine
-from frazil.spark.jvm_write import JobTotals
-from frazil.spark.progress import SETTING, describe, find_line, show_bytes, showing_progress
+from frazil.spark.jvm.jvm_write import JobTotals
+from frazil.spark.write.progress import SETTING, describe, find_line, show_bytes, showing_progress
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 
 def test_the_package_for_executors_is_in_a_private_folder_that_goes_with_the_process(tmp_path: Path) -> None:
-    script = "from frazil.spark.ship_package import _package_file; print(_package_file())"
+    script = "from frazil.spark.jvm.ship_package import _package_file; print(_package_file())"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     keeps = f"{script}; import os; print(oct(os.stat(os.path.dirname(_package_file())).st_mode))"
     done = subprocess.run([sys.executable, "-c", keeps], env=environment, capture_output=True, text=True, check=True)

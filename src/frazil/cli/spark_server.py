@@ -109,8 +109,8 @@ def _driver(
 ) -> Iterator[Any]:
     """Start Spark for the time of a server; what it keeps for itself goes with it."""
     import_module("frazil.cli.start").allow_pandas()
-    clients = import_module("frazil.spark.serve_clients")
-    systems = import_module("frazil.spark.file_systems")
+    clients = import_module("frazil.spark.jvm.serve_clients")
+    systems = import_module("frazil.spark.jvm.file_systems")
     folder = tempfile.mkdtemp(prefix="frazil-spark-")
     # Programs of clients run in the Python that frazil runs in.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -141,7 +141,7 @@ def _driver(
 def _serve(
     spark: Any, lake: Any, name: str, host: str, ports: tuple[int | None, int | None], *, is_guarded: bool
 ) -> None:
-    clients = import_module("frazil.spark.serve_clients")
+    clients = import_module("frazil.spark.jvm.serve_clients")
     attaching = import_module("frazil.sessions.attach")
     shown = f"[{host}]" if ":" in host else host
     with ExitStack() as ends, _asked_to_stop() as stopped:

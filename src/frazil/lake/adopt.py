@@ -53,7 +53,7 @@ def find_source(
         kind = FileFormat(parts[0].lower())
         return source_of_folder(lake.catalog.storage, parts[1], kind, format_version=format_version)
     name = spark_name(parts)
-    found: SourceTable = spark_room("session_tables").describe_session_table(choose_session(spark, lake), name)
+    found: SourceTable = spark_room("read.session_tables").describe_session_table(choose_session(spark, lake), name)
     return found
 
 
@@ -125,7 +125,7 @@ def migrate_into(
         )
     name = spark_name(parts)
     session = choose_session(spark, lake)
-    tables = spark_room("session_tables")
+    tables = spark_room("read.session_tables")
     described: SourceTable = tables.describe_session_table(session, name)
     shown = tuple(described.name.split(".")) if len(name) == 1 else name
     identifier = shown[-2:]

@@ -161,7 +161,8 @@ class Maintain:
         session = active_session() if predicate is None else None
         if predicate is None and session is not None and isinstance(where, str):
             return cast(
-                "Predicate", spark_room("conditions").files_predicate(session, loaded, branch, where, self._cache)
+                "Predicate",
+                spark_room("change.conditions").files_predicate(session, loaded, branch, where, self._cache),
             )
         if predicate is None:
             predicate = parse_predicate(where) if isinstance(where, str) else where
@@ -172,14 +173,14 @@ class Maintain:
         if not self._is_on_spark(loaded, on_spark):
             return None
         session = choose_session()
-        rewriter: Rewriter = spark_room("compact").rewriter_on(session, self._cache)
+        rewriter: Rewriter = spark_room("write.compact").rewriter_on(session, self._cache)
         return rewriter
 
     def _finder(self, loaded: LoadedTable, on_spark: bool | None) -> Finder | None:
         """Return what finds deleted rows on Spark; None where it is done in this process."""
         if not self._is_on_spark(loaded, on_spark):
             return None
-        finder: Finder = spark_room("find_deleted").finder_on(choose_session(), self._cache)
+        finder: Finder = spark_room("change.find_deleted").finder_on(choose_session(), self._cache)
         return finder
 
     def _is_on_spark(self, loaded: LoadedTable, asked: bool | None) -> bool:
@@ -346,7 +347,7 @@ class Maintain:
         loaded = self._load()
         sketcher: Sketcher | None = None
         if self._is_on_spark(loaded, on_spark):
-            sketcher = spark_room("sketch_columns").sketcher_on(choose_session())
+            sketcher = spark_room("write.sketch_columns").sketcher_on(choose_session())
         state, made = compute_table_stats(
             self._catalog, loaded, snapshot_id, columns, dry_run=dry_run, sketcher=sketcher, cache=self._cache
         )
@@ -432,7 +433,7 @@ def _target(loaded: LoadedTable, branch: str) -> Target:
 def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:
     """Yield files and when they were last changed, from pairs or from a DataFrame; those of a frame come in parts."""
     if is_spark_frame(file_list):
-        yield from spark_room("listed_files").listed_files(file_list)
+        yield from spark_room("read.listed_files").listed_files(file_list)
         return
     for path, when in file_list:
         yield path, milliseconds_of(when)

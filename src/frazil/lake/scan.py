@@ -262,10 +262,10 @@ class Scan(LazyHandOffs):
         one is made.
         """
         session = choose_session(spark)
-        relation = spark_room("relation")
+        relation = spark_room("read.relation")
         read = relation.read_on_spark
         if self.changelog is not None:
-            read = partial(spark_room("changelog_frames").read_changes, window=self.changelog)
+            read = partial(spark_room("read.changelog_frames").read_changes, window=self.changelog)
         frame = read(
             session,
             relation.ReadRequest(

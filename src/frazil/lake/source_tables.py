@@ -196,4 +196,6 @@ def register_source(
     _check_no_secrets(properties)
     session = choose_session(spark)
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    spark_room("source").register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone), name)
+    spark_room("read.source").register_source(
+        session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone), name
+    )

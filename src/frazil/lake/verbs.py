@@ -144,7 +144,7 @@ class TableVerbs(MetadataVerbs):
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
             return self._carry_out(state, run_overwrite(choice.plan, files))
-        room = spark_room("overwrite")
+        room = spark_room("change.overwrite")
         session = choose_session(data if is_spark_frame(data) else None)
         return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
 
@@ -202,7 +202,7 @@ class TableVerbs(MetadataVerbs):
             return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("delete").plan_delete(session, state, where, target, cache=self._cache)
+        planned = spark_room("change.delete").plan_delete(session, state, where, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_delete(
@@ -237,7 +237,7 @@ class TableVerbs(MetadataVerbs):
             return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("update").plan_update(session, state, values, where, target, cache=self._cache)
+        planned = spark_room("change.update").plan_update(session, state, values, where, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_update(
@@ -277,7 +277,7 @@ class TableVerbs(MetadataVerbs):
         session = choose_session(data if is_spark_frame(data) else None)
         frame = frame_of_rows(source, state, session)
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("upsert").plan_upsert(session, state, frame, keys, target, cache=self._cache)
+        planned = spark_room("change.upsert").plan_upsert(session, state, frame, keys, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_upsert(
@@ -368,7 +368,7 @@ class TableVerbs(MetadataVerbs):
             session = choose_session(given if is_spark_frame(given) else None)
             frame = frame_of_rows(given, state, session)
             target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-            planned = spark_room("merge").plan_merge(
+            planned = spark_room("change.merge").plan_merge(
                 session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
             )
             return table._carry_out(state, planned)

@@ -29,7 +29,7 @@ def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) 
     part of the table's, unless they `may_lack_parts`.
     """
     if is_spark_frame(data):
-        return tuple(spark_room("write_files").write_frame(data, loaded, may_lack_parts=may_lack_parts))
+        return tuple(spark_room("write.write_files").write_frame(data, loaded, may_lack_parts=may_lack_parts))
     return tuple(write_data_files(data, loaded))
 
 

@@ -11,7 +11,7 @@ Positions decide, not the condition a second time. A file of which no row is lef
 no row was found in are not touched. In v3 rows keep their ids, and the sequence number of their last change unless this
 is one.
 
-`frazil.spark.change_rows` is this on Spark, `local/change_rows.py` in this process.
+`frazil.spark.change.change_rows` is this on Spark, `local/change_rows.py` in this process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Values of one type as values of another, as Spark's `cast` has it in ANSI mode: what does not fit is an error.
 
 `assign` is the stricter conversion of values that are written to a column: nothing may be lost
-(`spark/store_assignment.py` is its twin).
+(`spark/write/store_assignment.py` is its twin).
 """
 
 from __future__ import annotations

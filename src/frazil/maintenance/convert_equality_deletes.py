@@ -1,8 +1,8 @@
 """Turn equality deletes into position deletes, in version 3 into deletion vectors. Specification: "Row-level Deletes".
 
 Equality deletes are cheap to write and dear to read: every scan compares every row with them. Here they are compared
-for the last time. Each data file that some apply to is read, in this process or on Spark (`spark/find_deleted.py`), and
-the positions of the rows that equal one are written down; then the equality delete files are removed. Rows do not
+for the last time. Each data file that some apply to is read, here or on Spark (`spark/change/find_deleted.py`), and the
+positions of the rows that equal one are written down; then the equality delete files are removed. Rows do not
 change.
 
 The commit is a `delete`, not a `replace`, though it changes no rows: a compaction that began before it holds rows in

@@ -1,9 +1,9 @@
 """Compute how many different values columns have, as sketches in a statistics file. Specification: "Table Statistics".
 
 All rows of a snapshot are read, deletes applied, column by column into theta sketches (`codec/theta_sketch.py`), in
-bounded memory: in this process, or by whoever is given, such as Spark (`spark/sketch_columns.py`). The Puffin file goes
-to the metadata folder and is listed for the snapshot. It informs planners that choose join orders; where it is missing
-or old, nothing breaks.
+bounded memory: in this process, or by whoever is given, such as Spark (`spark/write/sketch_columns.py`). The Puffin
+file goes to the metadata folder and is listed for the snapshot. It informs planners that choose join orders; where it
+is missing or old, nothing breaks.
 """
 
 from __future__ import annotations

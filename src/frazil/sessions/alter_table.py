@@ -8,7 +8,7 @@ from typing import Any
 from frazil.errors import UnsupportedError
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
-from frazil.spark.resolved import schema_of_type
+from frazil.spark.change.resolved import schema_of_type
 from frazil.spark.types import from_spark_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.sql import statements as s

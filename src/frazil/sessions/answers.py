@@ -1,4 +1,4 @@
-"""What Python answers when Spark asks about lakes: tables, rows, changes, statements. See `spark/door.py`."""
+"""What Python answers when Spark asks about lakes: tables, rows, changes, statements. See `spark/jvm/door.py`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
-from frazil.spark.door import current_place, session_id
-from frazil.spark.resolved import Resolved, schema_of_ddl, schema_of_json
-from frazil.spark.sql_functions import function_expression, function_type
+from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
+from frazil.spark.jvm.door import current_place, session_id
+from frazil.spark.read.sql_functions import function_expression, function_type
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property

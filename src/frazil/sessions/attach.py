@@ -1,7 +1,7 @@
 """Give a Spark session the tables of lakes: `frazil.attach(spark, lake)`, and `frazil.detach(spark)` to undo it.
 
-From then on `lake` is a catalog of Spark's like any other (`spark/door.py`): for SQL, DataFrames, views, scripts and
-every client of the session, and for sessions that are made of it.
+From then on `lake` is a catalog of Spark's like any other (`spark/jvm/door.py`): for SQL, DataFrames, views, scripts
+and every client of the session, and for sessions that are made of it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from frazil.lake.lake import Lake
 from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.sessions.answers import answer
 from frazil.sessions.question import LAKES
-from frazil.spark.door import add_catalog, close_door, open_door, remove_catalog
-from frazil.spark.jvm import is_classic, prune_before_joins
+from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog
+from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 
 
 def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:

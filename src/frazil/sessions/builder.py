@@ -1,7 +1,7 @@
 """`frazil.session(…)`: a builder like PySpark's, whose session has lakes from the start.
 
     spark = frazil.session("warehouse").appName("nightly").getOrCreate()
-    spark = frazil.session().getOrCreate()          with the lakes of Spark's settings, `spark/session_builder.py`
+    spark = frazil.session().getOrCreate()          with the lakes of Spark's settings, `spark/jvm/session_builder.py`
 
 A lake in S3 brings the Hadoop file system of Spark's own version, and its keys.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from frazil.lake.connect import connect
 from frazil.sessions.attach import attach
-from frazil.spark.session_builder import LakeSettings, SessionBuilder
+from frazil.spark.jvm.session_builder import LakeSettings, SessionBuilder
 
 
 def session(

@@ -28,7 +28,7 @@ def create_changelog_view(context: SqlContext, place: Place, table: Table, value
             hint="Leave out net_changes, or identifier_columns and compute_updates.",
         )
     frame = engine.changes(place, table, values["options"] or {})
-    room = spark_room("changelog_view")
+    room = spark_room("read.changelog_view")
     if computes_updates:
         schema = table.schema
         own = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]

@@ -22,8 +22,8 @@ from frazil.lake.table import Table, hold
 from frazil.lake.view import View
 from frazil.sessions.source_names import BY_PATH
 from frazil.sessions.spark_engine import SparkEngine
-from frazil.spark.door import is_temporary_view, lake_ids, session_id
-from frazil.spark.resolved import Resolved, as_frame, resolved
+from frazil.spark.change.resolved import Resolved, as_frame, resolved
+from frazil.spark.jvm.door import is_temporary_view, lake_ids, session_id
 
 T = TypeVar("T")
 _KEPT = 1000

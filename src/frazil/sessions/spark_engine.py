@@ -46,7 +46,7 @@ class SparkEngine:
     def __init__(self, spark: Any, session: SqlSession) -> None:
         self.spark = spark
         self.session = session
-        self._queries = spark_room("view_queries")
+        self._queries = spark_room("read.view_queries")
 
     # Queries
 
@@ -76,7 +76,7 @@ class SparkEngine:
         if scan is not None:
             return scan.to_spark(self.spark)
         table = relation.table
-        return spark_room("metadata_frames").metadata_frame(
+        return spark_room("read.metadata_frames").metadata_frame(
             self.spark, table._loaded, relation.metadata_table, choice=_choice(relation.state), cache=table._cache
         )
 
@@ -143,13 +143,13 @@ class SparkEngine:
         if mode == "TYPE EVOLUTION":
             return renamed
         if mode == "BINDING":
-            spark_room("store_assignment").check_bound(renamed, fields, str(place))
+            spark_room("write.store_assignment").check_bound(renamed, fields, str(place))
         cast = {
             part.name: spark_type_name(part.field_type)
             for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
             if kind != spark_type_name(part.field_type)
         }
-        return spark_room("column_values").cast_columns(renamed, cast) if cast else renamed
+        return spark_room("read.column_values").cast_columns(renamed, cast) if cast else renamed
 
     def _query_of_view(self, what: str, place: Place, text: str, names: _ViewNames) -> Any:
         """Return the DataFrame of a view's query, which somebody else may have written: a query and nothing more."""

@@ -9,7 +9,7 @@ from frazil.errors import InvalidRequestError
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.sessions.sql_context import Engine
-from frazil.spark.store_assignment import place_columns
+from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal

@@ -1,4 +1,4 @@
-"""The functions of a lake: `lake.system.bucket(16, id)` and the others. `spark/sql_functions.py` makes them."""
+"""The functions of a lake: `lake.system.bucket(16, id)` and the others. `spark/read/sql_functions.py` makes them."""
 
 from __future__ import annotations
 

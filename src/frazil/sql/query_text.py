@@ -1,7 +1,7 @@
 """Whether a text can be a query, as far as its words tell. Spark's own parser decides where there is one.
 
 A view is a query. Whoever writes one without Spark is told at once where it begins like a command; when Spark reads a
-view, its parser refuses every command, wherever it hides (`spark/exact_sql.py`).
+view, its parser refuses every command, wherever it hides (`spark/jvm/exact_sql.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names as SQL writes them. Spark's parser replaces variables in them too: see `spark/exact_sql.py`."""
+"""Names as SQL writes them. Spark's parser replaces variables in them too: see `spark/jvm/exact_sql.py`."""
 
 from __future__ import annotations
 

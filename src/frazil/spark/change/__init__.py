@@ -1,0 +1,1 @@
+"""Changes of rows: delete, update, merge, upsert, overwrite."""

@@ -1,0 +1,263 @@
+"""A row-level change on Spark: `local/row_change.py` with rows that Spark finds and files that it writes.
+
+Positions decide, not the condition a second time: the rows that were found are exactly those that go, whatever a
+condition or a source would say if it ran again. What is kept is read and written in stored form, which loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.commit.action import PlannedChange
+from frazil.commit.conflicts import ReadSet
+from frazil.commit.new_snapshot import Target
+from frazil.commit.row_delta import Command
+from frazil.datafile.read_task import view_table
+from frazil.datafile.write_target import write_target
+from frazil.errors import EngineError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.local.row_change import RowLevelChange
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.tasks import FileScanTask
+from frazil.spark.change.resolved import Resolved
+from frazil.spark.change.resolved import bind as bind_columns
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.jvm_write import in_own_session
+from frazil.spark.read.relation import ReadRequest
+from frazil.spark.read.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
+from frazil.spark.read.target_rows import PATH, FileChoice, plan_tasks, read_chosen
+from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
+from frazil.spark.write.distribute import write_settings
+from frazil.spark.write.write_files import write_stored
+from frazil.spec.data_file import DataFile
+from frazil.spec.reserved_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+    ROW_LINEAGE_COLUMNS,
+    SPEC_ID,
+    partition_column,
+)
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, UnknownType
+from frazil.sql.quote_names import quote
+
+ROW_ID_COLUMN = "__frazil_row_id"
+_STORED = "__frazil_stored_"
+_ROWS_A_FILE = 1_000_000
+"""So many new rows at most share a task; it keeps small changes from many small files, and large ones parallel."""
+
+
+class RowChange(RowLevelChange):
+    """One row-level change of one branch of a table, from the snapshot that it reads."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        loaded: LoadedTable,
+        command: Command,
+        target: Target,
+        cache: ManifestCache | None = None,
+    ) -> None:
+        super().__init__(loaded, command, target, cache)
+        self.spark = spark
+        self.choice = FileChoice()
+        self._read: Predicate = TRUE
+        self._offered: list[NestedField] = []
+        self._columns: Any = None
+
+    # Reading
+
+    def _request(
+        self, more: Sequence[NestedField], predicate: Predicate = TRUE, split_bytes: int | None = None
+    ) -> ReadRequest:
+        return ReadRequest(
+            self.loaded,
+            self.parent,
+            self.schema,
+            Schema((*self.schema.fields, *more)),
+            predicate,
+            self.cache,
+            as_stored=True,
+            split_bytes=split_bytes,
+            open_file_cost_bytes=split_bytes,
+        )
+
+    def offer(self, expressions: Iterable[Any], other_names: Collection[str] = ()) -> None:
+        """Let expressions name metadata columns of the rows, unless a column of that name is there otherwise.
+
+        What is offered and not used costs nothing; so it is enough to know what may be named.
+        """
+        written = list(expressions)
+        self._columns = next((one.columns for one in written if isinstance(one, Resolved)), None)
+        text = " ".join(map(str, written)).lower()
+        taken = {part.name.lower() for part in self.schema.fields} | {name.lower() for name in other_names}
+        partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
+        known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
+        self._offered = [part for part in known if part.name in text and part.name not in taken]
+
+    def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
+        """Return the table's rows as users see them, with their places, and stored columns where those differ.
+
+        `predicate` is tested exactly; `only` are files to read, with positions to leave out.
+        """
+        more = [FILE, POS, *([ROW_ID] if self.has_lineage else [])]
+        more += [PATH if part == FILE else part for part in self._offered if part not in more or part == FILE]
+        self._read = predicate
+        if only is not None:
+            self.choice.only = only
+        stored = None if self.parent is None else read_chosen(self.spark, self._request(more, predicate), self.choice)
+        if stored is None:
+            return self.no_rows()
+        columns: list[Column] = []
+        for part in self.schema.fields:
+            column = F.col(quote(part.name))
+            if is_shown_as_stored(part.field_type):
+                columns.append(column)
+            else:
+                columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
+                columns.append(column.alias(f"{_STORED}{part.field_id}"))
+        columns += [F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN)]
+        if self.has_lineage:
+            columns.append(F.col(ROW_ID.name).alias(ROW_ID_COLUMN))
+        for part in self._offered:
+            column = F.col(PATH.name if part == FILE else part.name)
+            columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
+        return self._bound(stored.select(*columns))
+
+    def _bound(self, frame: DataFrame) -> DataFrame:
+        """Return a frame over which resolved expressions can be asked."""
+        return frame if self._columns is None else bind_columns(frame, self._columns)
+
+    def no_rows(self) -> DataFrame:
+        """Return a frame with the columns of `rows`, to look names up in."""
+        return self._bound(self.spark.createDataFrame([], self._row_schema()))
+
+    def _row_schema(self) -> st.StructType:
+        fields = []
+        for shown, part in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
+            fields.append(st.StructField(shown.name, shown.dataType, True))
+            if not is_shown_as_stored(part.field_type):
+                fields.append(st.StructField(f"{_STORED}{part.field_id}", stored_type(part.field_type)))
+        fields += [st.StructField(FILE_COLUMN, st.IntegerType()), st.StructField(POS_COLUMN, st.LongType())]
+        if self.has_lineage:
+            fields.append(st.StructField(ROW_ID_COLUMN, st.LongType()))
+        fields += shown_schema(Schema(tuple(self._offered)), self.spark).fields
+        return st.StructType(fields)
+
+    def stored_column(self, part: NestedField, qualifier: str | None = None) -> Column:
+        """Return a column of `rows` in its stored form."""
+        name = part.name if is_shown_as_stored(part.field_type) else f"{_STORED}{part.field_id}"
+        return F.col(quote(name) if qualifier is None else f"{quote(qualifier)}.{quote(name)}")
+
+    def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:
+        """Return the files that can hold rows of a filter, by path."""
+        return {} if self.parent is None else plan_tasks(self._request(()), predicate)
+
+    def read_places(self, kept: DataFrame) -> Places:
+        """Return the places of kept rows; they have the columns of `row_places.py`."""
+        with engine_errors(f"find rows of {self.loaded.name}"):
+            return read_places(kept)
+
+    def by_path(self, places: Places) -> dict[str, DeletionVector]:
+        """Return positions by the path of their file."""
+        return {self.choice.path_of(number): vector for number, vector in places.positions.items()}
+
+    # Committing
+
+    @property
+    def read_set(self) -> ReadSet:
+        """What this change has read, for the commit to compare with what others did."""
+        asked = self.choice.asked
+        return self.read_set_of(self._read if asked is None else asked)
+
+    def finish(
+        self,
+        positions: Mapping[str, DeletionVector],
+        new_rows: DataFrame | None = None,
+        *,
+        new_count: int = 0,
+        whole: Sequence[FileScanTask] = (),
+        added: Sequence[DataFile] = (),
+        is_rewrite: bool = False,
+    ) -> PlannedChange | None:
+        """Write what the change needs and return what is to be committed; None where nothing changes.
+
+        `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form and how many
+        they are, `added` files that are written already. With `is_rewrite`, files are rewritten whatever the mode is.
+        """
+        read = self.read_set
+        tasks = self._tasks_of(positions)
+        if new_rows is not None:
+            # They come from a join, in as many parts as it had, each of which would be a file.
+            new_rows = new_rows.coalesce(1 + new_count // _ROWS_A_FILE)
+        settled = self.settle(positions, tasks, whole)
+        if self.is_merge_on_read and not is_rewrite:
+            files = [*added, *self._write([] if new_rows is None else [new_rows], new_count)]
+            return self.plan_deltas(read, settled, tasks, files)
+        frames = [] if new_rows is None else [new_rows]
+        rest = self._rest(settled.kept, tasks)
+        if rest is not None:
+            frames.insert(0, rest)
+        files = [*added, *self._write(frames, None if settled.staying is None else new_count + settled.staying)]
+        return self.plan_rewrite(read, settled, tasks, files)
+
+    def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
+        if not positions:
+            return {}
+        asked = self.choice.asked
+        found = self.plan_files(TRUE if asked is None else asked)
+        return {path: found[path] for path in positions}
+
+    def _rest(self, kept: Mapping[str, DeletionVector], tasks: Mapping[str, FileScanTask]) -> DataFrame | None:
+        """Return the rows of files that are to be written again, without those that go."""
+        if not kept:
+            return None
+        lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
+        # A task for each file, whole: where nothing is shuffled, one file then takes the place of one.
+        largest = max(tasks[path].data_file.file_size_in_bytes for path in kept)
+        rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
+        return None if rest is None else rest.drop(FILE.name, POS.name, *self._unknown_names())
+
+    def _write(self, frames: Sequence[DataFrame], count: int | None) -> list[DataFile]:
+        """Write rows, in stored form; those of several frames share files where partitions bring them together.
+
+        `count` is how many there must be. Rows that are kept twice, by executors that did the same work, could differ
+        where a source gives other rows each time; a change of which the places and the rows disagree is refused.
+        """
+        if not frames:
+            return []
+        table = write_target(self.loaded)
+        whole = frames[0]
+        for one in frames[1:]:
+            whole = whole.unionByName(one)
+        own = in_own_session(whole, write_settings(table))
+        files = write_stored(own, table, distribution=self.rules.distribution)
+        written = sum(one.record_count for one in files)
+        if count is not None and written != count:
+            self.loaded.storage.delete_many([one.file_path for one in files])
+            raise EngineError(
+                f"Cannot change {self.loaded.name}: Spark wrote {written} rows where it had found {count}",
+                hint="Use a source that gives the same rows each time it runs.",
+            )
+        return files
+
+    def _unknown_names(self) -> list[str]:
+        return [part.name for part in self.schema.fields if isinstance(part.field_type, UnknownType)]
+
+    def lineage_columns(self, row_id: Column) -> list[Column]:
+        """Return the row lineage of rows that this change makes: their ids, and no number, which the commit gives."""
+        if not self.has_lineage:
+            return []
+        return [
+            row_id.cast("bigint").alias(ROW_ID.name),
+            F.lit(None).cast("bigint").alias(LAST_UPDATED_SEQUENCE_NUMBER.name),
+        ]

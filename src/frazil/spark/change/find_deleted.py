@@ -1,0 +1,63 @@
+"""Find the deleted rows of data files on Spark: the data half of `maintenance/convert_equality_deletes.py`.
+
+Rows are read with their place and whether they are deleted, of the columns that deletes compare alone; the places of
+those that are come here as `row_places.py` says. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.tasks import FileScanTask
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.read.relation import ReadRequest
+from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
+from frazil.spark.read.target_rows import FileChoice, read_chosen
+from frazil.spark.write.progress import showing_progress
+from frazil.spec.reserved_columns import DELETED, FILE, POS
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+
+_PLACES = Schema((FILE, POS, DELETED))
+
+
+def finder_on(
+    spark: SparkSession, cache: ManifestCache | None = None
+) -> Callable[[LoadedTable, Snapshot, Sequence[FileScanTask]], dict[str, DeletionVector]]:
+    """Return a function that finds the deleted rows of data files on a session, by path."""
+    return lambda loaded, snapshot, tasks: find_deleted(spark, loaded, snapshot, tasks, cache)
+
+
+@without_call_sites()
+def find_deleted(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    snapshot: Snapshot,
+    tasks: Sequence[FileScanTask],
+    cache: ManifestCache | None = None,
+) -> dict[str, DeletionVector]:
+    """Return the rows of data files that any delete of a snapshot deletes, by path; files without such rows are out."""
+    request = ReadRequest(loaded, snapshot, loaded.metadata.current_schema, _PLACES, cache=cache, as_stored=True)
+
+    def find() -> dict[str, DeletionVector]:
+        choice = FileChoice({task.data_file.file_path: DeletionVector() for task in tasks})
+        with engine_errors(f"find deleted rows of {loaded.name}"):
+            frame = read_chosen(spark, request, choice)
+            if frame is None:
+                return {}
+            gone = frame.filter(F.col(DELETED.name)).select(
+                F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN), F.lit(1).alias(ACTION_COLUMN)
+            )
+            places = read_places(keep_rows(gone))
+        return {choice.path_of(number): vector for number, vector in places.positions.items()}
+
+    with showing_progress(spark, f"find deleted rows of {loaded.name}"):
+        return start_over_if_lost(find)

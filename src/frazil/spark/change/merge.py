@@ -1,0 +1,277 @@
+"""MERGE: rows of a source meet rows of the table, and clauses say what becomes of both.
+
+    source      runs once, and is kept where it was computed: it is asked for its keys and then joined
+    prune       its keys tell which rows of the table it can meet (`source_keys.py`)
+    join        one join; the first clause whose condition holds decides what becomes of a row
+    changed     the rows that something becomes of, with their places and new values, are kept: they are read twice
+    finish      `change_rows.py`
+
+A row of the table that meets several rows of the source is an error, unless all that can happen is that it goes: which
+of them would win is nobody's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.action import PlannedChange
+from frazil.commit.new_snapshot import Target
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.expr.predicates import TRUE, Predicate
+from frazil.loaded import LoadedTable
+from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change.assignments import assigned_columns, settle_values
+from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
+from frazil.spark.change.conditions import filter_rows, to_column
+from frazil.spark.change.resolved import Resolved
+from frazil.spark.change.source_keys import JoinKey, SourceKeys, read_keys
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
+from frazil.spark.read.column_values import literal
+from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
+from frazil.spark.write.progress import showing_progress
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
+
+TARGET, SOURCE = "target", "source"
+_FOUND = "__frazil_source"
+_MATCHED_ONLY = -1
+"""A row that met the source and that no clause is about: kept to see whether it meets it once more."""
+
+
+@without_call_sites()
+def plan_merge(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    on: Any,
+    clauses: Sequence[MergeClause],
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+    may_lack_columns: bool = False,
+) -> PlannedChange | None:
+    """Join a source with the table and write what its clauses take; the action is to be committed.
+
+    All columns are set from the source's of the same names. A source that lacks some, or parts of structs, is refused,
+    as in Spark, unless the merge evolves the schema: then those stay as they are, or get their default in rows that are
+    inserted.
+    """
+
+    def plan() -> PlannedChange | None:
+        with engine_errors(f"read the source of a merge into {loaded.name}"):
+            kept = keep_rows(source)
+        return merge_rows(spark, loaded, kept, on, clauses, target, cache=cache, may_lack_columns=may_lack_columns)
+
+    with showing_progress(spark, f"merge into {loaded.name}"):
+        return start_over_if_lost(plan)
+
+
+def merge_rows(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    on: Any,
+    clauses: Sequence[MergeClause],
+    target: Target,
+    *,
+    looked: SourceKeys | None = None,
+    cache: ManifestCache | None = None,
+    may_lack_columns: bool = False,
+) -> PlannedChange | None:
+    """Carry a merge out up to its commit. The source is used several times, so it must be one that is kept.
+
+    `looked` is what its keys say, where the caller has asked; else they are found in the condition and asked for.
+    """
+    check_clauses(clauses)
+    change = RowChange(spark, loaded, "merge", target, cache)
+    written_out = [part for one in clauses for part in (one.condition, *(one.values or {}).values())]
+    change.offer([on, *written_out], source.columns)
+    with engine_errors(f"merge into {loaded.name}"):
+        pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
+        filter_rows(pairs, on, f"merge into {loaded.name}", "the condition of ON")
+        condition = to_column(on)
+        if looked is None:
+            looked = SourceKeys(TRUE)
+            if not any(one.when == "not_matched_by_source" for one in clauses):
+                looked = read_keys(source, _find_keys(change, source, condition), loaded.metadata.default_spec)
+        joined = _join(change, source, condition, clauses, looked, may_lack_columns=may_lack_columns)
+        changed = keep_rows(joined)
+    places = change.read_places(changed)
+    if places.is_twice and needs_single_match(clauses):
+        raise InvalidRequestError(
+            f"Cannot merge into {loaded.name}: a row of the table matches more than one row of the source",
+            hint="Remove duplicates from the source, or join by more columns.",
+        )
+    positions = change.by_path(places)
+    written = [at + 1 for at, one in enumerate(clauses) if one.do != "delete"]
+    new_count = sum(places.counts.get(at, 0) for at in written)
+    if not positions and new_count == 0:
+        return None
+    new_rows = None
+    if new_count:
+        new_rows = changed.filter(F.col(ACTION_COLUMN).isin(written)).drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)
+    properties = FrozenMap({**summary_of(clauses, places.counts), **target.properties})
+    change.target = replace(target, properties=properties)
+    return change.finish(positions, new_rows, new_count=new_count)
+
+
+def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
+    """Return the columns of the table that a condition says to equal an expression over the source."""
+    parts = {part.name: part for part in change.schema.fields}
+    joined = change.no_rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
+    return [
+        JoinKey(parts[name], value, is_null_safe)
+        for name, value, is_null_safe in equal_columns(joined)
+        if name in parts
+    ]
+
+
+def _join(
+    change: RowChange,
+    source: DataFrame,
+    on: Column,
+    clauses: Sequence[MergeClause],
+    looked: SourceKeys,
+    *,
+    may_lack_columns: bool,
+) -> DataFrame:
+    """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
+    rows = change.rows(looked.prune).alias(TARGET)
+    given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
+    clauses = [_one_sided(one, rows, given) for one in clauses]
+    whens = {one.when for one in clauses}
+    if whens == {"not_matched"}:
+        # Rows that meet the table are not needed, only known to do so.
+        joined = given.join(rows, on, "left_anti")
+        has_target, has_source = F.lit(False), F.lit(True)
+    else:
+        kinds = {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}
+        if looked.is_few and "not_matched_by_source" not in whens and _is_large(change, looked.prune):
+            # Rows of the table meet the source's keys where they are read; else all of them would be shuffled.
+            rows = rows.join(F.broadcast(source.alias(SOURCE)), on, "left_semi").alias(TARGET)
+        joined = rows.join(given, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
+        has_target = F.col(f"{TARGET}.{FILE_COLUMN}").isNotNull()
+        has_source = F.col(f"{SOURCE}.{_FOUND}").isNotNull()
+    tests = {
+        "matched": has_target & has_source,
+        "not_matched": ~has_target,
+        "not_matched_by_source": ~has_source,
+    }
+    action: Any = F
+    for at, one in enumerate(clauses):
+        holds = tests[one.when]
+        if one.condition is not None:
+            which = f"the condition of clause {at + 1}"
+            filter_rows(joined, one.condition, f"merge into {change.loaded.name}", which)
+            holds = holds & to_column(one.condition)
+        action = action.when(holds, F.lit(at + 1))
+    if needs_single_match(clauses):
+        action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
+    chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
+    for at, one in enumerate(clauses):
+        if one.values is not None:
+            is_chosen = F.col(ACTION_COLUMN) == at + 1
+            chosen, values = settle_values(chosen, one.values, f"__frazil_value_{at}_", is_chosen)
+            clauses[at] = replace(one, values=values)
+    return chosen.select(*_new_row(change, source, chosen, clauses, may_lack_columns=may_lack_columns))
+
+
+def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeClause:
+    """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
+    if clause.when == "matched" or isinstance(clause.condition, Resolved):
+        return clause
+    if any(isinstance(one, Resolved) for one in (clause.values or {}).values()):
+        return clause
+    own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
+    names = list(clause.values or ())
+    written = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
+    found = look_up_alone([to_column(one) for one in written], own, other)
+    return replace(
+        clause,
+        condition=None if clause.condition is None else found[0],
+        values=None if clause.values is None else dict(zip(names, found[len(found) - len(names) :], strict=True)),
+    )
+
+
+def _is_large(change: RowChange, prune: Predicate) -> bool:
+    """Return whether Spark would not take the files that may match for small enough to send them to every task."""
+    text = change.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    size = sum(one.data_file.file_size_in_bytes for one in change.plan_files(prune).values())
+    return size > max(to_bytes(change.spark, text), 0)
+
+
+def _new_row(
+    change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[MergeClause], *, may_lack_columns: bool
+) -> list[Column]:
+    has_rows = FILE_COLUMN in chosen.columns
+    place = [
+        (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(kind)).alias(name)
+        for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
+    ]
+    writing = [(at + 1, one) for at, one in enumerate(clauses) if one.do != "delete"]
+    given = {at: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for at, one in writing}
+    columns = []
+    for part in change.stored_fields:
+        value: Any = F
+        for at, one in writing:
+            value = value.when(F.col(ACTION_COLUMN) == at, _value(change, given[at], part, one))
+        made = value if writing else literal(None, part.field_type)
+        columns.append(made.alias(part.name))
+    kept_ids = [at for at, one in writing if one.do == "update"]
+    row_id = F.lit(None)
+    if change.has_lineage and has_rows and kept_ids:
+        row_id = F.when(F.col(ACTION_COLUMN).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
+    return [*place, F.col(ACTION_COLUMN), *columns, *change.lineage_columns(row_id)]
+
+
+def _values(
+    change: RowChange, source: DataFrame, chosen: DataFrame, clause: MergeClause, *, may_lack_columns: bool
+) -> dict[int, Column]:
+    """Return the new values of the columns that a clause sets, in stored form."""
+    values = clause.values
+    if values is None:
+        values = _all_columns(change, source, may_lack_columns=may_lack_columns)
+    return assigned_columns(
+        chosen,
+        change.schema,
+        values,
+        None if clause.do == "insert" else lambda part: change.stored_column(part, TARGET),
+        may_lack_parts=may_lack_columns,
+        keeps_parts=may_lack_columns and clause.values is None,
+    )
+
+
+def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
+    exact = {name: name for name in source.columns if name != _FOUND}
+    lower = {name.lower(): name for name in exact}
+    found = {part.name: exact.get(part.name, lower.get(part.name.lower())) for part in change.stored_fields}
+    missing = [name for name, one in found.items() if one is None]
+    if missing and not may_lack_columns:
+        raise SchemaMismatchError(
+            f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
+            hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
+        )
+    return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
+
+
+def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, clause: MergeClause) -> Column:
+    found = given.get(part.field_id)
+    if found is not None:
+        return found
+    if clause.do == "update":
+        return change.stored_column(part, TARGET)
+    if part.required and part.write_default is None:
+        raise SchemaMismatchError(
+            f"Cannot insert into {change.loaded.name}: the required column {part.name!r} is not assigned"
+        )
+    return literal(part.write_default, part.field_type)

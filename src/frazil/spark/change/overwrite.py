@@ -1,0 +1,46 @@
+"""OVERWRITE: the rows of a condition make way for new ones. Rows beside them in the same files are written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from frazil.commit.action import PlannedChange
+from frazil.commit.new_snapshot import Target
+from frazil.errors import FrazilError
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change.change_rows import RowChange
+from frazil.spark.change.delete import find_rows
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.read.kept_rows import start_over_if_lost
+from frazil.spark.write.progress import showing_progress
+from frazil.spec.data_file import DataFile
+
+
+@without_call_sites()
+def plan_overwrite(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    files: Sequence[DataFile],
+    where: Any,
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Find the rows of a condition and plan to put files, which are written already, in their place."""
+
+    def plan() -> PlannedChange | None:
+        change = RowChange(spark, loaded, "delete", target, cache)
+        found = find_rows(change, where)
+        return change.finish(found.positions, whole=found.whole, added=files, is_rewrite=True)
+
+    try:
+        with showing_progress(spark, f"overwrite rows of {loaded.name}"):
+            return start_over_if_lost(plan)
+    except FrazilError as error:
+        if error.may_clean_up:
+            loaded.storage.delete_many([one.file_path for one in files])
+        raise

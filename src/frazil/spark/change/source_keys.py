@@ -1,0 +1,164 @@
+"""What the rows of a source say about the rows of the table they can meet: the source prunes the target.
+
+The columns that a merge joins by come here where rows are few; else one aggregate over them gives their bounds and
+about how many values there are, and few values are then named one by one. Where the table is partitioned by a time of
+such a column, the days or hours that occur are named too, so that a source with rows of January and December does not
+read what lies between. The result is a filter for planning the table's files: rows outside of it meet no row of the
+source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
+from frazil.local.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
+from frazil.spark.read.kept_rows import FEW_ROWS, collect_few
+from frazil.spark.read.partition_columns import plain_number, transform_value
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """A column of the table and the expression over the source that must equal it; null may equal null."""
+
+    part: NestedField
+    value: Column
+    is_null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKeys:
+    """What the keys of a source say: a filter on the table, whether rows are few, a key that occurs twice."""
+
+    prune: Predicate
+    is_few: bool = False
+    twice: tuple[Any, ...] | None = None
+
+
+def read_keys(
+    kept: DataFrame,
+    keys: Sequence[JoinKey],
+    spec: PartitionSpec,
+    unique: Sequence[str] = (),
+    *,
+    few_rows: int = FEW_ROWS,
+) -> SourceKeys:
+    """Ask a kept source for its keys: what every row of the table which meets one of its rows fulfils.
+
+    `unique` are columns of the source that must not have the same values twice, null being a value.
+    """
+    usable = [one for one in keys if is_usable_key(one.part)]
+    asked = [one for key in usable for one in _columns_of(key, spec, kept)]
+    names = [F.col(quote(name)) for name in unique]
+    is_comparable = all(_is_comparable(kept.schema[name].dataType) for name in unique)
+    told = [one.column.alias(f"a{at}") for at, one in enumerate(asked)]
+    more = [one.alias(f"u{at}") for at, one in enumerate(names)] if is_comparable else []
+    found = collect_few(kept, [*told, *more], few_rows)
+    if found is None:
+        twice = _find_twice(kept, names)
+        return SourceKeys(TRUE if not asked else _prune_by_aggregate(kept, usable, asked), twice=twice)
+    twice = _find_twice_here(found, len(more)) if is_comparable else _find_twice(kept, names)
+    if found.num_rows == 0:
+        return SourceKeys(FALSE if usable else TRUE, is_few=True, twice=twice)
+    values = [ValuesHere(found.column(f"a{at}")) for at in range(len(asked))]
+    return SourceKeys(_prune(usable, asked, values), is_few=True, twice=twice)
+
+
+class _Asked:
+    """A column asked for: the values of a key, or, with a unit, the days or hours of its values."""
+
+    def __init__(self, key: JoinKey, column: Column, unit: int | None = None) -> None:
+        self.key, self.column, self.unit = key, column, unit
+
+
+@dataclass(frozen=True, slots=True)
+class _ValuesThere:
+    bounds: tuple[Any, Any]
+    has_null: bool
+    listed: list[Any] | None
+
+
+def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_Asked]:
+    found = [_Asked(key, plain_number(key.value, key.part.field_type))]
+    for one in spec.fields_of_source(key.part.field_id):
+        unit = unit_of(one.transform, key.part)
+        if unit is not None:
+            times = transform_value(one.transform, key.value, key.part.field_type, source.sparkSession)
+            found.append(_Asked(key, times, unit))
+    return found
+
+
+def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequence[_Asked]) -> Predicate:
+    columns: list[Column] = []
+    for at, one in enumerate(asked):
+        columns += [F.min(one.column).alias(f"low{at}"), F.max(one.column).alias(f"high{at}")]
+        columns += [F.count_if(one.column.isNull()).alias(f"nulls{at}")]
+        columns += [F.approx_count_distinct(one.column).alias(f"about{at}")]
+    told = kept.agg(*columns).collect()[0]
+    listed: dict[int, list[Any]] = {}
+    few = [at for at in range(len(asked)) if told[f"about{at}"] <= MAX_VALUES]
+    if few:
+        # About so few values each, so they may come together here.
+        sets = kept.agg(*(F.collect_set(asked[at].column).alias(f"set{at}") for at in few)).collect()[0]
+        listed = {at: [_value(one) for one in sets[f"set{at}"]] for at in few}
+    values = [
+        _ValuesThere(
+            (_value(told[f"low{at}"]), _value(told[f"high{at}"])),
+            told[f"nulls{at}"] > 0,
+            listed.get(at) if len(listed.get(at, ())) <= MAX_VALUES else None,
+        )
+        for at in range(len(asked))
+    ]
+    return _prune(keys, asked, values)
+
+
+def _prune(keys: Sequence[JoinKey], asked: Sequence[_Asked], values: Sequence[KeyValues]) -> Predicate:
+    return all_of(
+        *(_filter_of(key, [(a, v) for a, v in zip(asked, values, strict=True) if a.key is key]) for key in keys)
+    )
+
+
+def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, KeyValues]]) -> Predicate:
+    own = next(values for asked, values in known if asked.unit is None)
+    times = [(asked.unit, values) for asked, values in known if asked.unit is not None]
+    return filter_of(key.part.name, own, times, is_null_safe=key.is_null_safe)
+
+
+def _find_twice(kept: DataFrame, names: Sequence[Column]) -> tuple[Any, ...] | None:
+    if not names:
+        return None
+    rows = kept.groupBy(*names).count().filter("count > 1").limit(1).collect()
+    return tuple(rows[0][: len(names)]) if rows else None
+
+
+def _find_twice_here(found: pa.Table, count: int) -> tuple[Any, ...] | None:
+    names = [f"u{at}" for at in range(count)]
+    if not names:
+        return None
+    counted = found.select(names).group_by(names).aggregate([([], "count_all")])
+    again = counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()
+    return tuple(again[0][name] for name in names) if again else None
+
+
+def _is_comparable(kind: st.DataType) -> bool:
+    """Return whether equal values of a type are equal bytes: not floating point, nor text with a collation."""
+    if isinstance(kind, st.StringType):
+        return kind == st.StringType()
+    return isinstance(
+        kind, st.IntegralType | st.BooleanType | st.DateType | st.TimestampType | st.TimestampNTZType | st.BinaryType
+    )
+
+
+def _value(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -1,0 +1,63 @@
+"""UPDATE: rows of a condition get new values. The rows they were go, by position, and the new ones are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.action import PlannedChange
+from frazil.commit.new_snapshot import Target
+from frazil.expr.predicates import Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change.assignments import assigned_columns, settle_values
+from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
+from frazil.spark.change.conditions import filter_rows
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
+from frazil.spark.write.progress import showing_progress
+
+
+@without_call_sites()
+def plan_update(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    values: Mapping[str, Any],
+    where: Any,
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Find the rows of a condition, compute their new values once, and write what the change takes."""
+    with showing_progress(spark, f"update {loaded.name}"):
+        return start_over_if_lost(lambda: _update(RowChange(spark, loaded, "update", target, cache), values, where))
+
+
+def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> PlannedChange | None:
+    with engine_errors(f"update {change.loaded.name}"):
+        change.offer([where, *values.values()])
+        # `target` is what expressions may call the table, where a subquery has columns of the same names.
+        rows = (change.rows(where) if isinstance(where, Predicate) else change.rows()).alias("target")
+        found = rows if isinstance(where, Predicate) else filter_rows(rows, where, f"update {change.loaded.name}")
+        # Kept where it was computed: its positions and its values must be those of one run.
+        changed = keep_rows(_changed(change, found, values))
+    positions = change.by_path(change.read_places(changed))
+    if not positions:
+        return None
+    count = sum(one.cardinality for one in positions.values())
+    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN), new_count=count)
+
+
+def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:
+    """Return the places of rows, and their new values in stored form."""
+    found, values = settle_values(found, values, "__frazil_value_")
+    new = assigned_columns(found, change.schema, values, change.stored_column)
+    columns = [new.get(part.field_id, change.stored_column(part)).alias(part.name) for part in change.stored_fields]
+    row_id = F.col(ROW_ID_COLUMN) if change.has_lineage else F.lit(None)
+    action = F.lit(1).alias(ACTION_COLUMN)
+    return found.select(FILE_COLUMN, POS_COLUMN, action, *columns, *change.lineage_columns(row_id))

@@ -1,0 +1,130 @@
+"""UPSERT: rows of a source replace those of the same key, and the others are added. Null is a key like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.commit.action import PlannedChange
+from frazil.commit.new_snapshot import Target
+from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.loaded import LoadedTable
+from frazil.local.merge_clauses import MergeClause
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.spark.change.merge import SOURCE, TARGET, merge_rows
+from frazil.spark.change.source_keys import JoinKey, read_keys
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.types import shown_type
+from frazil.spark.write.progress import showing_progress
+from frazil.spec.schema import Schema
+from frazil.spec.types import UnknownType
+from frazil.sql.quote_names import quote
+
+
+@without_call_sites()
+def plan_upsert(
+    spark: SparkSession,
+    loaded: LoadedTable,
+    source: DataFrame,
+    keys: Sequence[str],
+    target: Target,
+    *,
+    cache: ManifestCache | None = None,
+) -> PlannedChange | None:
+    """Merge a source by key: update what is there, insert what is not; refuse a source that has a key twice."""
+    schema = loaded.metadata.current_schema
+    names = _key_names(schema, source, keys, loaded.name)
+    on = reduce(Column.__and__, [_equal(ours, theirs) for ours, theirs in names])
+    clauses = [
+        MergeClause("matched", "update", _changed(schema, source, names, spark)),
+        MergeClause("not_matched", "insert"),
+    ]
+
+    def plan() -> PlannedChange | None:
+        with engine_errors(f"read the source of an upsert into {loaded.name}"):
+            kept = keep_rows(source)
+            keys = [
+                JoinKey(schema.field(ours), F.col(quote(theirs)), is_null_safe=True)
+                for ours, theirs in names
+                if _is_told(source.schema[theirs].dataType, shown_type(schema.field(ours).field_type, spark))
+            ]
+            looked = read_keys(kept, keys, loaded.metadata.default_spec, [theirs for _, theirs in names])
+        if looked.twice is not None:
+            shown = ", ".join(f"{name} = {value!r}" for (_, name), value in zip(names, looked.twice, strict=True))
+            raise InvalidRequestError(
+                f"Cannot upsert into {loaded.name}: the source has more than one row with {shown}",
+                hint="Keep one row of each key in the source.",
+            )
+        return merge_rows(spark, loaded, kept, on, clauses, target, looked=looked, cache=cache)
+
+    with showing_progress(spark, f"upsert into {loaded.name}"):
+        return start_over_if_lost(plan)
+
+
+def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spark: SparkSession) -> Column | None:
+    """Return where a value differs, so that other rows stay as they are; None where that cannot be told by type."""
+    theirs = {name.lower(): name for name in source.columns} | {name: name for name in source.columns}
+    tests = []
+    for part in schema.fields:
+        name = theirs.get(part.name, theirs.get(part.name.lower()))
+        if isinstance(part.field_type, UnknownType) or name is None or (part.name, name) in keys:
+            continue
+        want = shown_type(part.field_type, spark)
+        if not _is_told(source.schema[name].dataType, want) or _has_map(want):
+            return None
+        ours, given = F.col(f"{TARGET}.{quote(part.name)}"), F.col(f"{SOURCE}.{quote(name)}")
+        same = ours.eqNullSafe(given)
+        if _has_floats(want):
+            # To a comparison both zeros are one; as text they are two.
+            same = same & F.to_json(F.struct(ours.alias("x"))).eqNullSafe(F.to_json(F.struct(given.alias("x"))))
+        tests.append(~same)
+    return reduce(Column.__or__, tests) if tests else F.lit(False)
+
+
+def _has_map(kind: st.DataType) -> bool:
+    return any(isinstance(one, st.MapType | st.VariantType) for one in _walk(kind))
+
+
+def _has_floats(kind: st.DataType) -> bool:
+    return any(isinstance(one, st.FloatType | st.DoubleType) for one in _walk(kind))
+
+
+def _walk(kind: st.DataType) -> Iterator[st.DataType]:
+    yield kind
+    if isinstance(kind, st.StructType):
+        for part in kind.fields:
+            yield from _walk(part.dataType)
+    elif isinstance(kind, st.ArrayType):
+        yield from _walk(kind.elementType)
+
+
+def _is_told(have: st.DataType, want: st.DataType) -> bool:
+    """Return whether values of a source say which values of the table they equal."""
+    is_whole = isinstance(have, st.IntegralType) and isinstance(want, st.IntegralType)
+    return have == want or is_whole or (isinstance(have, st.DecimalType) and isinstance(want, st.DecimalType))
+
+
+def _equal(ours: str, theirs: str) -> Column:
+    return F.col(f"{TARGET}.{quote(ours)}").eqNullSafe(F.col(f"{SOURCE}.{quote(theirs)}"))
+
+
+def _key_names(schema: Schema, source: DataFrame, keys: Sequence[str], table: str) -> list[tuple[str, str]]:
+    """Return each key's name in the table and in the source."""
+    if isinstance(keys, str) or not keys:
+        raise InvalidRequestError(f"Cannot upsert into {table}: give the key columns as a list of names")
+    found = []
+    for key in keys:
+        ours = next((one.name for one in schema.fields if one.name == key), None)
+        ours = ours or next((one.name for one in schema.fields if one.name.lower() == key.lower()), None)
+        theirs = key if key in source.columns else next((n for n in source.columns if n.lower() == key.lower()), None)
+        if ours is None or theirs is None:
+            where = "the table" if ours is None else "the source"
+            raise FieldNotFoundError(f"Cannot upsert into {table}: {where} has no column {key!r}")
+        found.append((ours, theirs))
+    return found

@@ -1,0 +1,1 @@
+"""From Python to the JVM of the driver and back."""

@@ -1,0 +1,242 @@
+"""Lakes inside Spark: a catalog, two rules of the analyser and a parser, which ask Python (`spark/java`).
+
+    lake.db.t   --Spark's analyser-->  LakeCatalog.loadTable  --Door-->  Python: columns, properties
+                --LakeRelations-->     frazil's relation in its place
+    INSERT …    --Spark's analyser-->  resolved, converted, checked
+                --LakeWrites-->        a command, which Python runs with the query as a DataFrame
+    CALL …, CREATE BRANCH …            --LakeParser-->  a command, which Python runs
+
+A session that runs already gets the rules by its analyser's fields; sessions that come later by the extensions and
+settings that Spark has for it. Nothing of PySpark is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from frazil.errors import (
+    AlreadyExistsError,
+    CommitError,
+    CommitStateUnknownError,
+    FieldNotFoundError,
+    FrazilError,
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    SqlSyntaxError,
+    UnsupportedError,
+)
+from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.jvm.private_names import Callback, moved, new_word, start_callbacks
+
+Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
+"""Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
+
+CATALOG = "frazil.LakeCatalog"
+_RULES = {
+    # They run before tables are looked up.
+    "hintResolutionRules": ("LakeNames", "EarlyTables"),
+    "extendedResolutionRules": ("LakeRelations",),
+    "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
+}
+_MAKERS = {
+    "injectHintResolutionRule": ("MakeNames", "MakeEarly"),
+    "injectResolutionRule": ("MakeRelations",),
+    "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
+}
+_lock = threading.Lock()
+_opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
+
+
+def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
+    if question is None:
+        return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
+    verb, _, told = question.partition(" ")
+    try:
+        return answer(session_of(objects.get(0)), verb, json.loads(told), objects)
+    except FrazilError as error:
+        return _problem(str(error), *_kind(error))
+    except AnalysisException as error:
+        return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
+    except BaseException as error:
+        # Nothing may be raised into Py4J, an interruption neither: it would lose the message, and its own place.
+        return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
+
+
+def _problem(message: str, kind: str, condition: str | None, state: str | None) -> str:
+    told = {"message": message, "kind": kind, "condition": condition or _FAILED[0], "state": state or _FAILED[1]}
+    return "!" + json.dumps(told)
+
+
+_CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
+    (NamespaceNotFoundError, "analysis", "SCHEMA_NOT_FOUND", "42704"),
+    (FieldNotFoundError, "analysis", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
+    (NotFoundError, "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01"),
+    (NamespaceAlreadyExistsError, "analysis", "SCHEMA_ALREADY_EXISTS", "42P06"),
+    (AlreadyExistsError, "analysis", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
+    (CommitStateUnknownError, "execution", "FRAZIL_COMMIT_UNKNOWN", "40003"),
+    (CommitError, "execution", "FRAZIL_COMMIT_CONFLICT", "40001"),
+    (SqlSyntaxError, "analysis", "PARSE_SYNTAX_ERROR", "42601"),
+    (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
+    (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),
+)
+"""What an error is to Spark: an error of the analysis or of a run, its condition, and its SQLSTATE."""
+_FAILED = ("FRAZIL_FAILED", "58000")
+
+
+def _kind(error: FrazilError) -> tuple[str, str, str]:
+    for kind, *told in _CONDITIONS:
+        if isinstance(error, kind):
+            return told[0], told[1], told[2]
+    return "execution", *_FAILED
+
+
+def session_id(spark: SparkSession) -> str:
+    """Return what tells a session from others."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def lake_ids(spark: SparkSession) -> dict[str, str]:
+    """Return the ids of the lakes that a session sees, by their names."""
+    found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))  # type: ignore[union-attr]
+    return found
+
+
+def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
+    """Return whether a name is a temporary view's."""
+    parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for one in name:
+        parts.add(one)
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(spark._jvm.frazil.Door.seq(parts)))  # type: ignore[union-attr]
+
+
+def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
+    """Return the catalog and the namespace in which a session looks names up."""
+    catalogs = spark._jsparkSession.sessionState().catalogManager()
+    return str(catalogs.currentCatalog().name()), tuple(map(str, catalogs.currentNamespace()))
+
+
+def session_of(java: Any) -> SparkSession:
+    """Return PySpark's object for a session of Spark's."""
+    key = str(java.sessionUUID())
+    with _lock:
+        found = _sessions.get(key)
+        if found is None:
+            # A context that was stopped may still be held by somebody.
+            context = next(one for one in _opened if one._jsc is not None)
+            found = _sessions[key] = SparkSession(context, java)
+        return found
+
+
+def open_door(spark: SparkSession, answer: Answer) -> None:
+    """Let Spark ask Python about lakes, in this session and in those that come later."""
+    context = spark.sparkContext
+    try:
+        package = define_classes(context)
+        start_callbacks(context)
+        with _lock:
+            _sessions[session_id(spark)] = spark
+            if context not in _opened:
+                word = new_word()
+                called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
+                package.Door.open(called, word)
+                _opened[context] = None
+                _extend(spark._jsparkSession.extensions(), package)
+        _join(spark, package)
+    except (TypeError, AttributeError, Py4JError) as error:
+        raise moved(error) from error
+
+
+def close_door(spark: SparkSession) -> None:
+    """Take the rules and the parser out of a session.
+
+    The rule of metadata columns stays: frames outlive the lakes they are of.
+    """
+    context = spark.sparkContext
+    package = define_classes(context)
+    state = spark._jsparkSession.sessionState()
+    analyzer = state.analyzer()
+    for name, kinds in _RULES.items():
+        field = _field(analyzer, name)
+        gone = tuple(kind for kind in kinds if kind != "ShowHiddenColumns")
+        field.set(analyzer, _without(spark, field.get(analyzer), gone))
+    parser = _field(state, "sqlParser")
+    parser.set(state, package.LakeParser.under(parser.get(state)))
+
+
+def _join(spark: SparkSession, package: Any) -> None:
+    """Put the rules and the parser into a session that runs already; once."""
+    state = spark._jsparkSession.sessionState()
+    analyzer = state.analyzer()
+    for name, kinds in _RULES.items():
+        field = _field(analyzer, name)
+        rules = _without(spark, field.get(analyzer), kinds)
+        for kind in kinds:
+            rule = getattr(package, kind)()
+            # Metadata columns come first: other rules turn writes into commands that hide their query.
+            rules = rules.prepended(rule) if kind == "ShowHiddenColumns" else rules.appended(rule)
+        field.set(analyzer, rules)
+    parser = _field(state, "sqlParser")
+    parser.set(state, package.LakeParser.over(package.LakeParser.under(parser.get(state))))
+
+
+def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
+    jvm: Any = spark._jvm
+    kept = jvm.java.util.ArrayList()
+    for at in range(rules.size()):
+        one = rules.apply(at)
+        if one.getClass().getName() not in {f"frazil.{kind}" for kind in kinds}:
+            kept.add(one)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
+
+
+def _extend(extensions: Any, package: Any) -> None:
+    for verb, kinds in _MAKERS.items():
+        for kind in kinds:
+            getattr(extensions, verb)(getattr(package, kind)())
+    extensions.injectParser(package.MakeParser())
+
+
+def _field(target: Any, name: str) -> Any:
+    kind = target.getClass()
+    while kind is not None:
+        for one in kind.getDeclaredFields():
+            # A value of a trait has the trait's name before its own.
+            if one.getName() == name or one.getName().endswith(f"$${name}"):
+                one.setAccessible(True)
+                return one
+        kind = kind.getSuperclass()
+    raise AttributeError(f"no field {name}")
+
+
+def add_catalog(spark: SparkSession, name: str, lake_id: str) -> None:
+    """Let a session, and those that come later, find a lake under a name."""
+    remove_catalog(spark, name)
+    settings = {f"spark.sql.catalog.{name}": CATALOG, f"spark.sql.catalog.{name}.lake-id": lake_id}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+        spark.sparkContext._jsc.sc().conf().set(key, value)
+    # Spark lists the catalogs that it has loaded.
+    spark._jsparkSession.sessionState().catalogManager().catalog(name)
+
+
+def remove_catalog(spark: SparkSession, name: str) -> None:
+    """Let a session forget a lake."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    if str(manager.currentCatalog().name()) == name:
+        manager.setCurrentCatalog("spark_catalog")
+    _field(manager, "catalogs").get(manager).remove(name)
+    for key in (f"spark.sql.catalog.{name}", f"spark.sql.catalog.{name}.lake-id"):
+        spark.conf.unset(key)
+        spark.sparkContext._jsc.sc().conf().remove(key)

@@ -1,0 +1,278 @@
+"""Spark's inner doors for writing: names that Spark does not promise to keep, used here and in `jvm.py` only.
+
+Writes run in a session of their own, a clone of the user's with its temporary views, functions and cached tables: what
+is set for a write is then seen by no other query, and what the user has set in ways that would break a table's files
+(legacy calendars, 96-bit timestamps, no field ids) does not reach it. Spark Connect has no such door; there a write
+runs in the user's session, and files that turn out wrong are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.jvm.scan_java import SCAN_NAME
+
+_FIXED = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.files.maxRecordsPerFile": "0",
+}
+
+
+def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    """Return a frame whose query runs under settings of its own."""
+    spark = frame.sparkSession
+    if not is_classic(spark):
+        return frame
+    jvm: Any = spark.sparkContext._jvm
+    own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    _share_observations(spark._jsparkSession, own._jsparkSession)
+    for name, value in {**_FIXED, **settings}.items():
+        own.conf.set(name, value)
+    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    plan = frame._jdf.queryExecution().analyzed()
+    return DataFrame(datasets.ofRows(own._jsparkSession, plan), own)
+
+
+def _share_observations(session: Any, clone: Any) -> None:
+    """Let queries of a clone answer what `df.observe` of its session waits for.
+
+    Before Spark 4.2 listeners do that, and clones have those of their session.
+    """
+    if int(pyspark.__version__.split(".")[1]) < 2:
+        return
+    waiting = session.observationManager().getClass().getDeclaredField("observations")
+    waiting.setAccessible(True)
+    waiting.set(clone.observationManager(), waiting.get(session.observationManager()))
+
+
+def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> DataFrame:
+    """Return a frame whose rows of the same values come together, in tasks of about a size; not on Spark Connect."""
+    spark = frame.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    # A projection of the values has them as expressions that Spark has made sense of.
+    named = [one.alias(f"v{at}") for at, one in enumerate(values)]
+    aliases = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
+    keys = jvm.java.util.ArrayList()
+    for at in range(len(named)):
+        keys.add(aliases.apply(at).child())
+    balanced = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
+        jvm.scala.jdk.javaapi.CollectionConverters.asScala(keys).toList(),
+        frame._jdf.queryExecution().analyzed(),
+        jvm.scala.Option.empty(),
+        # Py4J would make an Integer of a small number, which Spark takes for a Long.
+        jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(task_bytes)),
+    )
+    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    return DataFrame(datasets.ofRows(spark._jsparkSession, balanced), spark)
+
+
+def hash_longs(column: Column, spark: SparkSession) -> Column | None:
+    """Return the specification's 32-bit hash of a long column, as generated code; None where Spark has no such door."""
+    if not is_classic(spark):
+        return None
+    jvm: Any = spark.sparkContext._jvm
+    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    children = jvm.java.util.ArrayList()
+    children.add(tools.expression(column._jc))
+    listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toList()
+    hashed = jvm.org.apache.spark.sql.catalyst.expressions.Murmur3Hash(listed, 0)
+    return type(column)(tools.column(hashed))
+
+
+def can_reach(spark: SparkSession, location: str) -> bool:
+    """Return whether Spark's own file systems know a location; object stores may need a package that is not there."""
+    if not is_classic(spark):
+        return location.startswith("file:")
+    jvm: Any = spark.sparkContext._jvm
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    try:
+        jvm.org.apache.hadoop.fs.Path(location).getFileSystem(settings)
+    except Exception:
+        # Whatever keeps Hadoop from opening the location, our own storage writes there.
+        return False
+    return True
+
+
+def ask_for_files(frame: DataFrame) -> None:
+    """Plan a query and have its relations name their files, without running it."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    for at in range(leaves.size()):
+        leaf = leaves.apply(at)
+        if leaf.getClass().getSimpleName() == SCAN_NAME:
+            leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
+
+
+def referenced_names(filtered: DataFrame) -> set[str] | None:
+    """Return the columns that the condition of a filter names; None where it has a subquery."""
+    condition = filtered._jdf.queryExecution().analyzed().condition()
+    if "subquery" in condition.toString().lower():
+        return None
+    found = condition.references().toList()
+    return {found.apply(at).name() for at in range(found.size())}
+
+
+def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
+    """Return what the condition of a join says to be equal: a column of its left side, an expression of its right.
+
+    Only columns that are compared as they are count; the last item tells whether null equals null.
+    """
+    spark = joined.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    plan = joined._jdf.queryExecution().analyzed()
+    if plan.condition().isEmpty():
+        return []
+    sides = (plan.left().outputSet(), plan.right().outputSet())
+    found: list[tuple[str, Column, bool]] = []
+    waiting = [plan.condition().get()]
+    while waiting:
+        one = waiting.pop()
+        kind = one.getClass().getSimpleName()
+        if kind == "And":
+            waiting += [one.left(), one.right()]
+        if kind not in ("EqualTo", "EqualNullSafe"):
+            continue
+        for ours, theirs in ((one.left(), one.right()), (one.right(), one.left())):
+            is_ours = ours.references().subsetOf(sides[0]) and not ours.references().isEmpty()
+            if not is_ours or not theirs.references().subsetOf(sides[1]) or not theirs.deterministic():
+                continue
+            column = _without_widening(ours)
+            if column.getClass().getSimpleName() == "AttributeReference":
+                found.append((column.name(), _as_column(tools, theirs), kind == "EqualNullSafe"))
+            break
+    return found
+
+
+def _without_widening(expression: Any) -> Any:
+    """Return a column that Spark has widened to compare it with a long; other expressions as they are."""
+    if expression.getClass().getSimpleName() == "Cast" and expression.dataType().sql() == "BIGINT":
+        child = expression.child()
+        return child if child.dataType().sql() == "INT" else expression
+    return expression
+
+
+def _as_column(tools: Any, expression: Any) -> Column:
+    return type(F.lit(1))(tools.column(expression))
+
+
+def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -> list[Column]:
+    """Return expressions whose names are those of one side of a join, though the other may have the same names.
+
+    The two sides must not share columns; where they do, which Spark tells apart by itself, names stay as they are.
+    """
+    jvm: Any = own.sparkSession.sparkContext._jvm
+    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    plans: list[Any] = [one._jdf.queryExecution().analyzed() for one in (own, other)]
+    if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
+        return expressions
+    asked = own.select(*[one.alias(f"found{at}") for at, one in enumerate(expressions)])
+    plan: Any = asked._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "Project":
+        return expressions
+    return [_as_column(tools, plan.projectList().apply(at).child()) for at in range(len(expressions))]
+
+
+def is_deterministic(frame: DataFrame) -> bool:
+    """Return whether a query gives the same rows each time it runs, as far as Spark can tell."""
+    if not is_classic(frame.sparkSession):
+        return False
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic())
+
+
+def are_deterministic(frame: DataFrame, columns: Sequence[Column]) -> list[bool]:
+    """Return of each expression over a frame whether it gives the same value each time, as far as Spark can tell."""
+    plan: Any = frame.select(*[one.alias(f"v{at}") for at, one in enumerate(columns)])._jdf.queryExecution().analyzed()
+    return [bool(plan.projectList().apply(at).deterministic()) for at in range(len(columns))]
+
+
+def is_deterministic_filter(filtered: DataFrame) -> bool:
+    """Return whether the condition of a filter gives the same answer each time, as far as Spark can tell."""
+    plan: Any = filtered._jdf.queryExecution().analyzed()
+    is_filter = str(plan.getClass().getSimpleName()) == "Filter"
+    return bool((plan.condition() if is_filter else plan).deterministic())
+
+
+def to_bytes(spark: SparkSession, text: str | None) -> int:
+    """Return a setting such as `10MB` as a number of bytes."""
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text or "0"))
+
+
+def is_local_relation(frame: DataFrame) -> bool:
+    """Return whether a frame is rows of the driver's as they are: nothing has to run to have them again."""
+    if not is_classic(frame.sparkSession):
+        return False
+    return str(frame._jdf.queryExecution().analyzed().getClass().getSimpleName()) == "LocalRelation"
+
+
+def kept_partitions(frame: DataFrame) -> int:
+    """Return how many tasks the rows of a kept frame are read by."""
+    plan = frame._jdf.queryExecution().analyzed()
+    if str(plan.getClass().getSimpleName()) == "LogicalRDD":
+        return max(int(plan.rdd().getNumPartitions()), 1)
+    return max(int(frame.sparkSession.sparkContext.defaultParallelism), 1)
+
+
+def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
+    """Return at most so many rows of each task of a frame."""
+    spark = frame.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    most = _module(expressions, "Literal").apply(rows)
+    limited = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(most, frame._jdf.queryExecution().analyzed())
+    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    return DataFrame(datasets.ofRows(spark._jsparkSession, limited), spark)
+
+
+def _module(package: Any, name: str) -> Any:
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+@dataclass(frozen=True, slots=True)
+class JobTotals:
+    """What the jobs of one piece of work have done so far."""
+
+    done_tasks: int = 0
+    all_tasks: int = 0
+    read_rows: int = 0
+    read_bytes: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+
+
+def job_totals(spark: SparkSession, tag: str) -> JobTotals:
+    """Return what jobs that carry a tag have done: tasks, and rows and bytes as far as tasks have told."""
+    context: Any = spark.sparkContext._jsc.sc()
+    store = context.statusStore()
+    totals = [0] * 6
+    seen: set[int] = set()
+    for job in context.statusTracker().getJobIdsForTag(tag):
+        stages = store.job(job).stageIds()
+        seen |= {stages.apply(at) for at in range(stages.size())}
+    for number in seen:
+        stage = store.lastStageAttempt(number)
+        if stage.status().name() not in ("ACTIVE", "COMPLETE"):
+            continue
+        told = (
+            stage.numCompleteTasks(),
+            stage.numTasks(),
+            stage.inputRecords(),
+            stage.inputBytes(),
+            stage.outputRecords(),
+            stage.outputBytes(),
+        )
+        totals = [whole + int(one) for whole, one in zip(totals, told, strict=True)]
+    return JobTotals(*totals)

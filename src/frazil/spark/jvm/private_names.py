@@ -1,0 +1,436 @@
+"""Spark's inner doors: every name that Spark does not promise to keep is used here and nowhere else.
+
+Reading needs four things that PySpark does not offer: to compile a class on the driver, to make a relation over a file
+index of our own, to make a DataFrame of that relation, and to be called back by Spark while it plans. All are there in
+Spark 4.0 to 4.3. Where a later Spark moves one of them, the error says so; nothing else of frazil knows them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import pyspark
+import pyspark.sql.types as st
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import EngineError, FrazilError, UnsupportedError
+from frazil.spark.jvm.driver_java import CLASS_NAME, READER_NAME, RULE_NAME, SOURCE
+from frazil.spark.jvm.scan_java import SCAN, STRATEGY_NAME, scan_source
+from frazil.spark.types import without_metadata
+
+Planner = Callable[[str], bytes]
+"""Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
+
+_WORD_SIZE = 64
+_lock = threading.Lock()
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
+_planning: WeakSet[SparkSession] = WeakSet()
+"""Sessions that plan scans of whole files."""
+_reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Return whether the session has a JVM in reach; Spark Connect has none."""
+    return hasattr(spark, "_jsparkSession")
+
+
+class Callback:
+    """A function of Python as Java sees it, and as whoever else reaches the port that Java calls: one method, no state.
+
+    Py4J calls any attribute that it is told to. A request begins with a word that only Java's side knows. The function
+    gets what follows it, and None where the word is not there.
+    """
+
+    __slots__ = ("_apply", "_java")
+
+    def __new__(cls, function: Callable[..., Any] | None = None, word: str = "", interface: str = "") -> Callback:
+        """Make a callback that implements an interface of Java's; without a function and a word there is none."""
+        if not callable(function) or len(word) != _WORD_SIZE:
+            raise TypeError("Cannot make a callback without its word")
+        made = object.__new__(cls)
+        object.__setattr__(made, "_apply", lambda request, *more: function(_asked(request, word), *more))
+        object.__setattr__(made, "_java", SimpleNamespace(implements=(interface,)))
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            return object.__getattribute__(self, name)
+        if name in ("apply", "Java"):
+            return object.__getattribute__(self, f"_{name.lower()}")
+        raise AttributeError(name)
+
+
+def _asked(request: object, word: str) -> str | None:
+    if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
+        return None
+    return request[_WORD_SIZE:]
+
+
+def new_word() -> str:
+    """Return a word that nobody can guess."""
+    return secrets.token_hex(_WORD_SIZE // 2)
+
+
+def planning_callback(planner: Planner, word: str) -> Callback:
+    """Return a planner for Java. An error is given back as text, which Java raises with its whole message."""
+
+    def plan(pushed: str | None) -> Any:
+        if pushed is None:
+            return "Cannot plan the files of a query: the question is none of Spark's"
+        try:
+            return planner(pushed)
+        except FrazilError as error:
+            return str(error)
+        except Exception as error:
+            # Nothing may be raised into Py4J: it would lose the message.
+            return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
+
+    return Callback(plan, word, "java.util.function.Function")
+
+
+def start_callbacks(context: SparkContext) -> None:
+    """Let Java call Python, as PySpark does, with a token that every connection must bring.
+
+    PySpark starts the same server without one. Where it runs already, or Py4J has changed, words have to do.
+    """
+    gateway: Any = context._gateway
+    with _lock:
+        has_server = gateway.__dict__.get("_callback_server") is not None
+        parameters = gateway.callback_server_parameters
+        token = None if has_server or parameters.auth_token is not None else secrets.token_hex(32)
+        parameters.auth_token = token or parameters.auth_token
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        if token is not None and not _tell_java(gateway, token):
+            parameters.auth_token = None
+
+
+def _tell_java(gateway: Any, token: str) -> bool:
+    """Give Java's side the token that it shows when it connects; Py4J forgets it when it is told the port."""
+    try:
+        client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+        field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
+        field.setAccessible(True)
+        field.set(client, token)
+    except (Py4JError, TypeError):
+        return False
+    return True
+
+
+def planned_relation(
+    spark: SparkSession,
+    planner: Planner,
+    *,
+    key: str,
+    root: str,
+    data: st.StructType,
+    shows_ids: bool = True,
+    constants: st.StructType,
+    table: str,
+    size_bytes: int,
+    rows: int,
+    columns: str = "",
+    file_format: str,
+    options: Mapping[str, str],
+    session: Any = None,
+) -> DataFrame:
+    """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
+
+    `data` has the field ids by which files are read. Without `shows_ids` they stay there: the frame has none, nor has
+    what is made of it, since Spark would write them into files that are no table's.
+    `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
+    `table`, `size_bytes`, `rows` and `columns` are what Spark's plans show and its optimiser knows
+    (`relation_stats.py`).
+    `session` is where Spark looks up, for this relation alone, settings that are no options (`session_with`).
+    """
+    if not is_classic(spark):
+        raise UnsupportedError(
+            "Cannot make a lazy DataFrame: Spark Connect has no JVM in reach",
+            hint='Use spark.read.format("iceberg"), which plans when the query is built.',
+        )
+    context = spark.sparkContext
+    jvm = context._jvm
+    try:
+        start_callbacks(context)
+        _read_to_end(spark)
+        # A list takes a Python object as a Java one, an array does not.
+        arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
+        told = (table, str(size_bytes), str(rows), columns)
+        word = new_word()
+        for value in (
+            planning_callback(planner, word),
+            word,
+            key,
+            root,
+            to_java(jvm, constants),
+            *told,
+        ):
+            arguments.add(value)
+        index = compiled_class(spark, _source(spark), CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
+        packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+        if file_format == "orc":
+            reader = packages.orc.OrcFileFormat()
+        elif shows_ids:
+            reader = packages.parquet.ParquetFileFormat()
+        else:
+            reader = _made(spark, READER_NAME, to_java(jvm, data))
+        own_session = spark._jsparkSession
+        relation = packages.HadoopFsRelation(
+            index,
+            to_java(jvm, constants),
+            to_java(jvm, data if shows_ids else without_metadata(data)),
+            jvm.scala.Option.empty(),  # type: ignore[union-attr]
+            reader,
+            _to_scala_map(jvm, options),
+            own_session if session is None else session,
+        )
+        plan = _module(packages, "LogicalRelation").apply(relation, index.table())
+        frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
+    except (TypeError, AttributeError) as error:
+        raise moved(error) from error
+    return DataFrame(frame, spark)
+
+
+def moved(error: Exception) -> UnsupportedError:
+    """Return the error for a part of Spark that is not where it was."""
+    return UnsupportedError(
+        f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+        hint="Use a newer frazil, or Spark 4.0 to 4.3.",
+        cause=str(error),
+    )
+
+
+def compiled_class(spark: SparkSession, source: str, name: str) -> Any:
+    """Return a class of some Java source, compiled by Spark's own compiler, once for each JVM.
+
+    Not for each Spark context: Py4J keeps methods by the name of their class for as long as the JVM lives, and those of
+    one compilation do not fit objects of another.
+    """
+    context = spark.sparkContext
+    with _lock:
+        known = _compiled.setdefault(context._gateway, {})
+        if source not in known:
+            jvm: Any = context._jvm
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            try:
+                compiler.cook(source)
+            except Exception as error:
+                raise EngineError(f"Cannot compile {name} for Spark {pyspark.__version__}: {error}") from error
+            known[source] = compiler.getClassLoader()
+        return known[source].loadClass(name)
+
+
+def _source(spark: SparkSession) -> str:
+    """Return the Java that relations are made of, for this Spark."""
+    known = _compiled.setdefault(spark.sparkContext._gateway, {})
+    if SCAN not in known:
+        # Every Spark adds parts to a scan.
+        (made,) = spark.sparkContext._jvm.java.lang.Class.forName(SCAN).getConstructors()  # type: ignore[union-attr]
+        known[SCAN] = SOURCE + scan_source([one.getName() for one in made.getParameterTypes()])
+    return str(known[SCAN])
+
+
+def _made(spark: SparkSession, name: str, *given: Any) -> Any:
+    """Return an object of a compiled class that is not public."""
+    arguments = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for one in given:
+        arguments.add(one)
+    constructor = compiled_class(spark, _source(spark), name).getDeclaredConstructors()[0]
+    constructor.setAccessible(True)
+    return constructor.newInstance(arguments.toArray())
+
+
+def compiled(spark: SparkSession, name: str, source: str) -> Any:
+    """Return an object of a compiled class that has no state of its own; one for each JVM."""
+    known = _compiled.setdefault(spark.sparkContext._gateway, {})
+    if name not in known:
+        no_arguments = spark.sparkContext._jvm.java.util.ArrayList().toArray()  # type: ignore[union-attr]
+        known[name] = compiled_class(spark, source, name).getConstructors()[0].newInstance(no_arguments)
+    return known[name]
+
+
+def _read_to_end(spark: SparkSession) -> None:
+    """Let a session plan scans of whole files for relations of lakes (`scan_java.py`)."""
+    if spark in _planning:
+        return
+    strategy = compiled(spark, STRATEGY_NAME, _source(spark))
+    with _lock:
+        methods = spark._jsparkSession.experimental()
+        known = methods.extraStrategies()
+        if not known.contains(strategy):
+            getattr(methods, "extraStrategies_$eq")(known.appended(strategy))
+        _planning.add(spark)
+
+
+def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
+    """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it.
+
+    With it goes what plans scans of whole files. A frame that is still there asks for the sizes of its files.
+    """
+    methods = spark._jsparkSession.experimental()
+    rule = _made(spark, RULE_NAME)
+    getattr(methods, "extraOptimizations_$eq")(methods.extraOptimizations().appended(rule))
+
+    def undo() -> None:
+        getattr(methods, "extraOptimizations_$eq")(_without(spark, methods.extraOptimizations(), rule))
+        strategy = compiled(spark, STRATEGY_NAME, _source(spark))
+        with _lock:
+            getattr(methods, "extraStrategies_$eq")(_without(spark, methods.extraStrategies(), strategy))
+            _planning.discard(spark)
+
+    return undo
+
+
+def _without(spark: SparkSession, rules: Any, left_out: Any) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    kept = jvm.java.util.ArrayList()
+    for one in jvm.scala.jdk.javaapi.CollectionConverters.asJava(rules):
+        if not one.equals(left_out):
+            kept.add(one)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
+
+
+def row_index_name(spark: SparkSession) -> str:
+    """Return the name under which Spark's Parquet reader gives the position of each row in its file.
+
+    As a column of the relation it costs eight bytes a row. As `_metadata.row_index` it is part of a struct, which Spark
+    makes for each row where an expression uses it more than once.
+    """
+    try:
+        packages = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+        return str(packages.parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
+    except (TypeError, AttributeError) as error:
+        raise moved(error) from error
+
+
+def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
+    """Return whether a bit of a binary column is set; `bits` and `at` are SQL. Beyond the end, none is.
+
+    Spark's own functions copy a byte for each row to look at it. A method that every Spark has on its class path reads
+    two bytes where they are: bit `n` is bit `n % 16` of the `n / 16`th number of 16 bits, high byte first.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    given = jvm.java.util.ArrayList()
+    given.add(parser.parseExpression(bits))
+    given.add(parser.parseExpression(f"shiftleft(cast(shiftright({at}, 4) as int), 1)"))
+    lists = jvm.scala.jdk.javaapi.CollectionConverters
+    try:
+        invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+            jvm.java.lang.Class.forName("org.apache.hadoop.io.WritableComparator"),
+            to_java(jvm, st.IntegerType()),
+            "readUnsignedShort",
+            lists.asScala(given).toList(),
+            lists.asScala(jvm.java.util.ArrayList()).toList(),
+            True,
+            False,
+            True,
+            jvm.scala.Option.empty(),
+        )
+        word = Column(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
+    except (TypeError, AttributeError) as error:
+        raise moved(error) from error
+    is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
+    return F.when(F.expr(f"shiftright({at}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
+
+
+def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
+    """Tell a frame's relations what users see of some columns, so that filters on that can be understood.
+
+    `forms` has, by the place of a column in the frame, the JSON that stands for it in what a planner is asked.
+    """
+    plan: Any = frame._jdf.queryExecution().optimizedPlan()
+    if plan.getClass().getSimpleName() != "Project":
+        return
+    known = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    columns = plan.projectList()
+    for at, form in forms.items():
+        shown = columns.apply(at)
+        if shown.getClass().getSimpleName() != "Alias":
+            continue
+        shown = shown.child()
+        known.put(shown.sql(), form)
+        if shown.getClass().getSimpleName() == "CaseWhen":
+            # What is left of it in a filter, beside the test for null.
+            known.put(shown.branches().apply(0)._2().sql(), form)
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if node.getClass().getSimpleName() == "LogicalRelation":
+            files = node.relation().location()
+            if files.getClass().getSimpleName() == CLASS_NAME:
+                files.setShown(known)
+        children = node.children()
+        stack += [children.apply(at) for at in range(children.size())]
+
+
+def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
+    """Return Spark's own session like another one but for some settings; the other one stays as it is.
+
+    Made once for each state of the other session's settings, and again when those have changed.
+    """
+    if not is_classic(spark):
+        return None
+    session = spark._jsparkSession
+    current = session.sessionState().conf().getAllConfs()
+    with _lock:
+        known = _sessions.setdefault(spark, {})
+        found = known.get(tuple(sorted(settings.items())))
+        if found is not None and found[0].equals(current):
+            return found[1]
+        made = session.cloneSession()
+        for name, value in settings.items():
+            made.conf().set(name, value)
+        known[tuple(sorted(settings.items()))] = (current, made)
+        return made
+
+
+def can_open(spark: SparkSession, path: str) -> bool:
+    """Return whether Spark has a file system for a path; asked once for each scheme and host of a context."""
+    if not is_classic(spark):
+        return True
+    context = spark.sparkContext
+    place = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
+    known = _reached.setdefault(context, {})
+    found = known.get(tuple(place))
+    if found is None:
+        jvm: Any = context._jvm
+        try:
+            jvm.org.apache.hadoop.fs.Path(path if ":/" in path else f"file://{path}").getFileSystem(
+                context._jsc.hadoopConfiguration()
+            )
+            found = True
+        except Py4JJavaError:
+            found = False
+        known[tuple(place)] = found
+    return found
+
+
+def _module(package: Any, name: str) -> Any:
+    """Return a Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def to_java(jvm: Any, schema: st.DataType) -> Any:
+    """Return a type as Spark's own."""
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))
+
+
+def _to_scala_map(jvm: Any, values: Mapping[str, str]) -> Any:
+    pairs = jvm.java.util.HashMap()
+    for name, value in values.items():
+        pairs.put(name, value)
+    return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(pairs)

@@ -1,0 +1,109 @@
+"""A builder of sessions like PySpark's, that also knows which lakes the session will have, and gives Spark their files.
+
+    spark.frazil.lake.<name>.warehouse      a folder, a URI, an address, or a name of ~/.config/frazil.toml
+    spark.frazil.lake.<name>.catalog        the catalog's URI, where the warehouse is files
+    spark.frazil.lake.<name>.catalog-name   the catalog's name in its database
+    spark.frazil.lake.<name>.property.<p>   a property of the connection
+
+Lakes are named by calls, by the builder's settings, or by those that `spark-submit` was given, in this order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from frazil.errors import InvalidRequestError
+from frazil.spark.jvm.file_systems import PACKAGES, package_of, settings_of
+
+PREFIX = "spark.frazil.lake."
+_HADOOP = "spark.hadoop."
+_KEY = re.compile(r"(?P<name>[^.]+)\.(?P<what>warehouse|catalog|catalog-name|property\.(?P<property>.+))", re.DOTALL)
+
+
+@dataclass
+class LakeSettings:
+    """How a lake of a session is opened: what `frazil.connect` takes."""
+
+    warehouse: str = ""
+    catalog: str | None = field(default=None, repr=False)
+    catalog_name: str = "lake"
+    properties: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+class SessionBuilder(SparkSession.Builder):
+    """PySpark's builder of sessions, and lakes that the session will have."""
+
+    def __init__(self, attach: Callable[[SparkSession, str, LakeSettings], None]) -> None:
+        # PySpark's own builder shares its options with every other one.
+        self._options: dict[str, Any] = {}
+        self._lakes: dict[str, LakeSettings] = {}
+        self._attach = attach
+
+    def lake(
+        self,
+        name: str,
+        warehouse: str | os.PathLike[str],
+        *,
+        catalog: str | None = None,
+        catalog_name: str = "lake",
+        properties: Mapping[str, str] | None = None,
+    ) -> SessionBuilder:
+        """Give the session a lake under a name; `warehouse` and the others are what `frazil.connect` takes."""
+        self._lakes[name] = LakeSettings(os.fspath(warehouse), catalog, catalog_name, dict(properties or {}))
+        return self
+
+    def getOrCreate(self) -> SparkSession:  # noqa: N802 - PySpark's name
+        """Return a session with the lakes; a session that runs already is given them."""
+        lakes = {**lakes_of(self._options), **self._lakes}
+        for one in lakes.values():
+            self._add_package(one)
+        made: SparkSession = super().getOrCreate()
+        # What spark-submit was told is known when Spark runs.
+        lakes = {**lakes_of(dict(made.sparkContext.getConf().getAll())), **lakes}
+        if not lakes:
+            raise InvalidRequestError(
+                "Cannot give a session lakes: none is named",
+                hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
+            )
+        hadoop = made.sparkContext._jsc.hadoopConfiguration()
+        for name, one in lakes.items():
+            for key, value in settings_of(one.warehouse, one.properties).items():
+                hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
+            self._attach(made, name, one)
+        return made
+
+    def _add_package(self, lake: LakeSettings) -> None:
+        """Let Spark start with the file system of a lake's files; what the user has chosen stays."""
+        package = package_of(lake.warehouse)
+        given = str(self._options.get(PACKAGES, ""))
+        if package is not None and "hadoop-aws" not in given:
+            self._options[PACKAGES] = f"{given},{package}" if given else package
+
+
+def lakes_of(settings: Mapping[str, Any]) -> dict[str, LakeSettings]:
+    """Return the lakes that settings of Spark's name; refuse what they say that is not known."""
+    found: dict[str, LakeSettings] = {}
+    for key, value in settings.items():
+        if not key.startswith(PREFIX):
+            continue
+        parts = _KEY.fullmatch(key.removeprefix(PREFIX))
+        if parts is None:
+            raise InvalidRequestError(
+                f"Cannot read the setting {key!r}: it is not known",
+                hint=f"After {PREFIX}<name>. come warehouse, catalog, catalog-name and property.<property>.",
+            )
+        one = found.setdefault(parts["name"], LakeSettings())
+        if parts["property"] is not None:
+            one.properties[parts["property"]] = str(value)
+        else:
+            setattr(one, parts["what"].replace("-", "_"), str(value))
+    for name, one in found.items():
+        if not one.warehouse:
+            raise InvalidRequestError(f"Cannot open lake {name!r}: {PREFIX}{name}.warehouse is not set")
+    return found

@@ -1,0 +1,203 @@
+"""A change feed as a lazy DataFrame: the rows that snapshots added and removed, read by Spark's own readers.
+
+One relation reads the changed files of all snapshots of a window that are of one kind (`relation.py`): how a file's
+rows changed, in which snapshot and in which place of the window are constants of the file. Where deletes by position
+have a say, the bits that travel with the file are the rows to leave out, or, for files that stay, the rows that were
+deleted just then: another constant says which of the two.
+
+Files on which equality deletes have a say are read by Python on executors, as are those whose bits would weigh too
+much: what was deleted before a snapshot and what after it is then decided row by row (`datafile/read_task.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.codec.deletion_vector import DeletionVector
+from frazil.datafile.apply_deletes import load_positions
+from frazil.expr.predicates import Predicate
+from frazil.scan.changelog import (
+    BY_VALUE_FIELD,
+    CHANGE_ORDINAL_FIELD,
+    CHANGE_TYPE_FIELD,
+    COMMIT_SNAPSHOT_FIELD,
+    SINGLED_OUT_BY_FIELD,
+    Changelog,
+    ChangelogTask,
+    plan_changelog,
+)
+from frazil.scan.plan import FileBatch, Plan
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.read.planned_files import (
+    Constant,
+    DeleteKind,
+    FileGroup,
+    PlannedBatch,
+    ScanFiles,
+    chosen_part,
+    column_constant,
+    most_vector_bytes,
+    slim_table,
+    vector_bytes,
+)
+from frazil.spark.read.read_columns import ReadColumn
+from frazil.spark.read.relation import Reader, ReadRequest
+from frazil.spec.reserved_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
+
+_CONSTANTS = {
+    CHANGE_TYPE.field_id: (CHANGE_TYPE_FIELD, pa.string()),
+    CHANGE_ORDINAL.field_id: (CHANGE_ORDINAL_FIELD, pa.int32()),
+    COMMIT_SNAPSHOT_ID.field_id: (COMMIT_SNAPSHOT_FIELD, pa.int64()),
+}
+
+
+@without_call_sites()
+def read_changes(spark: SparkSession, request: ReadRequest, *, window: Changelog) -> DataFrame:
+    """Return the changed rows of a window as a lazy DataFrame; manifests are read, data files are not.
+
+    The request shows the columns of change feeds where it asks for them.
+    """
+    with engine_errors(f"read the changes of {request.loaded.name} on Spark"):
+        return _ChangesReader(spark, request, window).frame()
+
+
+class _ChangedFiles(ScanFiles):
+    """The files of a change feed, for any filter that comes later."""
+
+    def __init__(self, whole: ScanFiles, request: ReadRequest, window: Changelog) -> None:
+        super().__init__(request.loaded, request.snapshot, request.schema, whole.predicate, request.cache)
+        self.loaded = slim_table(request.loaded, request.snapshot, request.schema, with_history=True)
+        self.shapes, self.reaches, self.session = whole.shapes, whole.reaches, whole.session
+        self._window = window
+        self.has_many_positions = False
+        """Whether deleted positions are too many to travel with the query."""
+
+    def _plan(self, asked: Predicate) -> Plan:
+        return plan_changelog(self.loaded, asked, window=self._window, cache=self._cache)
+
+    def _kinds(self, batch: FileBatch) -> list[FileGroup]:
+        kinds = super()._kinds(batch)
+        by_value = batch.files.column(BY_VALUE_FIELD).to_pylist()
+        if self.has_many_positions:
+            by_value = [one or bool(numbers) for one, numbers in zip(by_value, _all_deletes(batch), strict=True)]
+        if not any(by_value):
+            return kinds
+        each = kinds * len(batch.files) if len(kinds) == 1 else kinds
+        return [_read_by_python(one) if by else one for one, by in zip(each, by_value, strict=True)]
+
+    def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
+        return [DeleteKind.POSITIONS if numbers else DeleteKind.NONE for numbers in _all_deletes(batch)]
+
+    def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
+        """Return the planned files of a group, without those of which no row is singled out."""
+        found = super().batches(group, pushed)
+        if group.deletes is not DeleteKind.POSITIONS:
+            return found
+        left = []
+        for planned in found:
+            vectors = self._vectors(planned)
+            singling = planned.files.column(SINGLED_OUT_BY_FIELD).is_valid().to_pylist()
+            keep = [not (one and vector.is_empty) for one, vector in zip(singling, vectors, strict=True)]
+            part = chosen_part(planned.batch, np.array(keep, dtype=bool))
+            if part is not None:
+                left.append(PlannedBatch(self, planned.plan, part))
+        return left
+
+    def vector_bytes(self) -> int:
+        """Return about how many bytes the deleted positions of all files would take as bits."""
+        total = 0
+        for batch in self.whole(self.plan()):
+            rows = batch.files.column("record_count").to_pylist()
+            for numbers, count in zip(_all_deletes(batch), rows, strict=True):
+                total += most_vector_bytes(count) if numbers else 0
+        return total
+
+    def vectors_of(self, planned: PlannedBatch) -> pa.Array:
+        """Return for each file the bits of the rows to leave out, or of those that are singled out."""
+        vectors = zip(self._vectors(planned), _tasks(planned), strict=True)
+        return pa.array([vector_bytes(one, task.data_file) for one, task in vectors], pa.binary())
+
+    def _vectors(self, planned: PlannedBatch) -> list[DeletionVector]:
+        return list(map_in_order(self._vector, _tasks(planned), threads=default_threads()))
+
+    def _vector(self, task: ChangelogTask) -> DeletionVector:
+        hidden = load_positions(self.loaded.storage, task, self._positions) or DeletionVector()
+        if task.singled_out_by is None:
+            return hidden
+        other = replace(task, delete_files=task.singled_out_by)
+        singled = load_positions(self.loaded.storage, other, self._positions) or DeletionVector()
+        # A position beyond the file's end deletes nothing.
+        left, rows = singled.minus(hidden), task.data_file.record_count
+        return left if rows < 0 else left.below(rows)
+
+
+class _ChangesReader(Reader):
+    def __init__(self, spark: SparkSession, request: ReadRequest, window: Changelog) -> None:
+        # The snapshot's own files are not read: what is planned here in its stead is nothing.
+        super().__init__(spark, replace(request, snapshot=None))
+        self.request = request
+        self._window = window
+        self._changed = _ChangedFiles(self.scan, request, window)
+        self.scan = self._changed
+
+    def _choose_positions(self, *, has_many: bool) -> None:
+        self._changed.has_many_positions = has_many
+
+    def _own_constants(self, group: FileGroup) -> list[Constant]:
+        found = super()._own_constants(group)
+        for field_id, (source, kind) in _CONSTANTS.items():
+            found.append(column_constant(self._name_of(field_id), source, kind))
+        if group.deletes is not DeleteKind.NONE:
+            found.append(_singles_out(self.names.own("singled")))
+        return found
+
+    def _name_of(self, field_id: int) -> str:
+        return self.names.own(f"change_{field_id}")
+
+    def _without_positions(self, frame: DataFrame) -> DataFrame:
+        return frame.filter(self._is_deleted() == F.col(quote(self.names.own("singled"))))
+
+    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        if part.field_id in _CONSTANTS:
+            return F.col(quote(self._name_of(part.field_id)))
+        return super()._value(part, group, columns)
+
+    def _size_bytes(self) -> int:
+        return max(self.scan.plan().data_counts.kept_bytes, 1)
+
+    def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
+        return f"changes {self._window} {super()._key(group, data, constants)}"
+
+
+def _all_deletes(batch: FileBatch) -> list[tuple[int, ...]]:
+    """Return for each file the numbers of all deletes that have a say."""
+    singling = batch.files.column(SINGLED_OUT_BY_FIELD).to_pylist()
+    hiding = [()] * len(batch.files) if batch.deletes is None else batch.deletes
+    return [(*one, *(other or ())) for one, other in zip(hiding, singling, strict=True)]
+
+
+def _tasks(planned: PlannedBatch) -> list[ChangelogTask]:
+    return [task for task in planned.plan.tasks_of(planned.batch) if isinstance(task, ChangelogTask)]
+
+
+def _read_by_python(group: FileGroup) -> FileGroup:
+    return FileGroup(group.file_format, frozenset(), DeleteKind.NONE, is_native=False)
+
+
+def _singles_out(name: str) -> Constant:
+    """Return whether the bits of each file are the rows to keep, not those to leave out."""
+
+    def values(batch: PlannedBatch) -> pa.Array:
+        return batch.files.column(SINGLED_OUT_BY_FIELD).is_valid()
+
+    return Constant(name, pa.bool_(), values)

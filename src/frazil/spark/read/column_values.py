@@ -1,0 +1,69 @@
+"""Values of the format as Spark literals, in their stored form, and columns cast to other types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.types import stored_type
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    Type,
+    UuidType,
+)
+from frazil.sql.quote_names import quote
+from frazil.sql.sql_literals import stored_literal
+
+
+def cast_columns(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Return a frame with some columns cast, by name, to types in Spark's words."""
+    columns = [F.col(quote(name)) for name in frame.columns]
+    return frame.select(
+        *(
+            column.cast(kinds[name]).alias(name) if name in kinds else column
+            for name, column in zip(frame.columns, columns, strict=True)
+        )
+    )
+
+
+def with_value(frame: DataFrame, name: str, text: str, kind: str) -> DataFrame:
+    """Return a frame with one more column: an expression, cast to a type in Spark's words."""
+    return frame.select("*", expression(text).cast(kind).alias(name))
+
+
+def literal(value: Any, kind: Type) -> Column:
+    """Return a value, as `spec/types.py` holds it, as a literal of the stored form."""
+    made = expression(stored_literal(value, kind))
+    return made.cast(stored_type(kind)) if value is None or kind.is_nested else made
+
+
+def some_value(kind: Type) -> Column:
+    """Return any value of a type but null."""
+    return literal(_sample(kind), kind)
+
+
+def _sample(kind: Type) -> Any:
+    if isinstance(kind, StructType):
+        return {one.name: _sample(one.field_type) for one in kind.fields}
+    if isinstance(kind, ListType | MapType):
+        return [] if isinstance(kind, ListType) else {}
+    if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):
+        return b""
+    if isinstance(kind, BooleanType):
+        return False
+    if isinstance(kind, UuidType):
+        return UUID(int=0)
+    return "" if isinstance(kind, StringType) else 0

@@ -1,0 +1,220 @@
+"""Equality deletes as anti-joins. Specification: "Equality Delete Files", "Scan Planning".
+
+An equality delete removes rows whose values in its columns are the same, null being the same as null, from data files
+with a lower data sequence number: of all partitions where its spec is unpartitioned, else of its own. Delete files
+are joined by sets of columns: those of one set are read together, once for all partitions and once for each.
+
+The number of a partition, and the sequence number, are constants of a file on both sides, so that the join compares
+numbers and never paths or tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.columns.masks import term_column
+from frazil.datafile.equality_deletes import equality_columns
+from frazil.datafile.read_file import read_columns
+from frazil.datafile.read_task import TableView
+from frazil.expr.bind import reference_to
+from frazil.expr.predicates import BoundReference
+from frazil.scan.delete_index import partition_key
+from frazil.scan.tasks import DeleteTask
+from frazil.spark.jvm.private_names import planned_relation
+from frazil.spark.read.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
+from frazil.spark.read.read_columns import ReadColumn, ReadNames
+from frazil.spark.types import stored_type
+from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField
+from frazil.sql.quote_names import quote
+
+ALL_PARTITIONS = -2
+"""The partition number of deletes that apply everywhere; no data file has it."""
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The deletes of one set of columns: those of all partitions, or those of their own."""
+
+    schema: Schema
+    field_ids: tuple[int, ...]
+    tasks: tuple[DeleteTask, ...]
+    is_global: bool
+
+
+@dataclass(frozen=True)
+class EqualityJoins:
+    """The equality deletes of a scan, ready to be joined; `keys` numbers the partitions they are in."""
+
+    scan: ScanFiles
+    names: ReadNames
+    view: TableView
+    sets: tuple[_Set, ...]
+    keys: dict[PartitionKey, int]
+    options: dict[str, str]
+
+    @classmethod
+    def of(cls, scan: ScanFiles, names: ReadNames, view: TableView, options: dict[str, str]) -> EqualityJoins:
+        """Return the equality deletes of a scan."""
+        keys: dict[PartitionKey, int] = {}
+        found: dict[tuple[tuple[int, ...], bool], list[DeleteTask]] = {}
+        for task in scan.plan().delete_files:
+            file = task.data_file
+            if file.content is not FileContent.EQUALITY_DELETES:
+                continue
+            is_global = view.spec_of(file).is_unpartitioned
+            if not is_global:
+                keys.setdefault(partition_key(file), len(keys))
+            found.setdefault((tuple(sorted(set(file.equality_ids or ()))), is_global), []).append(task)
+        sets = tuple(
+            _Set(equality_columns(view.schemas, ids, members[0].data_file.file_path), ids, tuple(members), is_global)
+            for (ids, is_global), members in found.items()
+        )
+        return cls(scan, names, view, sets, keys, options)
+
+    def columns(self) -> list[NestedField]:
+        """Return the top-level columns that rows are compared by, dropped ones too; one for each set it is in."""
+        return [part for one in self.sets for part in one.schema.fields]
+
+    def without_deleted(
+        self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
+    ) -> DataFrame:
+        """Return the rows that no equality delete removes; `find` gives a compared column of the frame.
+
+        With `mark`, all rows, and in the column of that name whether one is removed.
+        """
+        marks = []
+        for number, one in enumerate(self.sets):
+            references = [reference_to(one.schema, field_id) for field_id in one.field_ids]
+            theirs = [self.names.own(f"key_{number}_{at}") for at in range(len(references))]
+            sequence, part = self.names.own(f"sequence_{number}"), self.names.own(f"part_{number}")
+            deleted = self._deleted_keys(spark, one, references, theirs, sequence, part)
+            condition = F.col(quote(sequence)) > F.col(quote(self.names.own("sequence")))
+            if not one.is_global:
+                condition &= F.col(quote(part)) == F.col(quote(self.names.own("part")))
+            for reference, name in zip(references, theirs, strict=True):
+                condition &= find(reference).eqNullSafe(F.col(quote(name)))
+            if mark is None:
+                frame = frame.join(deleted, condition, "left_anti")
+            else:
+                flag = self.names.own(f"gone_{number}")
+                # A key is there once, so that no row comes twice.
+                frame = frame.join(deleted.withColumn(flag, F.lit(True)), condition, "left_outer")
+                marks.append(F.coalesce(F.col(quote(flag)), F.lit(False)))
+        if mark is not None:
+            frame = frame.withColumn(mark, reduce(Column.__or__, marks, F.lit(False)))
+        return frame
+
+    def _deleted_keys(
+        self,
+        spark: SparkSession,
+        one: _Set,
+        references: list[BoundReference],
+        names: list[str],
+        sequence: str,
+        part: str,
+    ) -> DataFrame:
+        """Return what is deleted: each key once for a partition, with the newest sequence number that deletes it."""
+        legs = []
+        native = [task for task in one.tasks if task.data_file.file_format is FileFormat.PARQUET]
+        other = [task for task in one.tasks if task.data_file.file_format is not FileFormat.PARQUET]
+        if native:
+            legs.append(self._read_native(spark, one, native, references, names, sequence, part))
+        if other:
+            legs.append(self._read_here(spark, one, other, references, names, sequence, part))
+        keys = [F.col(quote(name)) for name in (*names, part)]
+        found = reduce(DataFrame.unionAll, legs).groupBy(*keys)
+        return found.agg(F.max(F.col(quote(sequence))).alias(sequence))
+
+    def _number(self, task: DeleteTask, *, is_global: bool) -> int:
+        return ALL_PARTITIONS if is_global else self.keys[partition_key(task.data_file)]
+
+    def _read_native(
+        self,
+        spark: SparkSession,
+        one: _Set,
+        tasks: list[DeleteTask],
+        references: list[BoundReference],
+        names: list[str],
+        sequence: str,
+        part: str,
+    ) -> DataFrame:
+        stream = files_stream(
+            self.scan,
+            [task.data_file for task in tasks],
+            {
+                sequence: pa.array([task.data_sequence_number for task in tasks], pa.int64()),
+                part: pa.array([self._number(task, is_global=one.is_global) for task in tasks], pa.int32()),
+            },
+        )
+        columns = {column.field_id: ReadColumn(column, self.names) for column in one.schema.fields}
+        paths = [task.data_file.file_path for task in tasks]
+        frame = planned_relation(
+            spark,
+            lambda _: stream,
+            key=f"equality deletes {self.scan.loaded.metadata.table_uuid} {one.field_ids} {paths}",
+            root=self.scan.loaded.metadata.location,
+            data=st.StructType([column.struct_field() for column in columns.values()]),
+            constants=st.StructType(
+                [st.StructField(sequence, st.LongType(), False), st.StructField(part, st.IntegerType(), False)]
+            ),
+            table=self.scan.loaded.name,
+            size_bytes=sum(task.data_file.file_size_in_bytes for task in tasks),
+            rows=sum(task.data_file.record_count for task in tasks),
+            file_format=FileFormat.PARQUET.value,
+            options=self.options,
+            session=self.scan.session,
+        )
+        keys = []
+        for reference, name in zip(references, names, strict=True):
+            column = columns[(one.schema.ancestors_of(reference.field_id) or [reference.field])[-1].field_id].stored()
+            for step in reference.path[1:]:
+                column = column[step]
+            keys.append(column.alias(name))
+        return frame.select(*keys, F.col(quote(sequence)), F.col(quote(part)))
+
+    def _read_here(
+        self,
+        spark: SparkSession,
+        one: _Set,
+        tasks: list[DeleteTask],
+        references: list[BoundReference],
+        names: list[str],
+        sequence: str,
+        part: str,
+    ) -> DataFrame:
+        """Read delete files that Spark has no reader for in this process."""
+        kinds = [arrow_type_of(reference.result_type) for reference in references]
+        schema = pa.schema(
+            [
+                *(pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)),
+                pa.field(sequence, pa.int64()),
+                pa.field(part, pa.int32()),
+            ]
+        )
+        batches = []
+        for task in tasks:
+            number = self._number(task, is_global=one.is_global)
+            for rows in read_columns(self.scan.loaded.storage, task.data_file, one.schema, self.view.rules):
+                keys = [
+                    to_stored(term_column(reference, rows), kind)
+                    for reference, kind in zip(references, kinds, strict=True)
+                ]
+                count = rows.num_rows
+                keys += [pa.repeat(pa.scalar(task.data_sequence_number, pa.int64()), count)]
+                keys += [pa.repeat(pa.scalar(number, pa.int32()), count)]
+                batches.append(pa.record_batch(keys, schema=schema))
+        fields = [
+            st.StructField(name, stored_type(reference.result_type))
+            for name, reference in zip(names, references, strict=True)
+        ]
+        fields += [st.StructField(sequence, st.LongType()), st.StructField(part, st.IntegerType())]
+        return spark.createDataFrame(pa.Table.from_batches(batches, schema=schema), st.StructType(fields))

@@ -1,0 +1,254 @@
+"""Partition transforms as Spark columns, and partition tuples as the names of folders. Specification: "Partitioning".
+
+Spark's writer puts the rows of each value of one column into a folder named after the value. That column is made here:
+a text that says the whole partition tuple and that is never null or empty, so that no two tuples share a folder (Spark
+itself takes null and the empty string for one). The tuple is read back from the folder's name, exactly:
+
+    k5_n_6162           5, null, "ab"        values separated by `_`, text and bytes in hexadecimal digits
+    h<64 digits>        too long for a name: a hash; the tuple is read from a row of the file
+
+Transforms run as generated code where Spark has the exact function: all but the bucket of text, bytes, decimals and
+uuids, whose hash Spark computes in a way of its own; those run on Arrow columns in Python workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.columns.transforms import transform_column
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spark.jvm.jvm_write import hash_longs
+from frazil.spark.jvm.ship_package import ship_package
+from frazil.spark.types import stored_type
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.schema import Schema
+from frazil.spec.transforms import Bucket, Day, Hour, Month, Transform, Truncate, Year
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    Type,
+    UuidType,
+)
+from frazil.sql.quote_names import quote
+
+_MICROS_PER_HOUR = 3_600_000_000
+_MICROS_PER_DAY = 24 * _MICROS_PER_HOUR
+_MAX_NAME = 180
+"""Folder names have at most 255 bytes on common file systems, and the column's own name is part of it."""
+_MAX_NUMBER = 41
+"""The most characters of a value that is no text: 38 digits, a point, a sign and a zero."""
+_BYTES = (StringType, BinaryType, FixedType, UuidType)
+_NANOS = (TimestampNsType, TimestamptzNsType)
+
+
+def field_column(schema: Schema, field_id: int) -> Column:
+    """Return a column of a frame in the table's form, or a field in a struct of it."""
+    steps = [*reversed(schema.ancestors_of(field_id)), schema.field(field_id)]
+    column = F.col(quote(steps[0].name))
+    for one in steps[1:]:
+        column = column.getField(one.name)
+    return column
+
+
+def partition_values(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> list[Column]:
+    """Return the values of each field of a spec for the rows of a frame in stored form; void ones are left out."""
+    return [
+        transform_value(one.transform, field_column(schema, one.source_ids[0]), one.source_type(schema), spark)
+        for one in spec.fields
+        if not one.transform.is_void
+    ]
+
+
+def is_generated(spec: PartitionSpec, schema: Schema) -> bool:
+    """Return whether Spark computes all values of a spec in generated code, so that they may be computed twice."""
+    return not any(_needs_arrow(one.transform, one.source_type(schema)) for one in spec.fields)
+
+
+def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> Column:
+    """Return the text that tells the partition of each row."""
+    values = partition_values(spec, schema, spark)
+    kinds = [one.result_type(schema) for one in spec.fields if not one.transform.is_void]
+    parts = [_encode(value, kind) for value, kind in zip(values, kinds, strict=True)]
+    if not parts:
+        return F.lit("k")
+    key = F.concat(F.lit("k"), parts[0], *(piece for one in parts[1:] for piece in (F.lit("_"), one)))
+    texts = [value for value, kind in zip(values, kinds, strict=True) if isinstance(kind, _BYTES)]
+    # Spark computes a key anew wherever it stands, so its length is told from the values, where they leave room for it.
+    room = _MAX_NAME - len("k") - len(parts) * len("x_") - (len(parts) - len(texts)) * _MAX_NUMBER
+    if not texts and room >= 0:
+        return key
+    is_long = F.length(key) > F.lit(_MAX_NAME)
+    if room >= _MAX_NAME // 2:
+        is_long = sum((F.coalesce(F.octet_length(one), F.lit(0)) for one in texts), F.lit(0)) * 2 > F.lit(room)
+    return F.when(is_long, F.concat(F.lit("h"), F.sha2(key, 256))).otherwise(key)
+
+
+def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tuple[Any, ...] | None:
+    """Return the partition tuple that a key says; None where it is a hash."""
+    if text.startswith("h"):
+        return None
+    parts = iter(text[1:].split("_"))
+    values: list[Any] = []
+    for one, kind in zip(spec.fields, partition_type.fields, strict=True):
+        values.append(None if one.transform.is_void else _decode(next(parts), kind.field_type))
+    return tuple(values)
+
+
+def _encode(value: Column, kind: Type) -> Column:
+    if isinstance(kind, StringType | BinaryType | FixedType | UuidType):
+        # The leading letter keeps the empty text from being nothing at all.
+        text = F.concat(F.lit("x"), F.hex(value))
+    elif isinstance(kind, BooleanType):
+        text = F.when(value, F.lit("1")).when(~value, F.lit("0"))
+    else:
+        text = value.cast("string")
+    return F.coalesce(text, F.lit("n"))
+
+
+def _decode(text: str, kind: Type) -> Any:
+    if text == "n":
+        return None
+    if isinstance(kind, _BYTES):
+        raw = bytes.fromhex(text[1:])
+        if isinstance(kind, StringType):
+            return raw.decode()
+        return UUID(bytes=raw) if isinstance(kind, UuidType) else raw
+    if isinstance(kind, BooleanType):
+        return text == "1"
+    if isinstance(kind, FloatType | DoubleType):
+        return float(text)
+    if isinstance(kind, DecimalType):
+        return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
+    return int(text)
+
+
+# Transforms
+
+
+def transform_value(transform: Transform, column: Column, kind: Type, spark: SparkSession) -> Column:
+    """Return a transform of a column in stored form; dates and times come as the numbers the format counts them in."""
+    if isinstance(kind, GeometryType | GeographyType):
+        raise InvalidRequestError(f"Cannot apply {transform} to a {kind} column")
+    if _needs_arrow(transform, kind):
+        return _on_arrow(transform, column, kind, spark)
+    if isinstance(transform, Bucket):
+        return _bucket(transform, column, kind, spark)
+    if isinstance(transform, Truncate):
+        return _truncate(transform, column, kind)
+    if isinstance(transform, Year | Month | Day | Hour):
+        return _time_part(transform, column, kind)
+    if transform.is_identity:
+        return plain_number(column, kind)
+    raise UnsupportedError(f"Cannot write to partitions by {transform}: the transform is not known")
+
+
+def plain_number(column: Column, kind: Type) -> Column:
+    """Return dates and timestamps as the numbers the format counts them in; other columns as they are."""
+    if isinstance(kind, DateType):
+        return F.unix_date(column)
+    if isinstance(kind, TimestamptzType):
+        return F.unix_micros(column)
+    if isinstance(kind, TimestampType):
+        return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01'"), column)
+    return column
+
+
+def _divide_down(column: Column, by: int) -> Column:
+    divisor = F.lit(by).cast("bigint")
+    return F.call_function("div", column - F.pmod(column, divisor), divisor)
+
+
+def _time_part(transform: Transform, column: Column, kind: Type) -> Column:
+    if isinstance(kind, DateType):
+        days = F.unix_date(column)
+    else:
+        micros = _divide_down(column, 1000) if isinstance(kind, _NANOS) else plain_number(column, kind)
+        if isinstance(transform, Hour):
+            return _divide_down(micros, _MICROS_PER_HOUR).cast("int")
+        days = _divide_down(micros, _MICROS_PER_DAY).cast("int")
+    if isinstance(transform, Day):
+        return days
+    date = column if isinstance(kind, DateType) else F.date_from_unix_date(days)
+    years = F.year(date) - F.lit(1970)
+    return years if isinstance(transform, Year) else years * F.lit(12) + F.month(date) - F.lit(1)
+
+
+def _needs_arrow(transform: Transform, kind: Type) -> bool:
+    """Return whether Spark has no function that computes a transform exactly."""
+    if isinstance(transform, Bucket):
+        return isinstance(kind, StringType | BinaryType | FixedType | UuidType | DecimalType)
+    return isinstance(transform, Truncate) and isinstance(kind, DecimalType)
+
+
+def _truncate(transform: Truncate, column: Column, kind: Type) -> Column:
+    if isinstance(kind, StringType | BinaryType):
+        return F.substring(column, 1, transform.width)
+    width = F.lit(transform.width).cast(stored_type(kind))
+    cut = F.try_subtract(column, F.pmod(column, width))
+    wrapped = transform.wrapped_range(kind)
+    if wrapped is None:
+        return cut
+    return F.when(column.isNotNull() & cut.isNull(), F.lit(wrapped.result).cast(stored_type(kind))).otherwise(cut)
+
+
+def _bucket(transform: Bucket, column: Column, kind: Type, spark: SparkSession) -> Column:
+    number = plain_number(column, kind)
+    if isinstance(kind, _NANOS):
+        number = _divide_down(number, 1000)
+    hashed = hash_longs(number.cast("bigint"), spark)
+    if hashed is None:
+        return _on_arrow(transform, column, kind, spark)
+    bucket = F.pmod(hashed.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(transform.num_buckets))
+    return F.when(column.isNotNull(), bucket)
+
+
+def _on_arrow(transform: Transform, column: Column, kind: Type, spark: SparkSession) -> Column:
+    """Return a transform that Python workers compute, over whole Arrow columns."""
+    arrow_udf = getattr(F, "arrow_udf", None)
+    if arrow_udf is None:
+        raise UnsupportedError(
+            f"Cannot compute {transform} of a {kind} column on this Spark: it has no functions over Arrow columns",
+            hint="Use Spark 4.1 or newer, or append the rows as Arrow.",
+        )
+    ship_package(spark)
+    made: Column = arrow_udf(_transform_of(transform, kind), stored_type(transform.result_type(kind)))(column)
+    return made
+
+
+def _transform_of(transform: Transform, kind: Type) -> Callable[[pa.Array], pa.Array]:
+    def compute(column: pa.Array) -> pa.Array:
+        return transform_column(transform, stored_as(column, kind), kind)
+
+    compute.__annotations__ = {"column": pa.Array, "return": pa.Array}
+    return compute
+
+
+def stored_as(column: Any, kind: Type) -> Any:
+    """Return a column that Spark gave in stored form as the Arrow type of the table's."""
+    target = to_arrow_type(kind)
+    storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
+    if column.type == storage:
+        return column
+    is_counted = pa.types.is_temporal(storage) and pa.types.is_integer(column.type)
+    return column.view(storage) if is_counted else column.cast(storage)

@@ -1,0 +1,375 @@
+"""The columns of a table as Spark's file readers are asked for them. Specification: "Column Projection".
+
+Spark resolves columns by field id and pushes filters into row groups by *name*. A file from before a rename can hold
+another field under a column's name, and a filter pushed by that name then drops rows it must not drop. So a column is
+read under its own name only where no file can hold another field of that name: where every schema the table ever had
+is still known and none of them gives the name to another field, and where it holds no floating point. Every other
+column is read under a name that no file has, and shown under its own.
+
+A column that a file does not have is null to Spark, or the value of `EXISTS_DEFAULT` in the field's metadata, which
+is how `initial-default` is filled. Parts of structs are filled by putting the struct together again, for files that
+are known to lack them, and files without ids are read by their own names (`file_shapes.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any
+
+import pyspark.sql.types as st
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import SchemaMismatchError
+from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.read.file_shapes import BY_ID, FileShape, is_filled_by_spark
+from frazil.spark.types import FIELD_ID, stored_type, without_metadata
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import (
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StructType,
+    Type,
+    UnknownType,
+)
+from frazil.sql.quote_names import quote
+from frazil.sql.sql_literals import stored_literal
+
+EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
+"""Names under which Spark gives positions; a column of such a name would hide them."""
+_DAY_NANOS = 86_400_000_000_000
+_NO_FIELD = 2_000_000_000
+"""A field id that no file has: tables count from 1, reserved columns from the largest number down."""
+
+
+@dataclass(frozen=True)
+class ReadNames:
+    """Under which name each field of a table is read, and names for columns of our own that no table has."""
+
+    token: str
+    ambiguous: frozenset[int]
+    is_history_complete: bool
+
+    def of(self, part: NestedField) -> str:
+        """Return the name under which a field is read."""
+        if self.is_history_complete and part.field_id not in self.ambiguous:
+            return part.name
+        return f"{part.name}__{self.token}_{part.field_id}"
+
+    def own(self, what: str) -> str:
+        """Return the name of a column that is not the table's."""
+        return f"__{what}_{self.token}"
+
+
+def read_names(metadata: TableMetadata) -> ReadNames:
+    """Return the names under which a table's fields are read."""
+    first: dict[tuple[int, str], int] = {}
+    names: dict[int, set[str]] = {}
+    ambiguous: set[int] = set()
+    for schema in metadata.schemas:
+        for field_id, part in schema.fields_by_id.items():
+            # A part's name is met within its parent, and Spark may compare names without regard to case.
+            place = (schema.parents_by_id.get(field_id, -1), part.name.lower())
+            known = first.setdefault(place, field_id)
+            if known != field_id:
+                ambiguous |= {known, field_id}
+            names.setdefault(field_id, set()).add(part.name)
+        # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
+        # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
+        ambiguous |= {part.field_id for part in schema.fields if holds_float(part.field_type)}
+        ambiguous |= {part.field_id for part in schema.fields if part.name.lower() in _SPARKS_OWN}
+    for schema in metadata.schemas:
+        for column in schema.fields:
+            parts = list(_struct_parts(column.field_type))
+            if any(one.field_id in ambiguous or len(names[one.field_id]) > 1 for one in (column, *parts)):
+                # Where a query uses some parts of a column, Spark forgets the ids of those it asks files for and goes
+                # by name. Parts of other names are read all, and named by a cast that Spark does not look through.
+                ambiguous |= {one.field_id for one in parts}
+    ids = {schema.schema_id for schema in metadata.schemas}
+    is_complete = ids == set(range(len(ids)))
+    seed = metadata.table_uuid or metadata.location
+    return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
+
+
+def holds_float(kind: Type) -> bool:
+    """Return whether a column, or a part of a struct, is floating point."""
+    if isinstance(kind, StructType):
+        return any(holds_float(part.field_type) for part in kind.fields)
+    return isinstance(kind, FloatType | DoubleType)
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """One top-level field as it is read from files of one shape.
+
+    `given` are the columns of the relation that hold what a file's partition tells of a field, by the field's id;
+    `within` has those of all parts of a struct, by the struct's id, parts that are not asked for too.
+    """
+
+    field: NestedField
+    names: ReadNames
+    shape: FileShape = BY_ID
+    given: Mapping[int, str] = FrozenMap()
+    within: Mapping[int, tuple[str, ...]] = FrozenMap()
+    keeps_ids: bool = True
+    """Whether types of the column tell the ids of its parts, as those who write the rows again need them."""
+
+    @property
+    def name(self) -> str:
+        """The column's name in the relation."""
+        return self._name_of(self.field)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether files are asked for the column."""
+        return self._is_read(self.field)
+
+    def _is_read(self, part: NestedField) -> bool:
+        if isinstance(part.field_type, UnknownType) or part.field_id in self.given:
+            return False
+        return self.shape.holds(part.field_id)
+
+    def _name_of(self, part: NestedField) -> str:
+        return self.names.of(part) if self.shape.has_ids else self.shape.name_of(part.field_id)
+
+    def struct_field(self) -> st.StructField:
+        """Return the column as Spark's reader is asked for it."""
+        part = self.field
+        metadata: dict[str, Any] = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
+        has_default = part.initial_default is not None and is_filled_by_spark(part.field_type) and self.shape.has_ids
+        if has_default:
+            metadata[EXISTS_DEFAULT] = stored_literal(part.initial_default, part.field_type)
+        # Spark refuses a file without a required column before it looks for a default.
+        is_nullable = part.optional or has_default
+        return st.StructField(self.name, self._read_type(part), is_nullable, metadata)
+
+    def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
+        """Return the type that is read, its parts under the names they are read under or under their own."""
+        kind = field.field_type
+        if field.field_id in self.shape.dates:
+            return st.DateType()
+        if isinstance(kind, StructType):
+            return self._read_struct(kind, with_own_names=with_own_names)
+        if isinstance(kind, ListType):
+            element = self._read_type(kind.element_field, with_own_names=with_own_names)
+            return st.ArrayType(element, not kind.element_required)
+        if isinstance(kind, MapType):
+            key = self._read_type(kind.key_field, with_own_names=with_own_names)
+            value = self._read_type(kind.value_field, with_own_names=with_own_names)
+            return st.MapType(key, value, not kind.value_required)
+        return stored_type(kind)
+
+    def _read_struct(self, kind: StructType, *, with_own_names: bool) -> st.StructType:
+        fields = []
+        for part in kind.fields:
+            if self._is_read(part):
+                metadata = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
+                read = self._read_type(part, with_own_names=with_own_names)
+                name = part.name if with_own_names else self._name_of(part)
+                fields.append(st.StructField(name, read, part.optional, metadata))
+        if not fields:
+            # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
+            none = {FIELD_ID: _NO_FIELD} if self.shape.has_ids else {}
+            fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, none))
+        return st.StructType(fields)
+
+    def stored(self) -> Column:
+        """Return the column in its stored form, its parts under their own names."""
+        part = self.field
+        if not self.is_read:
+            return self._filled(part)
+        column = F.col(quote(self.name))
+        if self._is_renamed(part.field_type):
+            own = self._read_type(part, with_own_names=True)
+            column = column.cast(own if self.keeps_ids else without_metadata(own))
+        column = self._rebuilt(column, part, is_required=part.required)
+        if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
+            # Files without the column give the default already; this says that nothing is null.
+            column = F.coalesce(column, expression(stored_literal(part.initial_default, part.field_type)))
+        return column
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the stored form is the column of the relation itself."""
+        part = self.field
+        has_default = part.required and part.initial_default is not None
+        is_changed = self._is_rebuilt(part.field_type) or self._is_renamed(part.field_type)
+        is_changed = is_changed or part.field_id in self.shape.dates
+        return self.is_read and not has_default and not is_changed
+
+    def _is_rebuilt(self, kind: Type) -> bool:
+        if _holds_empty(kind):
+            return True
+        if any(not self._is_read(part) for part in _struct_parts(kind)):
+            return True
+        return bool(self.shape.dates) and any(part.field_id in self.shape.dates for part in _all_parts(kind))
+
+    def _is_renamed(self, kind: Type) -> bool:
+        return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
+
+    def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
+        """Return a column, its parts under their own names, with the parts that are not read."""
+        if field.field_id in self.shape.dates:
+            return F.unix_date(column).cast("bigint") * F.lit(_DAY_NANOS).cast("bigint")
+        kind = field.field_type
+        if not self._is_rebuilt(kind):
+            return column
+        if isinstance(kind, ListType):
+            element = kind.element_field
+            return F.transform(column, lambda one: self._rebuilt(one, element, is_required=element.required))
+        if isinstance(kind, MapType):
+            key, value = kind.key_field, kind.value_field
+            if self._is_rebuilt(key.field_type):
+                column = F.transform_keys(column, lambda one, _: self._rebuilt(one, key, is_required=True))
+            if self._is_rebuilt(value.field_type) or value.field_id in self.shape.dates:
+                column = F.transform_values(
+                    column, lambda _, one: self._rebuilt(one, value, is_required=value.required)
+                )
+            return column
+        assert isinstance(kind, StructType)
+        parts = []
+        for part in kind.fields:
+            if self._is_read(part):
+                made = self._rebuilt(column[part.name], part, is_required=part.required)
+            else:
+                made = self._filled(part)
+                # What may be null is said to be, so that a null struct may hold it.
+                made = made if part.required else F.when(column.isNotNull(), made)
+            parts.append(made.alias(part.name))
+        made = F.struct(*parts)
+        return made if is_required else F.when(column.isNotNull(), made)
+
+    def _filled(self, part: NestedField) -> Column:
+        """Return the value of a field that is not read: what the partition tells, else the default, else null."""
+        kind = part.field_type
+        if part.field_id in self.given:
+            return F.col(quote(self.given[part.field_id]))
+        if isinstance(kind, UnknownType):
+            return F.lit(None)
+        if isinstance(kind, StructType):
+            made = F.struct(*(self._filled(one).alias(one.name) for one in kind.fields))
+            if part.initial_default is not None:
+                return made
+            told = [F.col(quote(name)) for name in self.within.get(part.field_id, ())]
+            if told:
+                # A struct with a part that the partition tells is not null, even where files know nothing of it.
+                return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
+        if part.initial_default is not None:
+            return expression(stored_literal(part.initial_default, kind)).cast(
+                stored_type(kind, with_ids=self.keeps_ids)
+            )
+        if part.required:
+            raise SchemaMismatchError(
+                f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but some files have no "
+                "such column and the schema has no default for it",
+                hint="Make the column optional, or leave it out of the columns to read.",
+            )
+        return F.lit(None).cast(stored_type(kind, with_ids=self.keeps_ids))
+
+    def paths(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Yield the names that lead to the column and its parts, as Spark's filters use them, with their ids."""
+        if self.field.field_id in self.given:
+            yield (self.given[self.field.field_id],), self.field.field_id
+        if self.is_read:
+            yield (self.name,), self.field.field_id
+            yield from self._paths(self.field.field_type, (self.name,))
+
+    def _paths(self, kind: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+        if isinstance(kind, StructType):
+            for part in kind.fields:
+                if self._is_read(part):
+                    path = (*above, self._name_of(part))
+                    yield path, part.field_id
+                    yield from self._paths(part.field_type, path)
+
+
+def join_fields(
+    wanted: Mapping[int, NestedField], compared: Iterable[NestedField], names: ReadNames
+) -> dict[int, NestedField]:
+    """Return the top-level fields to read: those wanted, and what else deletes compare, dropped parts included.
+
+    A field whose name another one has by now gets a name of its own.
+    """
+    fields = dict(wanted)
+    for part in compared:
+        known = fields.get(part.field_id)
+        fields[part.field_id] = part if known is None else _joined(known, part, names)
+    return {part.field_id: part for part in _apart(tuple(fields.values()), names)}
+
+
+def _joined(first: NestedField, second: NestedField, names: ReadNames) -> NestedField:
+    """Return a field with the parts of both; descriptions of the first win."""
+    mine, theirs = first.field_type, second.field_type
+    if not isinstance(mine, StructType) or not isinstance(theirs, StructType):
+        return first
+    parts = {part.field_id: part for part in mine.fields}
+    for part in theirs.fields:
+        known = parts.get(part.field_id)
+        parts[part.field_id] = part if known is None else _joined(known, part, names)
+    return replace(first, field_type=StructType(_apart(tuple(parts.values()), names)))
+
+
+def _apart(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedField, ...]:
+    """Return fields under names that differ; the first of a name keeps it."""
+    taken: set[str] = set()
+    made = []
+    for part in fields:
+        name = part.name if part.name.lower() not in taken else f"{part.name}__{names.token}_{part.field_id}"
+        taken.add(name.lower())
+        made.append(part if name == part.name else replace(part, name=name))
+    return tuple(made)
+
+
+def narrow_column(column: Column, have: Type, want: Type) -> Column:
+    """Return a stored column with the wanted parts of its structs only."""
+    if have == want:
+        return column
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        by_id = {part.field_id: part for part in have.fields}
+        parts = [
+            narrow_column(column[by_id[part.field_id].name], by_id[part.field_id].field_type, part.field_type).alias(
+                part.name
+            )
+            for part in want.fields
+        ]
+        return F.when(column.isNotNull(), F.struct(*parts))
+    if isinstance(have, ListType) and isinstance(want, ListType):
+        return F.transform(column, lambda one: narrow_column(one, have.element_type, want.element_type))
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return F.transform_values(column, lambda _, one: narrow_column(one, have.value_type, want.value_type))
+    return column
+
+
+def _holds_empty(kind: Type) -> bool:
+    """Return whether a type is, or holds, a struct without parts: it is read with one that says whether it is null."""
+    if isinstance(kind, StructType) and not kind.fields:
+        return True
+    return isinstance(kind, NestedType) and any(_holds_empty(part.field_type) for part in kind.fields)
+
+
+def _all_parts(kind: Type) -> Iterator[NestedField]:
+    if isinstance(kind, NestedType):
+        yield from kind.fields
+        for part in kind.fields:
+            yield from _all_parts(part.field_type)
+
+
+def _struct_parts(kind: Type) -> Iterator[NestedField]:
+    if isinstance(kind, StructType):
+        yield from kind.fields
+        for part in kind.fields:
+            yield from _struct_parts(part.field_type)
+    elif isinstance(kind, ListType):
+        yield from _struct_parts(kind.element_type)
+    elif isinstance(kind, MapType):
+        yield from _struct_parts(kind.key_type)
+        yield from _struct_parts(kind.value_type)

@@ -1,0 +1,622 @@
+"""A scan as an ordinary DataFrame: lazy, pruned by metadata, read by Spark's own readers.
+
+    scan ── groups of files ──┬─ no deletes                     relation ── columns
+                              ├─ deleted positions              relation ── bit test ── columns
+                              ├─ equality deletes               relation ── bit test ── anti-joins ── columns
+                              └─ not readable by Spark          tasks ── Python workers ── columns
+                                                                                └── union
+
+A group is of one format, of one shape (`file_shapes.py`) and of one set of columns that partitions tell. Parquet is
+read by Spark, ORC without deletes where names never changed; Avro and the rest by Python (`arrow_read.py`). Where
+deleted positions are very many, the bit test is a join (`position_joins.py`).
+
+Each relation is a `HadoopFsRelation` of Spark over a file index that asks Python (`jvm.py`, `planned_files.py`):
+filters added later, by a user or by Spark, reach the planner and prune manifests and files while Spark plans.
+Executors run Spark's vectorised reader and generated code; nothing of frazil is there.
+
+What makes a row right:
+- Columns are found by field id and read under names that no file gives to another field (`read_columns.py`).
+- Values all rows of a file share are given by the planner: identity partition values, sequence numbers, row ids.
+- Deleted positions are a bit test on a row's number in its file, equality deletes are anti-joins (`equality_joins.py`).
+- The scan's own filter is applied to stored values, exactly, whatever Spark does with it afterwards.
+
+Settings that decide which rows come back are options of the relation, not of the session: a user's
+`spark.sql.files.ignoreMissingFiles=true` must not turn a lost file into fewer rows.
+
+What may fail: planning, with frazil's error as the text of Spark's; reading a file, with Spark's error naming it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_task import view_table
+from frazil.expr.bind import bind, reference_to
+from frazil.expr.predicates import TRUE, BoundReference, Predicate, field_ids_of
+from frazil.loaded import LoadedTable
+from frazil.scan.incremental import Appends
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.split import SplitOptions
+from frazil.spark.arrow_types import from_arrow_type
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.engine_errors import engine_errors, naming
+from frazil.spark.jvm.exact_sql import expression, select_exactly
+from frazil.spark.jvm.private_names import (
+    bit_at,
+    can_open,
+    name_shown_forms,
+    planned_relation,
+    row_index_name,
+    session_with,
+)
+from frazil.spark.read.arrow_read import ArrowRead, read_through_arrow
+from frazil.spark.read.equality_joins import EqualityJoins
+from frazil.spark.read.file_shapes import FileShapes, default_parts, former_dates
+from frazil.spark.read.planned_files import (
+    Constant,
+    DeleteKind,
+    FileGroup,
+    ScanFiles,
+    column_constant,
+    has_vector_constant,
+    key_constant,
+    partition_constant,
+    spec_constant,
+    tuple_constant,
+    vector_constant,
+)
+from frazil.spark.read.position_joins import DEFAULT_BUDGET_BYTES, PositionJoin
+from frazil.spark.read.predicates import SHOWN_OTHERWISE, row_filter
+from frazil.spark.read.read_columns import (
+    ReadColumn,
+    ReadNames,
+    holds_float,
+    join_fields,
+    narrow_column,
+    read_names,
+)
+from frazil.spark.read.relation_stats import distinct_values, relation_stats
+from frazil.spark.session import setting
+from frazil.spark.types import is_shown_as_stored, show_column, shown_type, stored_type
+from frazil.spec import properties
+from frazil.spec.property_kinds import read_property
+from frazil.spec.reserved_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_FIELD_ID,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+    is_reserved_id,
+)
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    IntType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestamptzNsType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+from frazil.sql.quote_names import quote
+
+UNION_CODEGEN = "spark.sql.codegen.wholeStage.union.enabled"
+FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"
+_NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
+OPTIONS = {
+    FIELD_ID_READ: "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    _NULL_STRUCTS: "false",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "mergeSchema": "false",
+}
+"""Settings of every relation; a session's own do not reach it."""
+
+_VECTORS = {
+    "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": "true",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+}
+"""Spark's other reader refuses types that the vectorised one gives as they are stored, and goes by names."""
+
+_SAME_IN_ORC = (BooleanType, IntType, LongType, StringType, BinaryType, DecimalType)
+_FILLERS: dict[type[Type], str] = {
+    UuidType: "''",
+    TimeType: "'00:00:00'",
+    TimestampNsType: "timestamp_ntz'1970-01-01'",
+    TimestamptzNsType: "timestamp_micros(0L)",
+}
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """What to read: a snapshot of a table, the schema to read it with, the columns to show, and a filter.
+
+    `shown` may hold metadata columns. `appends` reads what snapshots added instead of what is there. With `as_stored`,
+    values come in their stored form (`types.py`), which loses nothing: rewrites of rows read that way. Sizes of splits
+    that are not given here are the table's, else the session's. Beyond `vector_budget_bytes`, deleted positions are
+    joined (`position_joins.py`).
+    """
+
+    loaded: LoadedTable
+    snapshot: Snapshot | None
+    schema: Schema
+    shown: Schema
+    predicate: Predicate = TRUE
+    cache: ManifestCache | None = None
+    as_stored: bool = False
+    case_sensitive: bool = True
+    appends: Appends | None = None
+    split_bytes: int | None = None
+    open_file_cost_bytes: int | None = None
+    vector_budget_bytes: int = DEFAULT_BUDGET_BYTES
+
+
+@without_call_sites()
+def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
+    """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
+    snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id
+    with naming(request.loaded.name, snapshot_id), engine_errors(f"read {request.loaded.name} on Spark"):
+        return Reader(spark, request).frame()
+
+
+class Reader:
+    """A request with what Spark and the planner were told of it."""
+
+    def __init__(self, spark: SparkSession, request: ReadRequest) -> None:
+        self.spark = spark
+        # Bound once: names in the filter are looked up as the scan says, and not again.
+        self.predicate = bind(request.schema, request.predicate, case_sensitive=request.case_sensitive)
+        self.request = request
+        metadata, schema = request.loaded.metadata, request.schema
+        self.names: ReadNames = read_names(metadata)
+        self.view = view_table(metadata, schema)
+        self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
+        self.scan.reaches = partial(can_open, spark)
+        self.scan.session = session_with(spark, self._settings())
+        self.joins = EqualityJoins.of(self.scan, self.names, self.view, OPTIONS)
+        self.positions: PositionJoin | None = None
+        # A column that is tested is read whole; of one that is only shown, the shown parts.
+        tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
+        wanted = {part.field_id: part for part in request.shown.fields if not is_reserved_id(part.field_id)}
+        wanted |= {part.field_id: part for part in schema.fields if part.field_id in tested}
+        self.compared_only = {part.field_id for part in self.joins.columns()} - set(wanted)
+        self.fields = join_fields(wanted, self.joins.columns(), self.names)
+        self.read_schema = Schema(tuple(self.fields.values()))
+        self.scan.shapes = FileShapes(
+            request.loaded.storage,
+            ReadRules(self.read_schema, self.view.name_mapping),
+            default_parts(tuple(self.fields.values())) | self._told_parts(),
+            former_dates(metadata, tuple(self.fields.values())),
+            has_mapping=self.view.name_mapping is not None,
+        )
+
+    def _told_parts(self) -> frozenset[int]:
+        """Return the fields, and the structs around them, that partitions tell where a file does not hold them."""
+        known = self.read_schema.fields_by_id.keys()
+        found = self.scan.inexact_sources() & known
+        around = {one.field_id for field_id in found for one in self.request.schema.ancestors_of(field_id)}
+        return frozenset(found | (around & known))
+
+    def frame(self) -> DataFrame:
+        """Return the rows of all groups of files; of no files, no rows."""
+        rows = self.rows()
+        return self.spark.createDataFrame([], self.result_schema()) if rows is None else rows
+
+    def rows(self) -> DataFrame | None:
+        """Return the rows of all groups of files, None where there are no files."""
+        self._choose_positions(has_many=self.scan.vector_bytes() > self.request.vector_budget_bytes)
+        self.scan.is_orc_native = self.may_read_orc()
+        self.scan.is_parquet_native = self.may_read_parquet()
+        legs = [self.leg(group) for group in self.scan.groups()]
+        return reduce(DataFrame.unionAll, legs) if legs else None
+
+    def _choose_positions(self, *, has_many: bool) -> None:
+        """Choose how deleted positions are applied; many are too many to travel with the query."""
+        if has_many:
+            self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
+        # Where a union ends generated code, it costs more than a test of every row.
+        is_fused = setting(self.spark, UNION_CODEGEN) == "true"
+        self.scan.reads_clean_with_marked = self.positions is None and not is_fused
+
+    def result_schema(self) -> st.StructType:
+        """Return the schema of the result."""
+        fields = []
+        for part in self.request.shown.fields:
+            kind = stored_type(part.field_type) if self.request.as_stored else shown_type(part.field_type, self.spark)
+            fields.append(st.StructField(part.name, kind, part.optional, _comment(part)))
+        return st.StructType(fields)
+
+    def may_read_parquet(self) -> bool:
+        """Return whether Spark's Parquet reader tells a struct that is null from one of which a file has no part.
+
+        Spark 4.0 does not. There, tables are read by Python of which a struct once had other parts.
+        """
+        if setting(self.spark, _NULL_STRUCTS) is not None:
+            return True
+        structs = {
+            one: {part.field_id for part in found.field_type.fields}
+            for one, found in self.read_schema.fields_by_id.items()
+            if isinstance(found.field_type, StructType)
+        }
+        if not structs:
+            return True
+        if not self.names.is_history_complete or self.view.name_mapping is not None:
+            return False
+        return all(
+            parts <= schema.fields_by_id.keys()
+            for schema in self.request.loaded.metadata.schemas
+            for one, parts in structs.items()
+            if one in schema.fields_by_id
+        )
+
+    def may_read_orc(self) -> bool:
+        """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""
+        if self.view.name_mapping is not None or any(
+            self._shows(one) for one in (POS, DELETED, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+        ):
+            return False
+        known = self.request.loaded.metadata.schemas
+        for part in self.fields.values():
+            former = [one for one in (schema.find_field(part.field_id) for schema in known) if one is not None]
+            is_same = all(one.name == part.name and one.field_type == part.field_type for one in former)
+            if not is_same or self.names.of(part) != part.name or part.name.lower().startswith("_col"):
+                return False
+            if part.initial_default is not None or not isinstance(part.field_type, _SAME_IN_ORC):
+                return False
+        return True
+
+    def leg(self, group: FileGroup) -> DataFrame:
+        """Return the rows of one group of files."""
+        if not group.is_native:
+            return self._read_by_python(group)
+        columns = self._columns_of(group)
+        frame = self._relation(group, columns)
+        if self._needs_position(group):
+            frame = frame.withColumnRenamed(self._row_index, self.names.own("pos"))
+        if group.deletes is not DeleteKind.NONE:
+            frame = self._without_positions(frame)
+        if group.deletes is DeleteKind.EQUALITY:
+            mark = self.names.own("gone") if self._shows(DELETED) else None
+            frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
+        frame = self._filtered(frame, columns)
+        shown = {part: self._shown_text(part, columns) for part in self.request.shown.fields}
+        if all(shown.values()):
+            # A call to the JVM for each column, where it takes seven otherwise.
+            frame = select_exactly(frame, list(shown.values()))
+        else:
+            frame = frame.select(
+                *(expression(text) if text else self._shown(part, group, columns) for part, text in shown.items())
+            )
+        if not self.request.as_stored:
+            self._name_shown_forms(frame, columns)
+        return frame
+
+    def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
+        """Let filters on what users see of a column prune by what it holds."""
+        forms = {}
+        for at, part in enumerate(self.request.shown.fields):
+            column = columns.get(part.field_id)
+            if column is not None and column.is_plain and isinstance(part.field_type, SHOWN_OTHERWISE):
+                forms[at] = json.dumps(["shown", ["col", column.name]])
+        if forms:
+            name_shown_forms(frame, forms)
+
+    def _without_positions(self, frame: DataFrame) -> DataFrame:
+        """Return the rows that no position deletes, or all where deleted ones are shown too."""
+        if self.positions is not None:
+            mark = self.names.own("deleted") if self._shows(DELETED) else None
+            return self.positions.without_deleted(self.spark, frame, mark)
+        return frame if self._shows(DELETED) else frame.filter(~self._is_deleted())
+
+    def _columns_of(self, group: FileGroup) -> dict[int, ReadColumn]:
+        """Return the columns as files of a group hold them."""
+        parts, schema = self.read_schema.fields_by_id, self.request.schema
+        given: dict[int, str] = {}
+        within: dict[int, tuple[str, ...]] = {}
+        for field_id in sorted(group.identity_ids):
+            above = [one.field_id for one in schema.ancestors_of(field_id) if one.field_id in parts]
+            if field_id in parts or above:
+                named = field_id in parts and group.shape.has_ids
+                given[field_id] = self.names.of(parts[field_id]) if named else self.names.own(f"told_{field_id}")
+                within |= {one: (*within.get(one, ()), given[field_id]) for one in above}
+        is_joined = group.deletes is DeleteKind.EQUALITY
+        return {
+            field_id: ReadColumn(part, self.names, group.shape, given, within, self.request.as_stored)
+            for field_id, part in self.fields.items()
+            if is_joined or field_id not in self.compared_only
+        }
+
+    def _filtered(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> DataFrame:
+        """Return the rows that pass the scan's own filter."""
+        made: dict[str, Column] = {}
+
+        def find(reference: BoundReference) -> str:
+            top = _top_id(self.request.schema, reference.field_id)
+            column = columns[top]
+            name = column.name if column.is_plain else self.names.own(f"tested_{top}")
+            if not column.is_plain:
+                made[name] = column.stored()
+            return ".".join(quote(one) for one in (name, *reference.path[1:]))
+
+        kept = row_filter(self.predicate, find)
+        if kept is None:
+            return frame
+        return (frame.withColumns(made) if made else frame).filter(expression(kept))
+
+    def _read_by_python(self, group: FileGroup) -> DataFrame:
+        """Return the rows of files that Spark's readers cannot read."""
+        fields = [part for part in self.request.shown.fields if not isinstance(part.field_type, UnknownType)]
+        if not fields:
+            fields = [POS]
+        loaded, snapshot = self.request.loaded, self.request.snapshot
+        read = ArrowRead(
+            self.view,
+            Schema(tuple(fields)),
+            tuple(self.names.own(f"column_{part.field_id}") for part in fields),
+            loaded.storage,
+            loaded.name,
+            None if snapshot is None else snapshot.snapshot_id,
+            self.request.as_stored,
+        )
+        tasks = [task for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)]
+        frame = read_through_arrow(self.spark, read, tasks, self._split_options())
+        shown = []
+        for part in self.request.shown.fields:
+            if isinstance(part.field_type, UnknownType):
+                value = F.lit(None)
+            else:
+                value = F.col(quote(self.names.own(f"column_{part.field_id}")))
+                if not self.request.as_stored:
+                    value = show_column(value, part.field_type, self.spark)
+            shown.append(value.alias(part.name, metadata=_comment(part)))
+        return frame.select(*shown)
+
+    def _relation(self, group: FileGroup, columns: dict[int, ReadColumn]) -> DataFrame:
+        # What is not asked for may be null, whatever it is.
+        unasked = {one: replace(part, required=False) for one, part in self.request.schema.fields_by_id.items()}
+        parts = {**unasked, **self.read_schema.fields_by_id}
+        given = next((one.given for one in columns.values()), {})
+        constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
+        required = {name for field_id, name in given.items() if parts[field_id].required}
+        data = [column.struct_field() for column in columns.values() if column.is_read]
+        if group.shape.has_ids:
+            data += self._lineage_fields()
+        if self._needs_position(group):
+            # The reader fills it after it has looked for a column of that name and found none, so it must be optional.
+            data.append(st.StructField(self._row_index, st.LongType()))
+        constants += self._own_constants(group)
+        paths = dict(path for column in columns.values() for path in column.paths())
+        named = {one.name: one.field for one in columns.values() if one.is_read}
+        named |= {name: parts[field_id] for field_id, name in given.items()}
+        stats = relation_stats(self.scan, group, named, self._distinct)
+        return planned_relation(
+            self.spark,
+            self.scan.planner(group, constants, paths),
+            key=self._key(group, data, constants),
+            root=self.request.loaded.metadata.location,
+            data=st.StructType(data),
+            shows_ids=self.request.as_stored,
+            constants=st.StructType(
+                [
+                    st.StructField(one.name, from_arrow_type(one.arrow_type), one.name not in required)
+                    for one in constants
+                ]
+            ),
+            table=self.request.loaded.name,
+            size_bytes=stats.size_bytes,
+            rows=stats.rows,
+            columns=stats.columns_text,
+            file_format=group.file_format.value,
+            options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
+            session=self._session_for(group, columns),
+        )
+
+    def _session_for(self, group: FileGroup, columns: dict[int, ReadColumn]) -> Any:
+        """Return where Spark looks up settings: floating point must not be compared with bounds of row groups.
+
+        Files without ids are read under their own names, which filters that are pushed find (`read_columns.py`).
+        """
+        if group.shape.has_ids or not any(holds_float(one.field.field_type) for one in columns.values()):
+            return self.scan.session
+        return session_with(self.spark, {**self._settings(), "spark.sql.parquet.filterPushdown": "false"})
+
+    def _split_options(self) -> SplitOptions:
+        """Return how files that Python reads are cut and packed."""
+        request, table = self.request, self.request.loaded.metadata.properties
+        target, cost = request.split_bytes, request.open_file_cost_bytes
+        return SplitOptions(
+            read_property(table, properties.SPLIT_SIZE) if target is None else target,
+            read_property(table, properties.SPLIT_OPEN_FILE_COST) if cost is None else cost,
+            read_property(table, properties.SPLIT_LOOKBACK),
+        )
+
+    def _settings(self) -> dict[str, str]:
+        """Return what Spark takes from the session and from no option: what the request or table say about splits."""
+        request, table = self.request, self.request.loaded.metadata.properties
+        options = self._split_options()
+        found = {}
+        if request.split_bytes is not None or properties.SPLIT_SIZE.name in table:
+            found["spark.sql.files.maxPartitionBytes"] = str(options.target_bytes)
+        if request.open_file_cost_bytes is not None or properties.SPLIT_OPEN_FILE_COST.name in table:
+            found["spark.sql.files.openCostInBytes"] = str(options.open_file_cost_bytes)
+        return {**found, **_VECTORS}
+
+    def _own_constants(self, group: FileGroup) -> list[Constant]:
+        names = self.names
+        is_joined = group.deletes is DeleteKind.EQUALITY
+        found = []
+        has_deletes = group.deletes is not DeleteKind.NONE
+        if has_deletes and self.positions is None:
+            found.append(vector_constant(names.own("deleted")))
+        if has_deletes and self.positions is not None:
+            found.append(column_constant(names.own("file_path"), "file_path", pa.string()))
+            found.append(key_constant(names.own("position_part"), self.positions.keys))
+            found.append(has_vector_constant(names.own("has_vector")))
+        if self._shows(FILE):
+            found.append(column_constant(names.own("file"), "file_path", pa.string()))
+        if self._shows(SPEC_ID):
+            found.append(spec_constant(names.own("spec")))
+        found += [
+            tuple_constant(names.own(f"partition_{part.field_id}"), part) for part in self._shown_partition.fields
+        ]
+        if self._shows(ROW_ID) or self._shows(LAST_UPDATED_SEQUENCE_NUMBER):
+            found.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
+        if self._shows(LAST_UPDATED_SEQUENCE_NUMBER) or is_joined or (has_deletes and self.positions is not None):
+            found.append(column_constant(names.own("sequence"), "sequence_number", pa.int64()))
+        if is_joined:
+            found.append(key_constant(names.own("part"), self.joins.keys))
+        return found
+
+    def _lineage_fields(self) -> list[st.StructField]:
+        """Return the columns in which a file may store row ids and sequence numbers of its own."""
+        found = []
+        for part in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER):
+            if self._shows(part):
+                name = self.names.own(part.name)
+                found.append(st.StructField(name, st.LongType(), True, {"parquet.field.id": part.field_id}))
+        return found
+
+    def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
+        snapshot = self.request.snapshot
+        columns = ",".join(one.name for one in data) + "|" + ",".join(one.name for one in constants)
+        return (
+            f"{self.request.loaded.metadata.table_uuid} {self.request.loaded.name} "
+            f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} "
+            f"{self.request.appends} {group.label} "
+            f"{self.request.schema.schema_id} {self.predicate!r} {self._settings()} {columns}"
+        )
+
+    @cached_property
+    def _distinct(self) -> dict[int, int]:
+        return distinct_values(self.request.loaded.metadata, self.scan.snapshot_id)
+
+    def _shows(self, part: NestedField) -> bool:
+        return any(one.field_id == part.field_id for one in self.request.shown.fields)
+
+    @property
+    def _shown_partition(self) -> StructType:
+        for one in self.request.shown.fields:
+            if one.field_id == PARTITION_FIELD_ID and isinstance(one.field_type, StructType):
+                return one.field_type
+        return StructType(())
+
+    @cached_property
+    def _row_index(self) -> str:
+        return row_index_name(self.spark)
+
+    def _needs_position(self, group: FileGroup) -> bool:
+        return group.deletes is not DeleteKind.NONE or self._shows(POS) or self._shows(ROW_ID)
+
+    @property
+    def _position(self) -> Column:
+        return F.col(quote(self.names.own("pos")))
+
+    def _is_deleted(self) -> Column:
+        """Return whether a row's position is among its file's deleted ones."""
+        if self.positions is not None:
+            return F.col(quote(self.names.own("deleted")))
+        return bit_at(self.spark, quote(self.names.own("deleted")), quote(self.names.own("pos")))
+
+    def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
+        """Return a field that deletes compare, by its id: names may have changed since."""
+        known = reference_to(self.read_schema, reference.field_id)
+        column = columns[_top_id(self.read_schema, reference.field_id)].stored()
+        for name in known.path[1:]:
+            column = column[name]
+        return column
+
+    def _shown_text(self, part: NestedField, columns: dict[int, ReadColumn]) -> str:
+        """Return a column that is shown as the relation has it as SQL, nothing where more is to be done with it."""
+        column = columns.get(part.field_id)
+        if column is None or not column.is_plain or column.field.field_type != part.field_type:
+            return ""
+        if part.doc is not None or not (self.request.as_stored or is_shown_as_stored(part.field_type)):
+            return ""
+        return f"{quote(column.name)} AS {quote(part.name)}"
+
+    def _shown(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        return self._value(part, group, columns).alias(part.name, metadata=_comment(part))
+
+    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        names = self.names
+        if part.field_id == FILE.field_id:
+            return F.col(quote(names.own("file")))
+        if part.field_id == POS.field_id:
+            return self._position
+        if part.field_id == SPEC_ID.field_id:
+            return F.col(quote(names.own("spec")))
+        if part.field_id == DELETED.field_id:
+            if group.deletes is DeleteKind.NONE:
+                return F.lit(False)
+            is_gone = self._is_deleted()
+            return is_gone | F.col(quote(names.own("gone"))) if group.deletes is DeleteKind.EQUALITY else is_gone
+        if part.field_id == ROW_ID.field_id:
+            inherited = F.col(quote(names.own("first_row_id"))) + self._position
+            return self._lineage(ROW_ID, inherited, group)
+        if part.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            inherited = F.when(F.col(quote(names.own("first_row_id"))).isNotNull(), F.col(quote(names.own("sequence"))))
+            return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
+        if part.field_id == PARTITION_FIELD_ID:
+            parts = self._shown_partition.fields
+            if not parts:
+                return F.lit(None).cast(st.StructType())
+            stored = F.struct(*[F.col(quote(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
+        elif isinstance(part.field_type, UnknownType):
+            return F.lit(None)
+        else:
+            column = columns[part.field_id]
+            stored = narrow_column(column.stored(), column.field.field_type, part.field_type)
+        if self.request.as_stored:
+            return stored
+        shown = show_column(stored, part.field_type, self.spark)
+        filler = _FILLERS.get(type(part.field_type)) if part.required else None
+        # Shown forms are made of functions that may give null; this says that nothing is.
+        return (
+            shown
+            if filler is None
+            else F.coalesce(shown, expression(filler).cast(shown_type(part.field_type, self.spark)))
+        )
+
+    def _lineage(self, part: NestedField, inherited: Column, group: FileGroup) -> Column:
+        """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""
+        if not group.shape.has_ids:
+            return inherited
+        has_ids = F.col(quote(self.names.own("first_row_id"))).isNotNull()
+        return F.when(has_ids, F.coalesce(F.col(quote(self.names.own(part.name))), inherited))
+
+
+def _comment(part: NestedField) -> dict[str, str]:
+    return {} if part.doc is None else {"comment": part.doc}
+
+
+def _top_id(schema: Schema, field_id: int) -> int:
+    """Return the top-level column that a field is, or is within."""
+    above = schema.ancestors_of(field_id)
+    return above[-1].field_id if above else field_id

@@ -1,0 +1,197 @@
+"""Tables of Spark's own catalog, for adopting them: what they are, and renaming and dropping them safely.
+
+    describe    columns, partition columns, provider, folders: from the catalog's own entry, no file is read
+    set aside   the entry gets another name and becomes an external one, so that neither the new name nor a later drop
+                of it moves or deletes a file
+    put back    the entry gets its own name again
+
+Spark moves the folder of a managed table that is renamed, and deletes it when the table is dropped. An external one is
+a name and nothing more. PySpark has no call for either; the session's catalog is asked on the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyspark
+import pyspark.sql.types as st
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from frazil.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
+from frazil.maintenance.adopt_table import SourcePart, SourceTable
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.exact_sql import parse_exactly
+from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.types import from_spark_schema
+from frazil.spec.data_file import FileFormat
+from frazil.sql.quote_names import quote
+
+_PROVIDERS = {"parquet": FileFormat.PARQUET, "orc": FileFormat.ORC, "avro": FileFormat.AVRO, "hive": None}
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_MANAGED = "MANAGED"
+
+
+def describe_session_table(spark: SparkSession, name: tuple[str, ...]) -> SourceTable:
+    """Return a table of Spark's own catalog as a source; refuse what has no files that a table could read."""
+    with _inner_doors(spark, f"read the table {'.'.join(name)}"):
+        catalog = _catalog(spark)
+        entry = _entry(spark, name)
+        shown = entry.identifier().unquotedString()
+        provider = entry.provider().get().lower() if entry.provider().isDefined() else "hive"
+        if provider not in _PROVIDERS or not entry.storage().locationUri().isDefined():
+            raise UnsupportedError(
+                f"Cannot make a table of {shown}: it is of {provider!r}",
+                hint=f"Tables of {', '.join(_PROVIDERS)} files can be adopted.",
+            )
+        if entry.bucketSpec().isDefined():
+            raise UnsupportedError(f"Cannot make a table of {shown}: it is bucketed, by a hash that is Spark's own")
+        location = _location(spark, entry.storage())
+        partitions = tuple(_items(spark, entry.partitionColumnNames()))
+        parts: tuple[SourcePart, ...] = (SourcePart(location),)
+        if partitions and entry.tracksPartitionsInCatalog():
+            none = _jvm(spark).scala.Option.empty()
+            found = _items(spark, catalog.listPartitions(entry.identifier(), none))
+            parts = tuple(
+                SourcePart(_location(spark, one.storage()), _values(_mapping(spark, one.spec()))) for one in found
+            )
+        schema = from_spark_schema(st.StructType.fromJson(_json(entry.schema().json())))
+        return SourceTable(
+            shown,
+            location,
+            schema,
+            partitions,
+            parts,
+            _PROVIDERS[provider],
+            _mapping(spark, entry.properties()),
+        )
+
+
+def set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> Callable[[], None]:
+    """Give a table of Spark's catalog another name in its database, its files untouched; return what undoes it."""
+    with _inner_doors(spark, f"rename the table {'.'.join(name)}"):
+        catalog = _catalog(spark)
+        entry = _entry(spark, name)
+        own = entry.identifier()
+        other = _identifier(spark, (own.database().get(), backup))
+        if catalog.tableExists(other):
+            raise InvalidRequestError(
+                f"Cannot keep {own.unquotedString()} as {other.unquotedString()}: there is a table of that name",
+                hint="Give another name as backup_table_name.",
+            )
+        location = _location(spark, entry.storage())
+        was_managed = entry.tableType().name() == _MANAGED
+        if was_managed:
+            _set_type(spark, entry, "EXTERNAL")
+
+        def put_back(now: Any) -> None:
+            with _inner_doors(spark, f"give {own.unquotedString()} its name back"):
+                catalog.renameTable(now, own)
+                if was_managed:
+                    _set_type(spark, catalog.getTableMetadata(own), _MANAGED)
+
+        try:
+            catalog.renameTable(own, other)
+        except Py4JError:
+            if was_managed:
+                _set_type(spark, catalog.getTableMetadata(own), _MANAGED)
+            raise
+        moved = _location(spark, catalog.getTableMetadata(other).storage())
+        if moved != location:
+            put_back(other)
+            raise UnsupportedError(
+                f"Cannot rename {own.unquotedString()}: its catalog would move its files to {moved}",
+                hint="Make it an external table first.",
+            )
+        return lambda: put_back(other)
+
+
+def drop_set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> None:
+    """Drop the entry of a table that was set aside; its files stay."""
+    with _inner_doors(spark, f"drop the table {backup}"):
+        catalog = _catalog(spark)
+        own = _identifier(spark, name)
+        database = own.database().get() if own.database().isDefined() else catalog.getCurrentDatabase()
+        other = _identifier(spark, (database, backup))
+        if catalog.getTableMetadata(other).tableType().name() == _MANAGED:
+            raise InvalidRequestError(f"Cannot drop {backup}: it is a managed table, and its files would go with it")
+        catalog.dropTable(other, False, False)
+
+
+def _entry(spark: SparkSession, name: tuple[str, ...]) -> Any:
+    identifier = _identifier(spark, name)
+    catalog = _catalog(spark)
+    if not catalog.tableExists(identifier):
+        raise TableNotFoundError(f"Cannot find table {'.'.join(name)} in Spark's own catalog")
+    return catalog.getTableMetadata(identifier)
+
+
+def _set_type(spark: SparkSession, entry: Any, kind: str) -> None:
+    """Store an entry under another type: all else stays as it is."""
+    values = _jvm(spark).java.util.ArrayList()
+    names = [entry.productElementName(at) for at in range(entry.productArity())]
+    for at, name in enumerate(names):
+        values.add(_table_type(spark, kind) if name == "tableType" else entry.productElement(at))
+    copies = [one for one in entry.getClass().getMethods() if one.getName() == "copy"]
+    _catalog(spark).alterTable(copies[0].invoke(entry, values.toArray()))
+
+
+def _table_type(spark: SparkSession, kind: str) -> Any:
+    types = _jvm(spark).org.apache.spark.sql.catalyst.catalog.CatalogTableType
+    return types.EXTERNAL() if kind == "EXTERNAL" else types.MANAGED()
+
+
+def _values(spec: Mapping[str, str]) -> dict[str, str | None]:
+    return {name: None if value == _HIVE_NULL else value for name, value in spec.items()}
+
+
+def _location(spark: SparkSession, storage: Any) -> str:
+    """Return a folder as locations are written: its path is not escaped."""
+    path = _jvm(spark).org.apache.hadoop.fs.Path(storage.locationUri().get())
+    scheme = path.toUri().getScheme()
+    if scheme in (None, "file"):
+        return f"file://{path.toUri().getPath()}"
+    return str(path.toString())
+
+
+def _identifier(spark: SparkSession, name: tuple[str, ...]) -> Any:
+    return parse_exactly(spark, "parseTableIdentifier", ".".join(map(quote, name)))
+
+
+def _catalog(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().catalog()
+
+
+def _items(spark: SparkSession, items: Any) -> list[Any]:
+    return list(_jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(items))
+
+
+def _mapping(spark: SparkSession, mapping: Any) -> dict[str, str]:
+    return {str(one._1()): str(one._2()) for one in _items(spark, mapping.toSeq())}
+
+
+def _json(text: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(text)
+    return value
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
+
+
+@contextmanager
+def _inner_doors(spark: SparkSession, what: str) -> Iterator[None]:
+    """Refuse sessions whose catalog is out of reach, and say what it was for where a call fails."""
+    if not is_classic(spark):
+        raise UnsupportedError(f"Cannot {what}: Spark Connect has no catalog in reach")
+    try:
+        with engine_errors(what):
+            yield
+    except (TypeError, AttributeError) as error:
+        raise UnsupportedError(
+            f"Cannot {what} with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+            cause=str(error),
+        ) from error

@@ -1,0 +1,98 @@
+"""A lake's functions in queries: `lake.system.bucket(16, id)`, `truncate`, `years`, `months`, `days`, `hours`.
+
+Spark finds them in the lake's catalog and binds them to the types of their arguments. A rule of the analysis then puts
+the transform's own expression in the place of each call (`java/OwnFunctions.java`), so that executors need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError
+from frazil.spark.read.partition_columns import transform_value
+from frazil.spark.types import from_spark_type, store_column, stored_type
+from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
+from frazil.spec.types import Type
+from frazil.sql.functions import ICEBERG_VERSION, function_usage
+
+_UNARY: dict[str, Transform] = {
+    "years": YEAR,
+    "year": YEAR,
+    "months": MONTH,
+    "month": MONTH,
+    "days": DAY,
+    "day": DAY,
+    "hours": HOUR,
+    "hour": HOUR,
+}
+_WITH_NUMBER: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "truncate": Truncate}
+_ANY_NUMBER: dict[str, Transform] = {"bucket": Bucket(1), "truncate": Truncate(1)}
+_NUMBER_TYPES = frozenset({"tinyint", "smallint", "int"})
+
+
+def function_type(name: str, types: Sequence[st.DataType]) -> st.DataType:
+    """Return the type of a call of a function; refuse types that it does not take."""
+    if name == ICEBERG_VERSION:
+        _check_count(name, types, 0)
+        return st.StringType()
+    transform, kind = _transform(name, types)
+    return st.DateType() if transform == DAY else stored_type(transform.result_type(kind))
+
+
+def function_expression(
+    spark: SparkSession, name: str, types: Sequence[st.DataType], arguments: Sequence[Any], version: str
+) -> Any:
+    """Return Spark's own expression for a call of a function, whose arguments are expressions of Catalyst's."""
+    made = function_type(name, types)
+    if name == ICEBERG_VERSION:
+        return _expression(spark, F.lit(version))
+    transform, kind = _transform(name, types)
+    if name in _WITH_NUMBER:
+        if not arguments[0].foldable():
+            raise InvalidRequestError(
+                f"Cannot use {name} with a number that differs from row to row", hint="Write a plain whole number."
+            )
+        number = arguments[0].eval(None)
+        if number is None:
+            return _expression(spark, F.lit(None).cast(made))
+        transform = _WITH_NUMBER[name](int(number))
+    column = Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(arguments[-1]))  # type: ignore[union-attr]
+    value = transform_value(transform, store_column(column, kind), kind, spark)
+    if transform == DAY:
+        value = F.date_from_unix_date(value.cast("int"))
+    return _expression(spark, value.cast(made))
+
+
+def _transform(name: str, types: Sequence[st.DataType]) -> tuple[Transform, Type]:
+    """Return the transform that a name is, with any number, and the type of the values it is of."""
+    _check_count(name, types, 1 if name in _UNARY else 2)
+    if name in _WITH_NUMBER and types[0].simpleString() not in _NUMBER_TYPES:
+        raise InvalidRequestError(
+            f"Cannot use {name} with a number of the type {types[0].simpleString()}",
+            hint="Write a plain whole number: an int.",
+        )
+    transform = _UNARY[name] if name in _UNARY else _ANY_NUMBER[name]
+    kind = from_spark_type(types[-1], name, count(1))
+    if not transform.can_transform(kind):
+        raise InvalidRequestError(
+            f"Cannot use {name} of {types[-1].simpleString()} values: the transform is not of such",
+            hint="Cast the argument to a type that it takes.",
+        )
+    return transform, kind
+
+
+def _check_count(name: str, types: Sequence[st.DataType], wanted: int) -> None:
+    if len(types) != wanted:
+        raise InvalidRequestError(
+            f"Cannot use {name} with {len(types)} arguments", hint=f"Write {function_usage(name)}."
+        )
+
+
+def _expression(spark: SparkSession, column: Column) -> Any:
+    return spark._jsparkSession.expression(column._jc)

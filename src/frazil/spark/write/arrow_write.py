@@ -1,0 +1,152 @@
+"""Rows to data files by frazil's own writer, in the Python workers of executors: what Spark's writer cannot do.
+
+Lists, maps, uuid, fixed, time, nanoseconds, variants, geometries, ORC, Avro, hashed locations, and stores that Spark
+has no file system for. Rows come over as Arrow batches, a task's worth goes through one `DataFileWriter`, and what
+comes back are descriptions of files. A task may run twice: each run names its files with an id of its own, and only
+what a successful run reported is ever committed. What a failed run left is nobody's, and is not deleted by guess.
+
+A storage in the memory of this process, or one whose keys were given to `connect` and do not travel, is written to from
+here; the rows have to fit.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.types as st
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from frazil.codec.arrow_schema import to_arrow_schema
+from frazil.datafile.format_writer import Convert, find_reshape, reshape_table
+from frazil.datafile.stored_schema import stored_schema
+from frazil.datafile.write import DataFileWriter
+from frazil.datafile.write_target import WriteTarget
+from frazil.errors import FrazilError
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.ship_package import ship_package
+from frazil.spark.read.partition_columns import stored_as
+from frazil.spec.data_file import DataFile
+from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.spec.types import Type, VariantType
+
+RESULT = st.StructType([st.StructField("files", st.BinaryType(), nullable=False)])
+_TASK_HELD_BYTES = 64 << 20
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
+    """Write a frame in stored form; return its files."""
+    ship_package(frame.sparkSession)
+    names = frame.columns
+    if any("." in name or "`" in name for name in names):
+        # Spark looks the columns that it sends up by name, and takes such a name for another thing.
+        frame = frame.toDF(*[f"column_{at}" for at in range(len(names))])
+    with engine_errors("write data files"):
+        found = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
+    return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
+
+
+def write_in_this_process(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
+    """Write a frame in stored form where no executor could: all its rows come here first."""
+    with engine_errors("collect the rows to write"):
+        table = frame.toArrow()
+    if table.num_rows == 0:
+        return []
+    form = _ArrowForm(target, table.schema)
+    with DataFileWriter(target, form.arrow) as writer:
+        for batch in table.to_batches():
+            for one in form.convert(batch):
+                writer.write(one)
+        return writer.close()
+
+
+def can_travel(target: WriteTarget) -> bool:
+    """Return whether a copy of a table's storage works elsewhere: one in memory does not, nor one that needs keys."""
+    if target.location.startswith("memory:"):
+        return False
+    try:
+        # Made here and from this very storage.
+        copy = pickle.loads(pickle.dumps(target.storage))  # noqa: S301
+        if not target.location.startswith("file:"):
+            copy.exists(f"{target.location}/none")
+    except (FrazilError, TypeError, AttributeError, pickle.PicklingError):
+        return False
+    return True
+
+
+def _writer_of(target: WriteTarget, names: list[str]) -> Callable[[Batches], Batches]:
+    def write(batches: Batches) -> Batches:
+        yield from write_task(target, (one.rename_columns(names) for one in batches))
+
+    return write
+
+
+def write_task(target: WriteTarget, batches: Batches) -> Batches:
+    """Write the rows of one task and yield what was written, pickled."""
+    context: Any = TaskContext.get()
+    writer: DataFileWriter | None = None
+    form: _ArrowForm | None = None
+    try:
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            if writer is None or form is None:
+                form = _ArrowForm(target, batch.schema)
+                writer = DataFileWriter(
+                    target,
+                    form.arrow,
+                    held_bytes=_TASK_HELD_BYTES,
+                    threads=1,
+                    partition_id=0 if context is None else context.partitionId(),
+                    task_id=0 if context is None else context.taskAttemptId(),
+                )
+            for one in form.convert(batch):
+                writer.write(one)
+        files = [] if writer is None else writer.close()
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+    result = pa.array([pickle.dumps(files)], pa.binary())
+    yield pa.RecordBatch.from_arrays([result], schema=pa.schema([pa.field("files", pa.binary(), nullable=False)]))
+
+
+class _ArrowForm:
+    """Turns what Spark gives, columns in stored form, into the Arrow types of the table."""
+
+    def __init__(self, target: WriteTarget, source: pa.Schema) -> None:
+        lineage = tuple(one for one in ROW_LINEAGE_COLUMNS if one.name in source.names)
+        fields = target.schema.fields + tuple(one for one in lineage if one not in target.schema.fields)
+        schema = stored_schema(Schema(fields))
+        self._names = [part.name for part in schema.fields]
+        want = to_arrow_schema(schema, with_ids=False)
+        kept: list[pa.Field] = []
+        self._reshapes: list[Convert | None] = []
+        for part, field in zip(schema.fields, want, strict=True):
+            have = source.field(part.name).type
+            # A variant keeps the two columns Spark gives it in, whatever their order.
+            is_own = isinstance(part.field_type, VariantType)
+            kept.append(pa.field(part.name, have if is_own else field.type))
+            self._reshapes.append(None if is_own else find_reshape(part.field_type, have, field.type, _leaf))
+        self.arrow = pa.schema(kept)
+
+    def convert(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        table = pa.Table.from_batches([batch.select(self._names)])
+        return list(reshape_table(table, self._reshapes, self.arrow).to_batches())
+
+
+def _leaf(kind: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+    if source == target:
+        return None
+
+    def convert(array: Any) -> Any:
+        made = stored_as(array, kind)
+        return pa.ExtensionArray.from_storage(target, made) if isinstance(target, pa.BaseExtensionType) else made
+
+    return convert

@@ -1,0 +1,105 @@
+"""Rows brought together before they are written, as a table's distribution mode and sort order ask.
+
+    none    rows stay where they are; a task writes a file for each partition it has rows of
+    hash    rows of a partition come to as few tasks as their size asks for
+    range   tasks get ranges of the sort order, partitions first
+
+Spark balances tasks by the bytes it has shuffled (`REBALANCE` and adaptive execution): small partitions share a task,
+a large one is cut into several, each about what one file should be. A range needs a look at a sample first, so its
+source runs twice; the rows written are all of the second run.
+
+Without a mode set, sorted tables are distributed by range and partitioned ones by hash, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.datafile.write_target import WriteTarget
+from frazil.spark.jvm.jvm_write import rebalance
+from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.read.partition_columns import (
+    field_column,
+    is_generated,
+    partition_key,
+    partition_values,
+    transform_value,
+)
+from frazil.spec import properties as known
+from frazil.spec.properties import DistributionMode, read_property
+from frazil.spec.property_kinds import Property
+from frazil.spec.sorting import NullOrder, SortDirection, SortField
+
+MB = 1 << 20
+_SHUFFLED_PER_STORED = {"zstd": 3, "gzip": 3, "brotli": 4, "snappy": 2, "lz4": 2, "lz4_raw": 2, "uncompressed": 1}
+"""How many bytes of shuffled rows become one byte of a Parquet file, about."""
+_MAX_TASK_FILE_BYTES = 128 * MB
+"""A task that has more to write than this leaves other cores idle."""
+_OPEN_WRITERS = 8
+"""Files of different partitions that one task keeps open; beyond it, the task sorts its rows by partition."""
+
+
+def choose_mode(target: WriteTarget, of: Property[DistributionMode | None]) -> DistributionMode:
+    """Return how rows are distributed: as the table's properties say, else by what the table is like."""
+    mode = read_property(target.properties, of)
+    if mode is None and of is not known.WRITE_DISTRIBUTION_MODE:
+        mode = "hash"
+    elif mode is None:
+        mode = "range" if target.sort_order.is_sorted else "hash"
+    if mode == "range" and not target.sort_order.is_sorted:
+        mode = "hash"
+    return "none" if mode == "hash" and not has_partitions(target) else mode
+
+
+def has_partitions(target: WriteTarget) -> bool:
+    """Return whether rows of the table can be in different partitions."""
+    return any(not one.transform.is_void for one in target.spec.fields)
+
+
+def write_settings(target: WriteTarget) -> Mapping[str, str]:
+    """Return the settings under which Spark writes the tasks it was given."""
+    return {"spark.sql.maxConcurrentOutputFileWriters": "0" if target.sort_order.is_sorted else str(_OPEN_WRITERS)}
+
+
+def task_bytes(target: WriteTarget) -> int:
+    """Return how many bytes of shuffled rows one task should write."""
+    set_size = read_property(target.properties, known.SPARK_ADVISORY_PARTITION_SIZE_BYTES)
+    if set_size is not None:
+        return set_size
+    codec = read_property(target.properties, known.PARQUET_COMPRESSION)
+    wanted = min(read_property(target.properties, known.WRITE_TARGET_FILE_SIZE_BYTES), _MAX_TASK_FILE_BYTES)
+    return wanted * _SHUFFLED_PER_STORED[codec]
+
+
+def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: DistributionMode) -> DataFrame:
+    """Return a frame in stored form, distributed and sorted; with partitions, their key is one column more."""
+    spark, schema = frame.sparkSession, target.schema
+    keys: list[Column] = []
+    is_after = mode == "hash" and is_classic(spark) and is_generated(target.spec, schema)
+    if is_after:
+        # Rows travel without the key, which is as long as some rows are.
+        frame = rebalance(frame, partition_values(target.spec, schema, spark), task_bytes(target))
+    if has_partitions(target):
+        frame = frame.withColumn(key_name, partition_key(target.spec, schema, spark))
+        keys = [F.col(key_name)]
+    order = [_sort_column(one, target, frame) for one in target.sort_order.fields]
+    if mode == "hash" and not is_after:
+        # Its values are computed once, before rows travel.
+        frame = rebalance(frame, keys, task_bytes(target)) if is_classic(spark) else frame.hint("rebalance", key_name)
+    elif mode == "range":
+        frame = frame.repartitionByRange(*keys, *order)
+    return frame.sortWithinPartitions(*keys, *order) if order else frame
+
+
+def _sort_column(one: SortField, target: WriteTarget, frame: DataFrame) -> Column:
+    kind = target.schema.field(one.source_id).field_type
+    value = field_column(target.schema, one.source_id)
+    if not one.transform.is_identity:
+        value = transform_value(one.transform, value, kind, frame.sparkSession)
+    is_first = one.null_order is NullOrder.NULLS_FIRST
+    if one.direction is SortDirection.ASC:
+        return value.asc_nulls_first() if is_first else value.asc_nulls_last()
+    return value.desc_nulls_first() if is_first else value.desc_nulls_last()

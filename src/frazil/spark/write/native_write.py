@@ -1,0 +1,200 @@
+"""Rows to Parquet files by Spark's own writer: nothing of frazil runs on executors.
+
+The files go into a new folder of their own below the table's data folder, which nobody else knows. Tasks report nothing
+to Python, and their files are not named by attempt; so the commit protocol is pinned to the one that moves a task's
+files only when the task has succeeded, and what counts is what the folder holds once the job has said `_SUCCESS`. Then
+footers are read, for metrics, on a few threads. A job that fails leaves a folder that nothing refers to; it is deleted
+where that is safe.
+
+What the writer cannot do is decided here too: lists and maps get no field ids from it, and uuid, fixed, time and
+nanosecond columns not the type they must have (`arrow_write.py` writes those).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from frazil.datafile.describe_parquet import DescribeRules, describe_parquet
+from frazil.datafile.partition_values import Partitioner
+from frazil.datafile.raw_batch import ReadRules
+from frazil.datafile.read_file import read_columns
+from frazil.datafile.write_target import WriteTarget
+from frazil.errors import EngineError
+from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.read.partition_columns import decode_key
+from frazil.spark.write.distribute import has_partitions
+from frazil.spec import properties as known
+from frazil.spec.data_file import DataFile
+from frazil.spec.metrics_config import metrics_modes
+from frazil.spec.properties import read_column_properties, read_property
+from frazil.spec.schema import Schema
+from frazil.spec.sorting import UNSORTED_ORDER_ID
+from frazil.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    UnknownType,
+)
+from frazil.storage.base import StoredFile
+from frazil.storage.choose import check_readable
+from frazil.storage.locations import data_locations
+from frazil.storage.read_only import check_writable
+
+_NATIVE = (
+    BooleanType,
+    IntType,
+    LongType,
+    FloatType,
+    DoubleType,
+    DecimalType,
+    DateType,
+    StringType,
+    BinaryType,
+    TimestampType,
+    TimestamptzType,
+    UnknownType,
+)
+_CODECS = {"lz4": "lz4_raw"}
+_LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
+_LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
+
+
+def is_native(schema: Schema, properties: Mapping[str, str]) -> bool:
+    """Return whether Spark's writer makes files of a schema that the specification allows, as properties ask."""
+    return (
+        read_property(properties, known.DEFAULT_FILE_FORMAT) == "parquet"
+        and read_property(properties, known.PARQUET_COMPRESSION) != "brotli"
+        and not read_property(properties, known.OBJECT_STORE_ENABLED)
+        and all(_is_native_type(part.field_type) for part in schema.fields)
+    )
+
+
+def _is_native_type(kind: Type) -> bool:
+    if isinstance(kind, StructType):
+        return all(_is_native_type(part.field_type) for part in kind.fields)
+    return isinstance(kind, _NATIVE)
+
+
+def write_natively(
+    frame: DataFrame, target: WriteTarget, key_name: str, write_id: str, *, file_rows: int | None = None
+) -> list[DataFile]:
+    """Write a frame in stored form, with the partitions' key where there are partitions; return its files."""
+    folder = data_locations(target.location, target.properties).new_data_location(write_id)
+    check_writable(target.storage, folder)
+    check_readable(target.storage, [f"{folder}/part"])
+    writer = frame.write.options(**_options(target, file_rows))
+    if has_partitions(target):
+        writer = writer.partitionBy(key_name)
+    try:
+        with engine_errors(f"write data files to {folder}"):
+            writer.parquet(folder)
+        return _describe(target, folder, key_name)
+    except BaseException:
+        # No commit knows of these files, and nobody else writes here.
+        target.storage.delete_many([one.path for one in target.storage.list(folder)])
+        raise
+
+
+def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
+    properties = target.properties
+    codec = read_property(properties, known.PARQUET_COMPRESSION)
+    options = {
+        "compression": _CODECS.get(codec, codec),
+        "outputTimestampType": "TIMESTAMP_MICROS",
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+        "parquet.block.size": str(read_property(properties, known.PARQUET_ROW_GROUP_SIZE_BYTES)),
+        "parquet.page.size": str(read_property(properties, known.PARQUET_PAGE_SIZE_BYTES)),
+        "parquet.page.row.count.limit": str(read_property(properties, known.PARQUET_PAGE_ROW_LIMIT)),
+        "parquet.dictionary.page.size": str(read_property(properties, known.PARQUET_DICT_SIZE_BYTES)),
+        "parquet.writer.version": read_property(properties, known.PARQUET_PAGE_VERSION),
+        # Hadoop's checksum files beside each file would be litter in the table's folder.
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "fs.file.impl.disable.cache": "true",
+    }
+    level = read_property(properties, known.PARQUET_COMPRESSION_LEVEL)
+    if level is not None and codec in _LEVELS:
+        options[_LEVELS[codec]] = str(level)
+    for name, is_on in read_column_properties(properties, known.PARQUET_BLOOM_FILTER_COLUMN_ENABLED).items():
+        options[f"parquet.bloom.filter.enabled#{name}"] = str(is_on).lower()
+    for name, is_on in read_column_properties(properties, known.PARQUET_DICT_ENCODING_COLUMN_ENABLED).items():
+        options[f"parquet.enable.dictionary#{name}"] = str(is_on).lower()
+    if file_rows is not None:
+        options["maxRecordsPerFile"] = str(file_rows)
+    return options
+
+
+def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]:
+    """Return the descriptions of all files of a job that has succeeded."""
+    listed = sorted(target.storage.list(folder), key=lambda one: one.path)
+    marks = [one.path for one in listed if one.path == f"{folder}/_SUCCESS"]
+    if not marks:
+        raise EngineError(f"Cannot write data files to {folder}: Spark's job ended without saying that it succeeded")
+    written = [one for one in listed if _is_data(one.path[len(folder) :])]
+    rules = DescribeRules(target.schema, metrics_modes(target.schema, target.properties, target.sort_order))
+    kind = target.spec.partition_type(target.schema, other_schemas=target.older_schemas)
+    order_id = target.sort_order.order_id if target.sort_order.is_sorted else UNSORTED_ORDER_ID
+
+    def describe(one: StoredFile) -> DataFile:
+        found = describe_parquet(
+            target.storage,
+            one.path,
+            rules,
+            size_bytes=one.size,
+            spec_id=target.spec.spec_id,
+            partition=_partition_of(target, one, folder, key_name, kind),
+            sort_order_id=order_id,
+        )
+        if any(name in found.notes for name in _LEGACY):
+            raise EngineError(
+                f"Cannot use {one.path}: Spark wrote its dates in the calendar of old versions",
+                hint="Set spark.sql.parquet.datetimeRebaseModeInWrite to CORRECTED.",
+            )
+        return found.file
+
+    described = list(map_in_order(describe, written, threads=min(default_threads(), max(len(written), 1))))
+    target.storage.delete_many([*marks, *(one.path for one in listed if one.path.endswith(".crc"))])
+    empty = [one.file_path for one in described if one.record_count == 0]
+    target.storage.delete_many(empty)
+    return [one for one in described if one.record_count > 0]
+
+
+def _is_data(below: str) -> bool:
+    """Return whether a file is a task's result: not in a folder, nor of a name, that committers keep to themselves."""
+    steps = below.strip("/").split("/")
+    return below.endswith(".parquet") and not any(one.startswith(("_temporary", ".", "_SUCCESS")) for one in steps)
+
+
+def _partition_of(
+    target: WriteTarget, one: StoredFile, folder: str, key_name: str, kind: StructType
+) -> tuple[Any, ...]:
+    if not has_partitions(target):
+        return (None,) * len(target.spec.fields)
+    step = one.path[len(folder) + 1 :].split("/")[0]
+    values = decode_key(step[len(key_name) + 1 :], target.spec, kind)
+    return values if values is not None else _first_partition(target, one)
+
+
+def _first_partition(target: WriteTarget, one: StoredFile) -> tuple[Any, ...]:
+    """Return the partition of a file's rows from its first one."""
+    sources = {source for part in target.spec.fields if not part.transform.is_void for source in part.source_ids}
+    schema = target.schema.project(sources)
+    file = DataFile(one.path, "parquet", 0, one.size)  # type: ignore[arg-type]
+    for batch in read_columns(target.storage, file, schema, ReadRules(target.schema, None)):
+        if batch.num_rows:
+            return Partitioner(schema, target.spec, target.schema).group(batch.slice(0, 1)).partitions[0]
+    return (None,) * len(target.spec.fields)

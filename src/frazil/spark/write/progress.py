@@ -1,0 +1,115 @@
+"""Progress of long work on Spark: what is being done, and how far it is, on one line that is written over.
+
+    append to db.t: 3 of 8 tasks, 1,250,000 rows, 38.2 MB written, 4 s
+    append to db.t: 8 files, 3,200,000 rows, 97.1 MB in 9 s
+
+The line is that of `frazil/progress.py`. The setting `spark.frazil.progress` of the session turns it off with `false`,
+and on with `true` wherever the output goes; without it nothing is shown either where Spark draws its own bar
+(`spark.ui.showConsoleProgress`). The thread that writes the line asks Spark for the numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TextIO
+
+from pyspark.sql import SparkSession
+
+from frazil import progress
+from frazil.progress import Line, TerminalLine, Work
+from frazil.spark.jvm.jvm_write import JobTotals, job_totals
+from frazil.spark.jvm.private_names import is_classic
+from frazil.spec.data_file import DataFile
+
+SETTING = "spark.frazil.progress"
+_SPARKS_OWN = "spark.ui.showConsoleProgress"
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_local = threading.local()
+
+
+def find_line(spark: SparkSession, out: TextIO | None = None) -> Line | None:
+    """Return where progress is shown, None where nobody looks or the session says no."""
+    if not is_classic(spark):
+        return None
+    asked = (spark.conf.get(SETTING, None) or "").lower()
+    if asked == "false":
+        return None
+    line = progress.find_line(out, always=asked == "true")
+    if not isinstance(line, TerminalLine) or asked == "true":
+        return line
+    draws_own = str(spark.sparkContext.getConf().get(_SPARKS_OWN, "false")).lower() == "true"
+    return None if draws_own else line
+
+
+@contextmanager
+def showing_progress(spark: SparkSession, what: str, line: Line | None = None) -> Iterator[None]:
+    """Show how far the work inside is, where somebody looks; `what` says what it is: `append to db.t`.
+
+    Inside of work on Spark that is shown already, nothing more is; inside of other work, Spark's part is shown with it.
+    """
+    outer = progress.current_work()
+    if outer is not None:
+        with nullcontext() if outer.detail is not None else _telling(spark, outer):
+            yield
+        return
+    shown = find_line(spark) if line is None else line
+    if shown is None:
+        yield
+        return
+    with progress.showing(what, shown) as work:
+        assert work is not None
+        files: list[DataFile] = []
+        _local.files = files
+        work.outcome = lambda: _result(files)
+        try:
+            with _telling(spark, work):
+                yield
+        finally:
+            _local.files = None
+
+
+@contextmanager
+def _telling(spark: SparkSession, work: Work) -> Iterator[None]:
+    """Let work say how far the jobs are that this thread runs."""
+    tag = f"frazil-{uuid.uuid4().hex}"
+    spark.sparkContext.addJobTag(tag)
+    work.detail = lambda: describe(job_totals(spark, tag))
+    try:
+        yield
+    finally:
+        work.detail = None
+        spark.sparkContext.removeJobTag(tag)
+
+
+def note_files(files: Iterable[DataFile]) -> None:
+    """Count files that were written for the work that this thread shows, if any."""
+    written: list[DataFile] | None = getattr(_local, "files", None)
+    if written is not None:
+        written += files
+
+
+def _result(files: Sequence[DataFile]) -> str:
+    rows = sum(one.record_count for one in files)
+    size = sum(one.file_size_in_bytes for one in files)
+    return f"{len(files):,} files, {rows:,} rows, {show_bytes(size)}"
+
+
+def describe(totals: JobTotals) -> str:
+    """Return how far jobs are, in words."""
+    parts = [f"{totals.done_tasks:,} of {totals.all_tasks:,} tasks"]
+    if totals.written_rows or totals.written_bytes:
+        parts.append(f"{totals.written_rows:,} rows, {show_bytes(totals.written_bytes)} written")
+    elif totals.read_rows:
+        parts.append(f"{totals.read_rows:,} rows, {show_bytes(totals.read_bytes)} read")
+    return ", ".join(parts)
+
+
+def show_bytes(count: int) -> str:
+    """Return a number of bytes with a unit."""
+    size, unit = float(count), 0
+    while size >= 1000 and unit + 1 < len(_UNITS):
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"

@@ -1,0 +1,425 @@
+"""Columns of a DataFrame as the columns of a table, in their stored form. Specification: "Default values".
+
+The first step of every write on Spark. Columns are found by name, a name that is right in every letter first and then
+whatever the case, in any order, inside structs too; `place_columns` gives a frame that goes by place the table's names
+first. A column that the frame lacks is the write default or null. A part of a struct that it lacks is refused, as in
+Spark, unless the write evolves the schema or the table takes any schema: then it is the default or null too. What the
+table lacks is refused, since its values would be lost.
+
+Types are assigned by the rules of ANSI SQL, or by those of `spark.sql.storeAssignmentPolicy=strict`; `legacy`, which
+changes values in silence, is refused. Each value is kept or refused: a number that does not fit raises while Spark
+runs, whether or not the session is in ANSI mode. Two conversions round, as floating-point numbers do: double and
+decimal to float, decimal to double.
+
+Every column that does not fit by its type is named in one error, before anything runs. Required columns that may hold
+null are tested while Spark runs.
+
+The result carries field ids where Spark's Parquet writer looks for them, on the last projection before the write: ids
+given earlier do not survive a shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spark.read.column_values import literal, some_value
+from frazil.spark.types import FIELD_ID, shown_type, store_column, stored_type
+from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.spec.types import (
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+)
+from frazil.sql.quote_names import quote
+
+Convert = Callable[[Column], Column]
+
+POLICY = "spark.sql.storeAssignmentPolicy"
+_MAX_SHOWN = 10
+_WHOLE_DIGITS: dict[type[st.DataType], int] = {st.ByteType: 3, st.ShortType: 5, st.IntegerType: 10, st.LongType: 19}
+_NUMBERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType)
+_TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
+
+
+def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may_lack_parts: bool = False) -> DataFrame:
+    """Return a frame with the table's columns, stored form, field ids; refuse a frame that does not fit.
+
+    From format version 3 on, row lineage columns that the frame has are kept after the table's own.
+    """
+    fields = schema.fields
+    if format_version >= 3:
+        fields += tuple(one for one in ROW_LINEAGE_COLUMNS if one.name in frame.columns and one not in fields)
+    plan = _Plan(frame.sparkSession, may_lack_parts=may_lack_parts)
+    found = plan.match_fields(fields, frame.schema.fields, lambda name: F.col(quote(name)), "")
+    plan.check()
+    return frame.select(*found)
+
+
+def assign_value(
+    value: Column,
+    have: st.DataType,
+    part: NestedField,
+    spark: SparkSession,
+    *,
+    path: str,
+    may_lack_parts: bool = False,
+    kept: Column | None = None,
+) -> Column:
+    """Return an expression as a value of one field of the table, in stored form; null is refused if it is required.
+
+    `kept` is what the field is now, in stored form: parts of structs that the value lacks are taken from there.
+    """
+    plan = _Plan(spark, may_lack_parts=may_lack_parts)
+    made = plan.match_field(part, value, have, path, may_be_null=True, kept=kept)
+    plan.check()
+    return made
+
+
+def keep_value(stored: Column, part: NestedField, path: str) -> Column:
+    """Return a value as it is stored; null is refused if it is required, as in a struct that was not there."""
+    return _never_null(_check_null(stored, path), part.field_type) if part.required else stored
+
+
+def _check_null(column: Column, path: str) -> Column:
+    message = F.lit(f"Cannot write the required column {path!r}: a value is null")
+    return F.when(column.isNull(), F.raise_error(message)).otherwise(column)
+
+
+def _never_null(column: Column, kind: Type) -> Column:
+    # Spark takes the column for nullable, and a file would say so: a value that never occurs tells it otherwise.
+    return F.coalesce(column, some_value(kind))
+
+
+def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ: bool = False) -> DataFrame:
+    """Return a frame whose columns, and parts of structs in them, have the table's names, by place.
+
+    Values and types stay as they are. Structs have as many parts as the table's, unless the write evolves the schema
+    and they `may_differ`.
+    """
+    problems: list[str] = []
+    columns = []
+    for at, (part, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
+        kind = _place_parts(part.field_type, have.dataType, part.name, problems, may_differ=may_differ)
+        column = F.col(f"c{at}")
+        columns.append((column if kind == have.dataType else column.cast(kind)).alias(part.name))
+    _refuse_data(problems)
+    return frame.toDF(*(f"c{at}" for at in range(len(columns)))).select(*columns)
+
+
+def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> None:
+    """Refuse columns of a view's query whose types are no longer such that the view's own are the same or wider."""
+    for part, one in zip(fields, frame.schema.fields, strict=True):
+        want = shown_type(part.field_type, frame.sparkSession)
+        is_wider = find_cast(one.dataType, want, part.name, part.field_type) is not None
+        if one.dataType != want and not (is_wider and is_up_cast(one.dataType, want)):
+            raise SchemaMismatchError(
+                f"Cannot read view {view}: {part.name!r} is {want.simpleString()} in the view, which is bound to its "
+                f"schema, and {one.dataType.simpleString()} in its query",
+                hint="Replace the view.",
+            )
+
+
+def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
+    """Return a type of the frame with the names that the table's has in the same places."""
+
+    def place(part: NestedField, inner: st.DataType) -> st.DataType:
+        return _place_parts(part.field_type, inner, f"{path}.{part.name}", problems, may_differ=may_differ)
+
+    if isinstance(want, StructType) and isinstance(have, st.StructType):
+        if len(want.fields) != len(have.fields) and not may_differ:
+            names = ", ".join(one.name for one in want.fields)
+            problems.append(f"{path}: it has the parts {names}, and the data has {len(have.fields)} of them")
+        made = [
+            st.StructField(part.name, place(part, one.dataType), one.nullable)
+            for part, one in zip(want.fields, have.fields, strict=False)
+        ]
+        return st.StructType([*made, *have.fields[len(made) :]])
+    if isinstance(want, ListType) and isinstance(have, st.ArrayType):
+        return st.ArrayType(place(want.element_field, have.elementType), have.containsNull)
+    if isinstance(want, MapType) and isinstance(have, st.MapType):
+        key, value = place(want.key_field, have.keyType), place(want.value_field, have.valueType)
+        return st.MapType(key, value, have.valueContainsNull)
+    return have
+
+
+def _refuse_data(problems: Sequence[str]) -> None:
+    """Refuse data in which problems were found."""
+    if not problems:
+        return
+    shown = "; ".join(problems[:_MAX_SHOWN])
+    more = f"; and {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
+    raise SchemaMismatchError(f"Cannot write the data: it does not fit the table: {shown}{more}")
+
+
+def _policy(spark: SparkSession) -> str:
+    found = str(spark.conf.get(POLICY, "ansi")).lower()
+    if found == "legacy":
+        raise InvalidRequestError(
+            f"Cannot write the data: {POLICY} is legacy, under which values that do not fit are changed in silence",
+            hint="Set it to ansi or strict.",
+        )
+    return found
+
+
+class _Plan:
+    """One comparison of the table's types and the frame's, with every problem found."""
+
+    def __init__(self, spark: SparkSession, *, may_lack_parts: bool, policy: str | None = None) -> None:
+        self._spark = spark
+        self._may_lack_parts = may_lack_parts
+        self._policy = _policy(spark) if policy is None else policy
+        self._problems: list[str] = []
+
+    def check(self) -> None:
+        """Refuse data in which a problem was found."""
+        _refuse_data(self._problems)
+
+    def _again(self) -> _Plan:
+        """Return a plan like this one for values that this one has looked at: what it finds is known."""
+        return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
+
+    def match_fields(
+        self,
+        want: Sequence[NestedField],
+        have: Sequence[st.StructField],
+        read: Callable[[str], Column],
+        prefix: str,
+        kept: Column | None = None,
+    ) -> list[Column]:
+        """Return each stored field of a struct with its name and id; `read` gives a field of the frame."""
+        places = self._find_places(want, have, prefix)
+        made = []
+        for part in want:
+            path = f"{prefix}{part.name}"
+            place = places.get(part.name)
+            old = None if kept is None or isinstance(part.field_type, UnknownType) else kept.getField(part.name)
+            if place is None and old is not None:
+                column = keep_value(old, part, path)
+            elif place is None:
+                if part.required and part.write_default is None:
+                    self._problems.append(f"{path}: it is required, and the data lacks it")
+                    continue
+                if prefix and not self._may_lack_parts and not isinstance(part.field_type, UnknownType):
+                    self._problems.append(f"{path}: the data lacks it, and only whole structs can be written")
+                    continue
+                column = literal(part.write_default, part.field_type)
+            else:
+                one = have[place]
+                column = self.match_field(part, read(one.name), one.dataType, path, may_be_null=one.nullable, kept=old)
+            if not isinstance(part.field_type, UnknownType):
+                made.append(column.alias(part.name, metadata={FIELD_ID: part.field_id}))
+        used = set(places.values())
+        self._problems += [
+            f"{prefix}{one.name}: the table has no such column" for at, one in enumerate(have) if at not in used
+        ]
+        return made
+
+    def _find_places(self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str) -> dict[str, int]:
+        names = [one.name for one in have]
+        places = {part.name: names.index(part.name) for part in want if part.name in names}
+        for at, name in enumerate(names):
+            if at in places.values():
+                continue
+            if name in places:
+                self._problems.append(f"{prefix}{name}: the data has two columns of that name")
+                places[f"{name}#{at}"] = at
+                continue
+            alike = [part.name for part in want if part.name.lower() == name.lower()]
+            free = [one for one in alike if one not in places]
+            if free:
+                places[free[0]] = at
+            elif alike:
+                self._problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
+                places[f"{name}#{at}"] = at
+        return places
+
+    def match_field(
+        self,
+        part: NestedField,
+        column: Column,
+        have: st.DataType,
+        path: str,
+        *,
+        may_be_null: bool,
+        kept: Column | None = None,
+    ) -> Column:
+        """Return a column of the frame as a field of the table."""
+        kind = part.field_type
+        if (
+            kept is not None
+            and isinstance(kind, StructType)
+            and isinstance(have, st.StructType)
+            and _lacks_parts(kind, have)
+        ):
+            made = F.struct(*self.match_fields(kind.fields, have.fields, column.getField, f"{path}.", kept))
+            # As in Spark: a struct with parts that the data does not speak of is null where both sides have none.
+            return made if part.required else F.when(column.isNotNull() | kept.isNotNull(), made)
+        if part.required and may_be_null:
+            column = _check_null(column, path)
+        if part.required and isinstance(kind, StructType) and isinstance(have, st.StructType):
+            return F.struct(*self.match_fields(kind.fields, have.fields, column.getField, f"{path}."))
+        convert = self._match_type(kind, have, path)
+        made = column if convert is None else convert(column)
+        return _never_null(made, kind) if part.required else made
+
+    def _match_type(self, want: Type, have: st.DataType, path: str) -> Convert | None:
+        """Return how values of a Spark type become those of a type of the table; None where they are so already."""
+        if isinstance(have, st.NullType) and self._policy != "strict":
+            target = stored_type(want)
+            return lambda column: column.cast(target)
+        if isinstance(want, StructType) and isinstance(have, st.StructType):
+            return self._match_struct(want, have, path)
+        if isinstance(want, ListType) and isinstance(have, st.ArrayType):
+            return self._match_list(want, have, path)
+        if isinstance(want, MapType) and isinstance(have, st.MapType):
+            return self._match_map(want, have, path)
+        if isinstance(want, StructType | ListType | MapType | UnknownType):
+            self._refuse(want, have, path)
+            return None
+        return self._match_leaf(want, have, path)
+
+    def _match_struct(self, want: StructType, have: st.StructType, path: str) -> Convert:
+        # Whatever the forms are, a struct is made anew: its fields get their ids and the table's order by it.
+        self.match_fields(want.fields, have.fields, F.col("x").getField, f"{path}.")
+
+        def convert(column: Column) -> Column:
+            parts = self._again().match_fields(want.fields, have.fields, column.getField, f"{path}.")
+            return F.when(column.isNotNull(), F.struct(*parts))
+
+        return convert
+
+    def _match_list(self, want: ListType, have: st.ArrayType, path: str) -> Convert | None:
+        part = want.element_field
+        inner = self._match_part(part, have.elementType, f"{path}.element", may_be_null=have.containsNull)
+        return None if inner is None else lambda column: F.transform(column, inner)
+
+    def _match_map(self, want: MapType, have: st.MapType, path: str) -> Convert | None:
+        key = self._match_part(want.key_field, have.keyType, f"{path}.key", may_be_null=False)
+        value = self._match_part(want.value_field, have.valueType, f"{path}.value", may_be_null=have.valueContainsNull)
+        if key is None and value is None:
+            return None
+
+        def pair(one: Column) -> Column:
+            made = [
+                one[name] if convert is None else convert(one[name])
+                for name, convert in (("key", key), ("value", value))
+            ]
+            return F.struct(made[0].alias("key"), made[1].alias("value"))
+
+        return lambda column: F.map_from_entries(F.transform(F.map_entries(column), pair))
+
+    def _match_part(self, part: NestedField, have: st.DataType, path: str, *, may_be_null: bool) -> Convert | None:
+        convert = self._match_type(part.field_type, have, path)
+        if convert is None and not (part.required and may_be_null):
+            return None
+        return lambda column: self._again().match_field(part, column, have, path, may_be_null=may_be_null)
+
+    def _match_leaf(self, want: Type, have: st.DataType, path: str) -> Convert | None:
+        shown = shown_type(want, self._spark)
+        if isinstance(want, UuidType) and isinstance(have, st.BinaryType):
+            return lambda column: _with_length(column, 16, path, want)
+        if isinstance(want, FixedType) and isinstance(have, st.BinaryType):
+            return lambda column: _with_length(column, want.length, path, want)
+        if isinstance(want, TimeType) and type(have).__name__ == "TimeType":
+            return lambda column: store_column(column, want)
+        if isinstance(have, st.CharType | st.VarcharType):
+            have = st.StringType()
+        if type(have) is type(shown) and (have == shown or isinstance(have, st.StringType)):
+            is_stored = stored_type(want) == shown
+            return None if is_stored and have == shown else lambda column: store_column(column.cast(shown), want)
+        cast = find_cast(have, shown, path, want)
+        if cast is None or (self._policy == "strict" and not is_up_cast(have, shown)):
+            self._refuse(want, have, path)
+            return None
+        return lambda column: store_column(cast(column), want)
+
+    def _refuse(self, want: Type, have: st.DataType, path: str) -> None:
+        self._problems.append(f"{path}: {have.simpleString()} cannot be written as {want}")
+
+
+def _lacks_parts(want: Type, have: st.DataType) -> bool:
+    """Return whether a struct of the frame lacks parts of the table's, at any depth of structs."""
+    if not isinstance(want, StructType) or not isinstance(have, st.StructType):
+        return False
+    given = {one.name.lower(): one.dataType for one in have.fields}
+    return any(
+        part.name.lower() not in given or _lacks_parts(part.field_type, given[part.name.lower()])
+        for part in want.fields
+        if not isinstance(part.field_type, UnknownType)
+    )
+
+
+def find_cast(have: st.DataType, want: st.DataType, path: str, kind: Type) -> Convert | None:
+    """Return the conversion that ANSI SQL allows on assignment, checked where it could lose something; else None."""
+    if isinstance(want, st.StringType) and isinstance(have, st.AtomicType) and not isinstance(have, st.BinaryType):
+        return lambda column: column.cast(want)
+    if isinstance(have, st.NumericType) and isinstance(want, st.NumericType):
+        is_safe = is_safe_number(have, want)
+    elif isinstance(have, _TIMES) and isinstance(want, _TIMES):
+        is_safe = not isinstance(want, st.DateType)
+    else:
+        return None
+    if is_safe:
+        return lambda column: column.cast(want)
+    return lambda column: _checked_cast(column, have, want, path, kind)
+
+
+def is_safe_number(have: st.NumericType, want: st.NumericType) -> bool:
+    """Return whether a conversion between numbers needs no test: it fits every value, or rounds as floats do."""
+    if isinstance(want, st.FloatType | st.DoubleType):
+        digits = _WHOLE_DIGITS.get(type(have))
+        return digits is None or digits < (8 if isinstance(want, st.FloatType) else 16)
+    if isinstance(have, st.FloatType | st.DoubleType):
+        return False
+    whole, scale = _digits(have)
+    if isinstance(want, st.DecimalType):
+        return want.scale >= scale and want.precision - want.scale >= whole
+    return not isinstance(have, st.DecimalType) and _WHOLE_DIGITS[type(want)] >= whole
+
+
+def is_up_cast(have: st.DataType, want: st.DataType) -> bool:
+    """Return whether a conversion that ANSI SQL allows is one that the strict policy allows too: it widens."""
+    if isinstance(have, _NUMBERS) and isinstance(want, _NUMBERS):
+        return _NUMBERS.index(type(have)) < _NUMBERS.index(type(want))
+    if isinstance(have, st.NumericType) and isinstance(want, st.NumericType):
+        is_exact = not isinstance(have, st.FractionalType) or isinstance(have, st.DecimalType)
+        return is_exact and not isinstance(want, st.FloatType | st.DoubleType) and is_safe_number(have, want)
+    return not isinstance(want, st.DateType)
+
+
+def _digits(kind: st.NumericType) -> tuple[int, int]:
+    if isinstance(kind, st.DecimalType):
+        return kind.precision - kind.scale, kind.scale
+    return _WHOLE_DIGITS[type(kind)], 0
+
+
+def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: str, kind: Any) -> Column:
+    made = column.try_cast(want)
+    is_lost = column.isNotNull() & (made.isNull() | (made.try_cast(have) != column))
+    message = F.concat(
+        F.lit(f"Cannot write the column {path!r}: the value "), column.cast("string"), F.lit(f" does not fit {kind}")
+    )
+    return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(made)
+
+
+def _with_length(column: Column, length: int, path: str, kind: Type) -> Column:
+    message = F.concat(
+        F.lit(f"Cannot write the column {path!r}: a value of "),
+        F.octet_length(column).cast("string"),
+        F.lit(f" bytes does not fit {kind}"),
+    )
+    is_wrong = F.octet_length(column) != F.lit(length)
+    return F.when(is_wrong, F.raise_error(message).cast("binary")).otherwise(column)

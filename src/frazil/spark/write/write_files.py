@@ -1,0 +1,142 @@
+"""A DataFrame to data files: the write path on Spark, up to the commit. Specification: "Writing data files".
+
+    DataFrame
+      -> a session of its own             jvm_write.py            settings that no other query sees
+      -> columns of the table             store_assignment.py     by name, exact casts, defaults, stored form
+      -> distributed and sorted           distribute.py           partition keys, tasks of the right size
+      -> Parquet by Spark's writer        native_write.py         where the schema allows it
+         or files by our own, in tasks    arrow_write.py          or in this process, where executors cannot reach
+      -> descriptions (`DataFile`), for a commit
+
+Nothing refers to the files before a commit, so that a failure loses nothing. A parallel writer changes nothing here:
+folders and names are this write's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
+from frazil.loaded import LoadedTable
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.jvm_write import can_reach, in_own_session
+from frazil.spark.types import FIELD_ID
+from frazil.spark.write.arrow_write import can_travel, write_in_this_process, write_on_executors
+from frazil.spark.write.distribute import choose_mode, distribute, has_partitions, write_settings
+from frazil.spark.write.native_write import is_native, write_natively
+from frazil.spark.write.progress import note_files, showing_progress
+from frazil.spark.write.store_assignment import assign_columns
+from frazil.spec import properties as known
+from frazil.spec.data_file import DataFile
+from frazil.spec.partitioning import check_writable
+from frazil.spec.properties import DistributionMode, read_property
+from frazil.spec.property_kinds import Property
+from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Summary
+from frazil.spec.types import NestedField, StructType, Type
+from frazil.sql.quote_names import quote
+
+_MIN_FILE_ROWS = 10_000
+
+
+@without_call_sites()
+def write_frame(
+    frame: DataFrame,
+    table: LoadedTable | WriteTarget,
+    *,
+    distribution: Property[DistributionMode | None] = known.WRITE_DISTRIBUTION_MODE,
+    new_id: Callable[[], str] = new_uuid,
+    may_lack_parts: bool = False,
+) -> list[DataFile]:
+    """Write the rows of a DataFrame as data files of a table and return their descriptions.
+
+    The files are complete and in storage, and nothing refers to them yet. No rows make no files. Structs must have all
+    parts of the table's, unless they `may_lack_parts` or the table takes any schema.
+    """
+    target = write_target(table)
+    own = in_own_session(frame, write_settings(target))
+    may_lack_parts = may_lack_parts or read_property(target.properties, known.SPARK_ACCEPT_ANY_SCHEMA)
+    assigned = assign_columns(own, target.schema, format_version=target.format_version, may_lack_parts=may_lack_parts)
+    file_rows = _file_rows(table) if isinstance(table, LoadedTable) else None
+    what = f"write to {table.name if isinstance(table, LoadedTable) else target.location}"
+    with showing_progress(frame.sparkSession, what):
+        return write_stored(assigned, target, distribution=distribution, new_id=new_id, file_rows=file_rows)
+
+
+def write_stored(
+    frame: DataFrame,
+    target: WriteTarget,
+    *,
+    distribution: Property[DistributionMode | None] = known.WRITE_DISTRIBUTION_MODE,
+    new_id: Callable[[], str] = new_uuid,
+    file_rows: int | None = None,
+) -> list[DataFile]:
+    """Write a frame whose columns have the stored form of the table's; it must be in a session of its own."""
+    check_writable(target.spec)
+    key_name = _key_name(target.schema)
+    spread = distribute(frame, target, key_name, choose_mode(target, distribution))
+    columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
+    if is_native(target.schema, target.properties) and can_reach(frame.sparkSession, target.location):
+        if has_partitions(target):
+            columns.append(F.col(key_name))
+        files = write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
+    elif not can_travel(target):
+        files = write_in_this_process(spread.select(*columns), target)
+    else:
+        files = write_on_executors(spread.select(*columns), target)
+    note_files(files)
+    return files
+
+
+def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
+    """Return a column with its id, and the ids of the parts of structs, on the last projection.
+
+    Parts have ids where their values come from one place. Spark forgets them where it chooses between values.
+    """
+    lineage = {one.name: one.field_id for one in ROW_LINEAGE_COLUMNS}
+    found = schema.find_field(name)
+    field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
+    kind = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
+    column = F.col(quote(name)) if kind == field.dataType else F.col(quote(name)).cast(kind)
+    return column.alias(name, metadata={FIELD_ID: field_id})
+
+
+def _type_with_ids(have: st.DataType, kind: Type) -> st.DataType:
+    """Return the type of a column with the ids of the parts of structs."""
+    if not isinstance(have, st.StructType) or not isinstance(kind, StructType):
+        return have
+    parts = {part.name: part for part in kind.fields}
+    return st.StructType([_part_with_id(one, parts[one.name]) for one in have.fields])
+
+
+def _part_with_id(have: st.StructField, part: NestedField) -> st.StructField:
+    metadata = {**have.metadata, FIELD_ID: part.field_id}
+    return st.StructField(have.name, _type_with_ids(have.dataType, part.field_type), have.nullable, metadata)
+
+
+def _key_name(schema: Schema) -> str:
+    """Return the name of the partitions' key, one that no column has."""
+    taken = {part.name.lower() for part in schema.fields}
+    name = "p"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _file_rows(loaded: LoadedTable) -> int | None:
+    """Return how many rows make a file of the size wanted, by what rows of the table take so far; None if unknown."""
+    snapshot = loaded.metadata.current_snapshot
+    summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary
+    try:
+        rows, size = int(summary[Summary.TOTAL_RECORDS]), int(summary[Summary.TOTAL_FILES_SIZE])
+    except (KeyError, ValueError):
+        return None
+    if rows < _MIN_FILE_ROWS or size <= 0:
+        return None
+    wanted = read_property(loaded.metadata.properties, known.WRITE_TARGET_FILE_SIZE_BYTES)
+    return max(_MIN_FILE_ROWS, wanted * rows // size)

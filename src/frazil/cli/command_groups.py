@@ -8,6 +8,8 @@ from typing import Any
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from frazil.cli.lake_options import add_lake_options
+
 GROUPS = {
     "table": ("frazil.cli.table_commands", "table_app"),
     "maintain": ("frazil.cli.maintain_commands", "maintain_app"),
@@ -18,6 +20,10 @@ GROUPS = {
 class Commands(dict[str, Any]):
     """Commands by name. Those of groups have no value until they are asked for, but for help and typos a name."""
 
+    def __init__(self, given: dict[str, Any]) -> None:
+        super().__init__(given)
+        self._complete: set[str] = set()
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return a command or a group."""
         found = super().get(name, default)
@@ -25,6 +31,9 @@ class Commands(dict[str, Any]):
             module, app = GROUPS[name]
             found = self[name] = get_group(getattr(import_module(module), app))
             found.name = name
+        if found is not None and name not in self._complete:
+            self._complete.add(name)
+            add_lake_options(found)
         return found
 
 

@@ -2,6 +2,8 @@
 
 frazil [--warehouse W] [--catalog C] [--property NAME=VALUE] [--format table|json|csv] COMMAND …
 
+The options may stand after the command too (`lake_options.py`).
+
 Commands import what they run when they run it, so that help is there at once.
 """
 
@@ -14,9 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.command_groups import CommandGroups
+from frazil.cli.lake_options import CatalogUri, Form, LakeOptions, Properties, PropertiesFile, TrustLevel, Warehouse
 from frazil.cli.render import OutputFormat, Trust
 from frazil.cli.serve_command import serve
-from frazil.cli.session import FAILED, Settings, connection_properties, opened, opened_catalog, reported
+from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported
 from frazil.cli.spark_server import spark_server
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
@@ -44,26 +47,12 @@ def _print_version(is_asked: bool) -> None:
 @app.callback()
 def options(
     context: typer.Context,
-    warehouse: Annotated[
-        str | None,
-        typer.Option(
-            "--warehouse", "-w", envvar="FRAZIL_WAREHOUSE", help="The lake: a folder, a URI, or a catalog service"
-        ),
-    ] = None,
-    catalog: Annotated[
-        str | None,
-        typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem"),
-    ] = None,
-    form: Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")] = OutputFormat.TABLE,
-    properties: Annotated[
-        list[str] | None, typer.Option("--property", "-p", help="NAME=VALUE of the connection. May be repeated")
-    ] = None,
-    properties_file: Annotated[
-        str | None, typer.Option("--properties-file", help="A file of lines NAME=VALUE; --property comes on top")
-    ] = None,
-    trust: Annotated[
-        Trust, typer.Option("--trust", help="none: look at what a stranger wrote; nothing is run, written or deleted")
-    ] = Trust.ALL,
+    warehouse: Warehouse = None,
+    catalog: CatalogUri = None,
+    form: Form = OutputFormat.TABLE,
+    properties: Properties = None,
+    properties_file: PropertiesFile = None,
+    trust: TrustLevel = Trust.ALL,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave")
     ] = False,
@@ -78,11 +67,9 @@ def options(
     frazil -w warehouse --property read.roots=/srv/lake table list
     frazil demo
 
-    Set FRAZIL_WAREHOUSE to leave -w out.
+    Options of the lake may stand after the command too. Set FRAZIL_WAREHOUSE to leave -w out.
     """
-    with reported():
-        given = connection_properties(properties, properties_file, warehouse)
-        context.obj = Settings(warehouse, catalog, form, given, trust.value)
+    context.obj = LakeOptions(warehouse, catalog, form, tuple(properties or ()), properties_file, trust)
     if os.environ.get("NO_COLOR"):
         context.color = False
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.session import Settings, opened, pairs_of
+from frazil.cli.lake_options import TableProperties
+from frazil.cli.session import Settings, opened, pairs_of, reported, take_properties
 from frazil.cli.table_name import DeleteRoots, TableName
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
@@ -18,9 +19,6 @@ Options = Annotated[
     list[str] | None, typer.Option("--option", help="NAME=VALUE, as the procedure has it. May be repeated")
 ]
 Where = Annotated[str | None, typer.Option(help="Only files that can hold such rows")]
-Properties = Annotated[
-    list[str] | None, typer.Option("--property", help="NAME=VALUE, of the new table. May be repeated")
-]
 Branch = Annotated[str, typer.Option(help="The branch to work on")]
 SnapshotId = Annotated[int | None, typer.Option(help="The snapshot; the current one by default")]
 Concurrent = Annotated[int | None, typer.Option("--max-concurrent-deletes", help="How many files to delete at once")]
@@ -246,17 +244,19 @@ def snapshot(
     ],
     name: TableName,
     location: Annotated[str | None, typer.Option(help="Where the new table keeps its own files")] = None,
-    properties: Properties = None,
+    properties: TableProperties = None,
     ignore_missing_files: IgnoreMissing = False,
     dry_run: DryRun = False,
 ) -> None:
     """Make a table over the files of another, which are read and never deleted."""
+    with reported():
+        own = take_properties(context, properties)
     with opened(context, makes=True) as (lake, settings):
         result = lake.snapshot_table(
             source,
             name,
             location=location,
-            properties=pairs_of(properties, "property"),
+            properties=own,
             ignore_missing_files=ignore_missing_files,
             dry_run=dry_run,
         )
@@ -267,7 +267,7 @@ def snapshot(
 def migrate(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of Spark's own catalog: db.events")],
-    properties: Properties = None,
+    properties: TableProperties = None,
     drop_backup: Annotated[bool, typer.Option("--drop-backup", help="Keep no name for the old table")] = False,
     backup_table_name: Annotated[
         str | None, typer.Option(help="The old table's name; <name>_BACKUP_ by default")
@@ -276,10 +276,12 @@ def migrate(
     dry_run: DryRun = False,
 ) -> None:
     """Turn a table of Spark's own catalog into one of the lake, over its files."""
+    with reported():
+        own = take_properties(context, properties)
     with opened(context, makes=True) as (lake, settings):
         result = lake.migrate_table(
             name,
-            properties=pairs_of(properties, "property"),
+            properties=own,
             drop_backup=drop_backup,
             backup_table_name=backup_table_name,
             ignore_missing_files=ignore_missing_files,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from frazil.cli.session import Settings, connection_properties, opened_catalog, reported, settings_of
+from frazil.cli.session import Settings, opened_catalog
 from frazil.errors import InvalidRequestError
 
 TOKEN_VARIABLE = "FRAZIL_SERVE_TOKEN"
@@ -23,12 +22,6 @@ STATE_FILE = "serve.db"
 
 def serve(
     context: typer.Context,
-    warehouse: Annotated[
-        str | None, typer.Option("--warehouse", "-w", help="The lake: a folder or a URI; here or before the command")
-    ] = None,
-    catalog: Annotated[str | None, typer.Option("--catalog", "-c", help="As before the command")] = None,
-    properties: Annotated[list[str] | None, typer.Option("--property", "-p", help="As before the command")] = None,
-    properties_file: Annotated[str | None, typer.Option("--properties-file", help="As before the command")] = None,
     host: Annotated[str, typer.Option("--host", help="Where to listen; others than this machine need a token")] = (
         "127.0.0.1"
     ),
@@ -60,14 +53,6 @@ def serve(
     frazil serve -w warehouse --port 0
     FRAZIL_SERVE_TOKEN=… frazil serve -w warehouse --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
-    with reported():
-        given = settings_of(context)
-        context.find_root().obj = replace(
-            given,
-            warehouse=given.warehouse if warehouse is None else warehouse,
-            catalog=given.catalog if catalog is None else catalog,
-            properties={**given.properties, **connection_properties(properties, properties_file)},
-        )
     with opened_catalog(context, makes=True) as (opened, settings):
         if find_spec("uvicorn") is None or find_spec("starlette") is None or find_spec("httptools") is None:
             raise InvalidRequestError(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import frazil
+from frazil.cli.lake_options import LakeOptions, give_connection, given_after
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
 from frazil.visible_text import visible
@@ -34,7 +35,7 @@ STOPPED = 130
 
 @dataclass(frozen=True)
 class Settings:
-    """The options before the command; what is not given comes from the environment."""
+    """The lake and the form of results; what is not given comes from the environment."""
 
     warehouse: str | None
     catalog: str | None
@@ -84,17 +85,29 @@ def terminal_width() -> int | None:
 
 
 def settings_of(context: typer.Context) -> Settings:
-    """Return the options before the command."""
-    found = context.find_root().obj
-    assert isinstance(found, Settings)
-    return found
+    """Return the options before the command, and over them those after it."""
+    options = context.find_root().obj
+    assert isinstance(options, LakeOptions)
+    places = [options, *given_after(context)]
+    for one in places[1:]:
+        options = options.under(one)
+    properties: dict[str, str] = {}
+    for one in places:
+        properties |= connection_properties(one.properties, one.properties_file)
+    return Settings(
+        options.warehouse,
+        options.catalog,
+        OutputFormat.TABLE if options.form is None else options.form,
+        {**secrets_of_environment(options.warehouse), **properties},
+        "all" if options.trust is None else options.trust.value,
+    )
 
 
 @contextmanager
 def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[frazil.Lake, Settings]]:
     """Open the lake for one command; an error is printed and the command fails."""
-    settings = settings_of(context)
     with reported():
+        settings = settings_of(context)
         lake = settings.open_lake(makes=makes)
         with lake:
             yield lake, settings
@@ -103,8 +116,8 @@ def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[fra
 @contextmanager
 def opened_catalog(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[Any, Settings]]:
     """Open the catalog for one command that needs no more than names and metadata."""
-    settings = settings_of(context)
     with reported():
+        settings = settings_of(context)
         catalog = settings.open_catalog(makes=makes)
         try:
             yield catalog, settings
@@ -159,13 +172,8 @@ def error_text(error: Exception) -> str:
     return "\n".join(lines).strip()
 
 
-def connection_properties(
-    texts: Sequence[str] | None, file: str | None, warehouse: str | None = None
-) -> dict[str, str]:
-    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given.
-
-    For a catalog service, the environment may say who asks: FRAZIL_TOKEN, FRAZIL_CREDENTIAL.
-    """
+def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict[str, str]:
+    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given."""
     lines: list[str] = []
     if file is not None:
         try:
@@ -174,10 +182,24 @@ def connection_properties(
             raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
     stored = [one.strip() for one in lines if one.strip() and not one.lstrip().startswith(("#", "!"))]
     spaced = {name.rstrip(): value.lstrip() for name, value in pairs_of(stored, "property").items()}
-    is_service = (warehouse or "").lower().startswith(("http://", "https://"))
-    variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"} if is_service else {}
-    found = {name: os.environ[one] for name, one in variables.items() if os.environ.get(one)}
-    return {**found, **spaced, **pairs_of(texts, "property")}
+    return {**spaced, **pairs_of(texts, "property")}
+
+
+def secrets_of_environment(place: str | None) -> dict[str, str]:
+    """Return who asks a catalog service, where the environment says it: FRAZIL_TOKEN, FRAZIL_CREDENTIAL."""
+    if not (place or "").lower().startswith(("http://", "https://")):
+        return {}
+    variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"}
+    return {name: os.environ[one] for name, one in variables.items() if os.environ.get(one)}
+
+
+def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the properties of a table that is made; those that only connections have are given to the connection."""
+    given = pairs_of(texts, "property")
+    known = import_module("frazil.lake.open_catalog").connection_names(settings_of(context).warehouse or "")
+    ours = [name for name in given if name in known or name.startswith("header.")]
+    give_connection(context, [f"{name}={given.pop(name)}" for name in ours])
+    return given
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from frazil.cli.lake_options import TableProperties
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import opened_catalog, pairs_of, terminal_width
+from frazil.cli.session import opened_catalog, reported, take_properties, terminal_width
 from frazil.cli.table_name import DeleteRoots, TableName
 from frazil.lake.parse_name import parse_name
 
@@ -108,10 +109,12 @@ def create_table(
     columns: Annotated[str, typer.Argument(help="Columns as text: 'id bigint not null, ts timestamptz'")],
     partition_by: Annotated[list[str] | None, typer.Option(help="A partition field: day(ts). May be repeated")] = None,
     sort_by: Annotated[list[str] | None, typer.Option(help="A sort field: 'ts desc'. May be repeated")] = None,
-    properties: Annotated[list[str] | None, typer.Option("--property", help="NAME=VALUE. May be repeated")] = None,
+    properties: TableProperties = None,
     format_version: Annotated[int | None, typer.Option(help="1, 2 or 3; 2 unless given")] = None,
 ) -> None:
     """Create a table; its namespace is created where it is missing."""
+    with reported():
+        own = take_properties(context, properties)
     with opened_catalog(context, makes=True) as (catalog, settings):
         table = import_module("frazil.lake.create_table").create_table(
             catalog,
@@ -119,7 +122,7 @@ def create_table(
             columns,
             partition_by=partition_by or (),
             sort_by=sort_by or (),
-            properties=pairs_of(properties, "property"),
+            properties=own,
             format_version=format_version,
         )
         settings.show([{"created": _shown(table.identifier), "location": table.metadata.location}])

@@ -7,21 +7,24 @@ from typing import Annotated
 
 import typer
 
+from frazil.cli.lake_options import LakeOptions, given_after
 from frazil.errors import FrazilError
 
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     """Return the tables of the lake that the command line or the environment names."""
-    given = context.find_root().params
-    warehouse = given.get("warehouse")
-    if warehouse is None:
+    before = context.find_root().params
+    given = LakeOptions(before.get("warehouse"), before.get("catalog"))
+    for after in given_after(context):
+        given = given.under(after)
+    if given.warehouse is None:
         return []
     space = incomplete.rpartition(".")[0]
     try:
         opening = import_module("frazil.lake.open_catalog")
-        if not opening.lake_exists(warehouse, given.get("catalog")):
+        if not opening.lake_exists(given.warehouse, given.catalog):
             return []
-        with opening.open_catalog(warehouse, catalog=given.get("catalog")) as catalog:
+        with opening.open_catalog(given.warehouse, catalog=given.catalog) as catalog:
             parent = tuple(space.split(".")) if space else ()
             found = [".".join(one) + "." for one in catalog.list_namespaces(parent)]
             if parent:

@@ -113,8 +113,8 @@ def _open_service(
         )
     # HTTP takes its time to load, and only services need it.
     rest: Any = import_module("frazil.rest.open_rest")
-    known = KNOWN_PROPERTIES | rest.PROPERTIES
-    check_properties({one: value for one, value in properties.items() if not one.startswith("header.")}, known)
+    named = {one: value for one, value in properties.items() if not one.startswith("header.")}
+    check_properties(named, connection_names(uri))
     if trust == TRUST_NONE and READ_ROOTS not in properties:
         raise InvalidRequestError(
             f"Cannot connect to {uri!r} with trust={trust!r}: a service says where files are",
@@ -145,6 +145,14 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
         return True
     folder = _folder(text)
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
+
+
+def connection_names(warehouse: str) -> frozenset[str]:
+    """Return the names of all properties that a connection to a lake may have."""
+    if not is_service(warehouse) and find_connection(warehouse) is None:
+        return KNOWN_PROPERTIES
+    names: frozenset[str] = import_module("frazil.rest.settings").PROPERTIES
+    return KNOWN_PROPERTIES | names
 
 
 def check_properties(properties: Mapping[str, str], known: Collection[str]) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import frazil
 from frazil.cli.main import app
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.cli.session import connection_properties
+from frazil.cli.session import secrets_of_environment
 
 RUNNER = CliRunner()
 
@@ -305,6 +308,62 @@ def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> No
 
 def test_the_environment_says_who_asks_a_service_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAZIL_TOKEN", "from-the-environment")
-    assert connection_properties(None, None, "https://catalog.example") == {"token": "from-the-environment"}
-    assert connection_properties(["token=given"], None, "https://catalog.example") == {"token": "given"}
-    assert connection_properties(None, None, "warehouse") == {}
+    assert secrets_of_environment("https://catalog.example") == {"token": "from-the-environment"}
+    assert secrets_of_environment("warehouse") == {}
+
+
+def commands_of(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name in group.commands:
+        found = group.commands.get(name)
+        if hasattr(found, "commands"):
+            yield from commands_of(found, *path, name)
+        else:
+            yield (*path, name), found
+
+
+def test_every_command_takes_the_options_of_the_lake() -> None:
+    seen = dict(commands_of(get_command(app)))
+    assert ("table", "list") in seen
+    assert ("serve",) in seen
+    for path, command in seen.items():
+        taken = [text for one in command.params for text in one.opts]
+        for text in ("--warehouse", "-w", "--catalog", "--property", "-p", "--properties-file", "--format", "--trust"):
+            assert taken.count(text) == 1, (path, text)
+
+
+def test_options_of_the_lake_stand_before_the_command_after_it_and_between(warehouse: str) -> None:
+    found = [{"name": "db.events", "kind": "table"}]
+    for arguments in (
+        ["-w", warehouse, "-f", "json", "table", "list"],
+        ["table", "list", "-w", warehouse, "-f", "json"],
+        ["table", "-w", warehouse, "list", "db", "-f", "json"],
+        ["-w", "/no/such/lake", "-f", "csv", "table", "list", "--warehouse", warehouse, "--format", "json"],
+    ):
+        result = RUNNER.invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.output) == found
+
+
+def test_properties_of_both_places_add_up_and_the_later_ones_win(warehouse: str, tmp_path: Path) -> None:
+    file = tmp_path / "properties"
+    file.write_text(f"read.roots = {tmp_path}\n")
+    lake = ["table", "show", "db.events", "-w", warehouse]
+    assert RUNNER.invoke(app, ["-p", "read.roots=/nowhere", *lake]).exit_code == 0
+    refused = RUNNER.invoke(app, ["-p", "read.roots=/nowhere", *lake, "-p", "read.rots=/x"])
+    assert refused.exit_code == 1
+    assert "read.rots" in refused.output
+    assert RUNNER.invoke(app, [*lake, "--properties-file", str(file)]).exit_code == 0
+    missing = RUNNER.invoke(app, [*lake, "--properties-file", str(tmp_path / "none")])
+    assert missing.exit_code == 1
+    assert "Cannot read the properties" in missing.output
+
+
+def test_a_property_of_a_new_table_is_the_tables_unless_connections_have_it(warehouse: str) -> None:
+    made = ["table", "create", "db.own", "id bigint", "-w", warehouse]
+    both = ["--property", "owner=ann", "--property", "s3.secret-access-key=canary", "-p", "s3.region=eu-west-1"]
+    result = RUNNER.invoke(app, [*made, *both])
+    assert result.exit_code == 0, result.output
+    with frazil.connect(warehouse) as lake:
+        table = lake.table("db.own")
+        assert table.properties["owner"] == "ann"
+        assert not any("canary" in value or "s3" in name for name, value in table.properties.items())

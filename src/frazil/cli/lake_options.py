@@ -1,0 +1,143 @@
+"""Which lake, and how its rows are printed: options that stand before or after every command.
+
+frazil -w warehouse table list    frazil table list -w warehouse
+
+What stands after a command goes over what stands before it. Properties add up. Where a command makes a table,
+`--property` after it is the table's or the connection's, by its name, and `-p` the connection's (`take_properties`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from frazil.cli.render import OutputFormat, Trust
+
+PANEL = "The lake"
+_META = "frazil.lake_options"
+_PREFIX = "lake_"
+
+Warehouse = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse", "-w", envvar="FRAZIL_WAREHOUSE", help="The lake: a folder, a URI, or a catalog service"
+    ),
+]
+CatalogUri = Annotated[
+    str | None, typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem")
+]
+Form = Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")]
+Properties = Annotated[
+    list[str] | None, typer.Option("--property", "-p", help="NAME=VALUE of the connection. May be repeated")
+]
+PropertiesFile = Annotated[
+    str | None, typer.Option("--properties-file", help="A file of lines NAME=VALUE; --property comes on top")
+]
+TrustLevel = Annotated[
+    Trust, typer.Option("--trust", help="none: look at what a stranger wrote; nothing is run, written or deleted")
+]
+
+
+@dataclass(frozen=True)
+class LakeOptions:
+    """What was given in one place; None and nothing are what was not."""
+
+    warehouse: str | None = None
+    catalog: str | None = None
+    form: OutputFormat | None = None
+    properties: Sequence[str] = field(default=(), repr=False)
+    properties_file: str | None = None
+    trust: Trust | None = None
+
+    def under(self, later: LakeOptions) -> LakeOptions:
+        """Return the options with those that were given later over them."""
+        return replace(
+            self, **{name: value for name, value in vars(later).items() if value is not None and value != ()}
+        )
+
+
+def given_after(context: typer.Context) -> list[LakeOptions]:
+    """Return what stands after the command, and after the group that it is in."""
+    found: Mapping[str, LakeOptions] = context.meta.get(_META, {})
+    return list(found.values())
+
+
+def add_lake_options(command: Any) -> None:
+    """Let a command, or a group and every command in it, take the options too."""
+    taken = {text for one in command.params for text in one.opts}
+    for option in _options():
+        option.opts = [text for text in option.opts if text not in taken]
+        if option.opts:
+            command.params.append(option)
+    inner: Mapping[str, Any] = getattr(command, "commands", {})
+    for one in inner.values():
+        add_lake_options(one)
+
+
+TableProperties = Annotated[
+    list[str] | None,
+    typer.Option("--property", help="NAME=VALUE, of the table, or of the connection where that has one of this name"),
+]
+
+
+def give_connection(context: typer.Context, properties: Sequence[str]) -> None:
+    """Add properties of the connection, as if they stood after the command."""
+    _keep_value(context, "properties", (*_kept(context).properties, *properties))
+
+
+_made: list[Any] = []
+
+
+def _options() -> list[Any]:
+    """Return the options as a command has them, made by Typer from a signature and kept."""
+    if not _made:
+        app = typer.Typer(add_completion=False)
+        app.command()(_signature)
+        for one in get_command(app).params:
+            if one.name in LakeOptions.__dataclass_fields__:
+                # A command may have a parameter of the same name.
+                one.name, one.expose_value = f"{_PREFIX}{one.name}", False
+                one.rich_help_panel = PANEL  # type: ignore[attr-defined]
+                _made.append(one)
+    return [copy(one) for one in _made]
+
+
+def _keep(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
+    if value is not None and value != []:
+        _keep_value(context, str(option.name).removeprefix(_PREFIX), tuple(value) if isinstance(value, list) else value)
+    return value
+
+
+def _kept(context: typer.Context) -> LakeOptions:
+    found: LakeOptions = context.meta.setdefault(_META, {}).get(context.command_path, LakeOptions())
+    return found
+
+
+def _keep_value(context: typer.Context, name: str, value: Any) -> None:
+    changed = replace(_kept(context), **{name: value})
+    context.meta[_META][context.command_path] = changed
+
+
+def _signature(
+    warehouse: Annotated[
+        str | None, typer.Option("--warehouse", "-w", callback=_keep, help="The lake, here or before the command")
+    ] = None,
+    catalog: Annotated[str | None, typer.Option("--catalog", "-c", callback=_keep, help="Its catalog")] = None,
+    form: Annotated[
+        OutputFormat | None, typer.Option("--format", "-f", callback=_keep, help="How results are printed")
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", callback=_keep, help="NAME=VALUE of the connection. May be repeated"),
+    ] = None,
+    properties_file: Annotated[
+        str | None, typer.Option("--properties-file", callback=_keep, help="A file of lines NAME=VALUE")
+    ] = None,
+    trust: Annotated[Trust | None, typer.Option("--trust", callback=_keep, help="none: what a stranger wrote")] = None,
+) -> None:
+    """Stand for every command."""

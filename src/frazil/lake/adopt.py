@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from frazil.catalog.base import Catalog
 from frazil.errors import FrazilError, InvalidRequestError
-from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.on_spark import choose_session
 from frazil.lake.parse_name import parse_name
 from frazil.maintenance.adopt_table import (
     FORMAT_VERSION,
@@ -53,7 +53,9 @@ def find_source(
         kind = FileFormat(parts[0].lower())
         return source_of_folder(lake.catalog.storage, parts[1], kind, format_version=format_version)
     name = spark_name(parts)
-    found: SourceTable = spark_room("read.session_tables").describe_session_table(choose_session(spark, lake), name)
+    from frazil.spark.read.session_tables import describe_session_table
+
+    found: SourceTable = describe_session_table(choose_session(spark, lake), name)
     return found
 
 
@@ -125,7 +127,8 @@ def migrate_into(
         )
     name = spark_name(parts)
     session = choose_session(spark, lake)
-    tables = spark_room("read.session_tables")
+    from frazil.spark.read import session_tables as tables
+
     described: SourceTable = tables.describe_session_table(session, name)
     shown = tuple(described.name.split(".")) if len(name) == 1 else name
     identifier = shown[-2:]

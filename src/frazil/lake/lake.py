@@ -14,7 +14,7 @@ from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
-from frazil.lake.on_spark import spark_room
+from frazil.lake.on_spark import check_pyspark
 from frazil.lake.open_catalog import TRUST_ALL
 from frazil.lake.parse_name import parse_name
 from frazil.lake.table import OneCommit, Table, TransactionTable
@@ -67,7 +67,9 @@ class Lake:
         """The Spark session that verbs use: the one attached to, else the active one, else one made here."""
         if self.attached_spark is not None:
             return self.attached_spark
-        session = spark_room("session")
+        check_pyspark()
+        from frazil.spark import session
+
         found = session.active_session()
         if found is None:
             found = self._own_spark = session.local_session()

@@ -13,7 +13,7 @@ rewrite and a session is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from frazil.catalog.base import Catalog
 from frazil.commit.new_snapshot import Target
@@ -24,7 +24,7 @@ from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.lake.metadata_verbs import expiry_of
-from frazil.lake.on_spark import active_session, choose_session, is_spark_frame, spark_room
+from frazil.lake.on_spark import active_session, choose_session, is_spark_frame
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.lake.sql_meaning import plain_predicate
 from frazil.lake.write_rows import is_here_only
@@ -160,10 +160,9 @@ class Maintain:
         predicate = plain_predicate(where, schema)
         session = active_session() if predicate is None else None
         if predicate is None and session is not None and isinstance(where, str):
-            return cast(
-                "Predicate",
-                spark_room("change.conditions").files_predicate(session, loaded, branch, where, self._cache),
-            )
+            from frazil.spark.change.conditions import files_predicate
+
+            return files_predicate(session, loaded, branch, where, self._cache)
         if predicate is None:
             predicate = parse_predicate(where) if isinstance(where, str) else where
         return bind(schema, predicate, case_sensitive=False)
@@ -173,15 +172,17 @@ class Maintain:
         if not self._is_on_spark(loaded, on_spark):
             return None
         session = choose_session()
-        rewriter: Rewriter = spark_room("write.compact").rewriter_on(session, self._cache)
-        return rewriter
+        from frazil.spark.write.compact import rewriter_on
+
+        return rewriter_on(session, self._cache)
 
     def _finder(self, loaded: LoadedTable, on_spark: bool | None) -> Finder | None:
         """Return what finds deleted rows on Spark; None where it is done in this process."""
         if not self._is_on_spark(loaded, on_spark):
             return None
-        finder: Finder = spark_room("change.find_deleted").finder_on(choose_session(), self._cache)
-        return finder
+        from frazil.spark.change.find_deleted import finder_on
+
+        return finder_on(choose_session(), self._cache)
 
     def _is_on_spark(self, loaded: LoadedTable, asked: bool | None) -> bool:
         return _is_for_spark(loaded) if asked is None else asked
@@ -347,7 +348,9 @@ class Maintain:
         loaded = self._load()
         sketcher: Sketcher | None = None
         if self._is_on_spark(loaded, on_spark):
-            sketcher = spark_room("write.sketch_columns").sketcher_on(choose_session())
+            from frazil.spark.write.sketch_columns import sketcher_on
+
+            sketcher = sketcher_on(choose_session())
         state, made = compute_table_stats(
             self._catalog, loaded, snapshot_id, columns, dry_run=dry_run, sketcher=sketcher, cache=self._cache
         )
@@ -433,7 +436,9 @@ def _target(loaded: LoadedTable, branch: str) -> Target:
 def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:
     """Yield files and when they were last changed, from pairs or from a DataFrame; those of a frame come in parts."""
     if is_spark_frame(file_list):
-        yield from spark_room("read.listed_files").listed_files(file_list)
+        from frazil.spark.read.listed_files import listed_files
+
+        yield from listed_files(file_list)
         return
     for path, when in file_list:
         yield path, milliseconds_of(when)

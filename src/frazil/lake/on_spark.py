@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from frazil.errors import UnsupportedError
 
 
-def spark_room(name: str) -> Any:
-    """Return a module of `frazil.spark`; where pyspark is not installed, say what to install."""
+def check_pyspark() -> None:
+    """Refuse to go on without pyspark, and say what to install."""
     if find_spec("pyspark") is None:
         raise UnsupportedError(
             "Cannot run on Spark: pyspark is not installed", hint="Install it: pip install 'frazil[spark]'."
         )
-    return import_module(f"frazil.spark.{name}")
 
 
 def is_spark_frame(data: object) -> bool:
@@ -37,7 +35,9 @@ def choose_session(given: Any = None, lake: Any = None) -> Any:
     attached = getattr(lake, "attached_spark", None)
     if attached is not None:
         return attached
-    session = spark_room("session")
+    check_pyspark()
+    from frazil.spark import session
+
     active = session.active_session()
     if active is not None:
         return active
@@ -46,7 +46,11 @@ def choose_session(given: Any = None, lake: Any = None) -> Any:
 
 def active_session() -> Any:
     """Return the session that is active, None where there is none; pyspark is not loaded to find out."""
-    return spark_room("session").active_session() if "pyspark" in sys.modules else None
+    if "pyspark" not in sys.modules:
+        return None
+    from frazil.spark import session
+
+    return session.active_session()
 
 
 def session_zone() -> str:

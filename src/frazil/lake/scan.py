@@ -26,7 +26,7 @@ from frazil.expr.bind import bind
 from frazil.expr.parse import NO_PARAMETERS, parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
 from frazil.lake.hand_offs import LazyHandOffs
-from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.on_spark import choose_session
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog, ChangelogTask, plan_changelog
@@ -262,10 +262,13 @@ class Scan(LazyHandOffs):
         one is made.
         """
         session = choose_session(spark)
-        relation = spark_room("read.relation")
+        from frazil.spark.read import relation
+
         read = relation.read_on_spark
         if self.changelog is not None:
-            read = partial(spark_room("read.changelog_frames").read_changes, window=self.changelog)
+            from frazil.spark.read.changelog_frames import read_changes
+
+            read = partial(read_changes, window=self.changelog)
         frame = read(
             session,
             relation.ReadRequest(

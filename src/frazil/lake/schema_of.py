@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from frazil.codec.arrow_schema import from_arrow_schema
 from frazil.errors import InvalidRequestError
-from frazil.lake.on_spark import spark_room
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import Schema
 
@@ -22,7 +21,9 @@ def schema_of(schema: Schema | pa.Schema | str | Any, format_version: int) -> Sc
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema, format_version=format_version, has_fresh_ids=True)
     if type(schema).__module__ == "pyspark.sql.types" and type(schema).__name__ == "StructType":
-        found: Schema = spark_room("types").from_spark_schema(schema)
+        from frazil.spark.types import from_spark_schema
+
+        found: Schema = from_spark_schema(schema)
         return found
     raise InvalidRequestError(
         f"Cannot make a schema of {type(schema).__name__}",

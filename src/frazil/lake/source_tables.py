@@ -22,7 +22,7 @@ from frazil.catalog.metadata_files import read_table_metadata
 from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
 from frazil.lake.connect import connect
 from frazil.lake.lake import Lake
-from frazil.lake.on_spark import choose_session, spark_room
+from frazil.lake.on_spark import choose_session
 from frazil.lake.parse_name import parse_name
 from frazil.lake.scan import Scan
 from frazil.lake.scan_options import scan_with_options
@@ -196,6 +196,6 @@ def register_source(
     _check_no_secrets(properties)
     session = choose_session(spark)
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    spark_room("read.source").register_source(
-        session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone), name
-    )
+    from frazil.spark.read.source import register_source
+
+    register_source(session, SourceTables(FrozenMap(lakes), FrozenMap(properties), zone), name)

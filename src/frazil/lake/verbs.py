@@ -24,7 +24,7 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.lake.choose_engine import Choice, Engine, check_engine, choose_engine
 from frazil.lake.merge_builder import MergeBuilder
 from frazil.lake.metadata_verbs import MetadataVerbs
-from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame, spark_room
+from frazil.lake.on_spark import choose_session, engine_summary, is_spark_frame
 from frazil.lake.sql_meaning import is_utc, plain_predicate, takes_files_whole
 from frazil.lake.write_rows import evolution_of, frame_of_rows, schema_of_rows, write_rows
 from frazil.loaded import LoadedTable
@@ -144,7 +144,8 @@ class TableVerbs(MetadataVerbs):
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
             return self._carry_out(state, run_overwrite(choice.plan, files))
-        room = spark_room("change.overwrite")
+        from frazil.spark.change import overwrite as room
+
         session = choose_session(data if is_spark_frame(data) else None)
         return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
 
@@ -202,7 +203,9 @@ class TableVerbs(MetadataVerbs):
             return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("change.delete").plan_delete(session, state, where, target, cache=self._cache)
+        from frazil.spark.change.delete import plan_delete
+
+        planned = plan_delete(session, state, where, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_delete(
@@ -237,7 +240,9 @@ class TableVerbs(MetadataVerbs):
             return self._carry_out(state, choice.plan.run())
         session = choose_session()
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("change.update").plan_update(session, state, values, where, target, cache=self._cache)
+        from frazil.spark.change.update import plan_update
+
+        planned = plan_update(session, state, values, where, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_update(
@@ -277,7 +282,9 @@ class TableVerbs(MetadataVerbs):
         session = choose_session(data if is_spark_frame(data) else None)
         frame = frame_of_rows(source, state, session)
         target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        planned = spark_room("change.upsert").plan_upsert(session, state, frame, keys, target, cache=self._cache)
+        from frazil.spark.change.upsert import plan_upsert
+
+        planned = plan_upsert(session, state, frame, keys, target, cache=self._cache)
         return self._carry_out(state, planned)
 
     def _choose_upsert(
@@ -368,7 +375,9 @@ class TableVerbs(MetadataVerbs):
             session = choose_session(given if is_spark_frame(given) else None)
             frame = frame_of_rows(given, state, session)
             target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-            planned = spark_room("change.merge").plan_merge(
+            from frazil.spark.change.merge import plan_merge
+
+            planned = plan_merge(
                 session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
             )
             return table._carry_out(state, planned)

@@ -12,7 +12,7 @@ from frazil.commit.update_schema import UpdateSchema
 from frazil.datafile.input_rows import open_input
 from frazil.datafile.write import write_data_files
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.lake.on_spark import is_spark_frame, spark_room
+from frazil.lake.on_spark import is_spark_frame
 from frazil.loaded import LoadedTable
 from frazil.local.source_rows import SourceRows
 from frazil.spec.data_file import DataFile
@@ -29,7 +29,9 @@ def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) 
     part of the table's, unless they `may_lack_parts`.
     """
     if is_spark_frame(data):
-        return tuple(spark_room("write.write_files").write_frame(data, loaded, may_lack_parts=may_lack_parts))
+        from frazil.spark.write.write_files import write_frame
+
+        return tuple(write_frame(data, loaded, may_lack_parts=may_lack_parts))
     return tuple(write_data_files(data, loaded))
 
 
@@ -39,7 +41,9 @@ def schema_of_rows(data: Any, metadata: TableMetadata) -> Schema:
     Of rows as dicts, which have Python's types, only those that the table lacks.
     """
     if is_spark_frame(data):
-        found: Schema = spark_room("types").from_spark_schema(data.schema)
+        from frazil.spark.types import from_spark_schema
+
+        found: Schema = from_spark_schema(data.schema)
         return found
     arrow = _arrow_schema_of(data, metadata.current_schema)
     return from_arrow_schema(arrow, format_version=metadata.format_version, has_fresh_ids=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.errors import InvalidRequestError
-from frazil.lake.on_spark import spark_room
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.sessions.sql_context import SqlContext
+from frazil.spark.read import changelog_view as room
 
 
 def create_changelog_view(context: SqlContext, place: Place, table: Table, values: dict[str, Any]) -> str:
@@ -28,7 +28,6 @@ def create_changelog_view(context: SqlContext, place: Place, table: Table, value
             hint="Leave out net_changes, or identifier_columns and compute_updates.",
         )
     frame = engine.changes(place, table, values["options"] or {})
-    room = spark_room("read.changelog_view")
     if computes_updates:
         schema = table.schema
         own = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]

@@ -11,7 +11,6 @@ from typing import Any
 from frazil.catalog.names import shown
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from frazil.lake.lake import TRUSTED_VIEWS
-from frazil.lake.on_spark import spark_room
 from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import Scan, ScanOptions
 from frazil.lake.scan_options import scan_changes, scan_with_options
@@ -29,6 +28,11 @@ from frazil.lake.sql_session import (
 from frazil.lake.table import Table
 from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.spark.read.column_values import cast_columns
+from frazil.spark.read.metadata_frames import metadata_frame
+from frazil.spark.read.view_queries import ViewQuery
+from frazil.spark.types import from_spark_schema
+from frazil.spark.write.store_assignment import check_bound
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -46,13 +50,12 @@ class SparkEngine:
     def __init__(self, spark: Any, session: SqlSession) -> None:
         self.spark = spark
         self.session = session
-        self._queries = spark_room("read.view_queries")
 
     # Queries
 
     def query(self, text: str) -> Any:
         """Return the DataFrame of a query."""
-        found = self._queries.ViewQuery(self.spark, text)
+        found = ViewQuery(self.spark, text)
         command = found.find_refused(is_trusted=True)
         if command is not None:
             raise InvalidRequestError(f"Cannot use a command where a query belongs: Spark reads {command[1]}")
@@ -73,11 +76,11 @@ class SparkEngine:
     def frame_of(self, relation: Relation, options: Mapping[str, str] | None = None) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
         scan = self.scan_of(relation, options or {})
-        if scan is not None:
-            return scan.to_spark(self.spark)
-        table = relation.table
-        return spark_room("read.metadata_frames").metadata_frame(
-            self.spark, table._loaded, relation.metadata_table, choice=_choice(relation.state), cache=table._cache
+        table, metadata_table = relation.table, relation.metadata_table
+        if scan is not None or metadata_table is None:
+            return None if scan is None else scan.to_spark(self.spark)
+        return metadata_frame(
+            self.spark, table._loaded, metadata_table, choice=_choice(relation.state), cache=table._cache
         )
 
     def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
@@ -143,18 +146,18 @@ class SparkEngine:
         if mode == "TYPE EVOLUTION":
             return renamed
         if mode == "BINDING":
-            spark_room("write.store_assignment").check_bound(renamed, fields, str(place))
+            check_bound(renamed, fields, str(place))
         cast = {
             part.name: spark_type_name(part.field_type)
             for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
             if kind != spark_type_name(part.field_type)
         }
-        return spark_room("read.column_values").cast_columns(renamed, cast) if cast else renamed
+        return cast_columns(renamed, cast) if cast else renamed
 
     def _query_of_view(self, what: str, place: Place, text: str, names: _ViewNames) -> Any:
         """Return the DataFrame of a view's query, which somebody else may have written: a query and nothing more."""
         is_trusted = place.lake.trusts_views
-        query = self._queries.ViewQuery(self.spark, text)
+        query = ViewQuery(self.spark, text)
         _check_view(what, query.find_refused(is_trusted=is_trusted))
         for kind, parts in query.names:
             if not is_trusted and kind == "table" and _is_path(parts) and names.session.find_place(parts) is None:
@@ -178,7 +181,7 @@ class SparkEngine:
 
     def view_schema(self, text: str, place: Place) -> Schema:
         """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
-        for kind, parts in self._queries.ViewQuery(self.spark, text).names:
+        for kind, parts in ViewQuery(self.spark, text).names:
             if kind == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
                 raise InvalidRequestError(
                     f"Cannot create view {place}: it uses {parts[0]!r}, a temporary view that ends with the session"
@@ -201,7 +204,7 @@ class SparkEngine:
 
     def schema_of(self, frame: Any) -> Schema:
         """Return the schema of a DataFrame in the format's types."""
-        schema: Schema = spark_room("types").from_spark_schema(frame.schema)
+        schema: Schema = from_spark_schema(frame.schema)
         return schema
 
     def setting(self, name: str) -> str | None:

@@ -46,6 +46,7 @@ from frazil.changes.requirements import AssertCreate, TableRequirement, ViewRequ
 from frazil.changes.updates import TableUpdate, ViewUpdate
 from frazil.errors import (
     AlreadyExistsError,
+    CommitConflictError,
     InvalidRequestError,
     TableNotFoundError,
     UnsupportedError,
@@ -200,8 +201,11 @@ class Catalog(ABC):
         """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
 
     @abstractmethod
-    def unregister_table(self, identifier: Identifier) -> LoadedTable:
-        """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere."""
+    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
+        """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere.
+
+        With `at`, only while that is its metadata file; a service may look at it a moment before.
+        """
 
     # Views
 
@@ -394,3 +398,9 @@ def check_distinct(changes: Sequence[TableChange]) -> None:
     names = [one.base.identifier for one in changes]
     if len(set(names)) < len(names):
         raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))
+
+
+def check_still_at(loaded: LoadedTable, location: str | None) -> None:
+    """Refuse to go on with a table that another writer has changed; None is any state."""
+    if location is not None and loaded.metadata_location != location:
+        raise CommitConflictError(f"Cannot unregister table {shown(loaded.identifier)}: another writer has changed it")

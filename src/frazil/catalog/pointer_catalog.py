@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from frazil.catalog.base import Catalog, check_distinct
+from frazil.catalog.base import Catalog, check_distinct, check_still_at
 from frazil.catalog.change import Change, TableChange, ViewChange
 from frazil.catalog.metadata_files import (
     forgotten_metadata_files,
@@ -181,10 +181,11 @@ class PointerCatalog(Catalog):
         metadata = self._register(Kind.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
 
-    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state."""
         for _ in range(_TRIES):
             loaded = self.load_table(identifier)
+            check_still_at(loaded, at)
             if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return loaded
         raise CommitConflictError(f"Cannot unregister table {shown(identifier)}: other writers keep committing to it")

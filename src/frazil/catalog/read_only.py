@@ -110,7 +110,7 @@ class ReadOnlyCatalog(Catalog):
         """Refuse to register a table."""
         raise untrusted(f"register table {shown(identifier)}")
 
-    def unregister_table(self, identifier: Identifier) -> NoReturn:
+    def unregister_table(self, identifier: Identifier, **_: Any) -> NoReturn:
         """Refuse to unregister a table."""
         raise untrusted(f"unregister table {shown(identifier)}")
 

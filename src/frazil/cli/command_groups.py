@@ -13,6 +13,7 @@ from frazil.cli.lake_options import add_lake_options
 GROUPS = {
     "table": ("frazil.cli.table_commands", "table_app"),
     "maintain": ("frazil.cli.maintain_commands", "maintain_app"),
+    "catalog": ("frazil.cli.catalog_commands", "catalog_app"),
 }
 """Where the commands of each group are."""
 

@@ -67,6 +67,13 @@ def given_after(context: typer.Context) -> list[LakeOptions]:
     return list(found.values())
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line, and not in the environment alone."""
+    source = context.find_root().get_parameter_source(name)
+    is_before = source is not None and source.name == "COMMANDLINE"
+    return is_before or any(getattr(one, name) is not None for one in given_after(context))
+
+
 def add_lake_options(command: Any) -> None:
     """Let a command, or a group and every command in it, take the options too."""
     taken = {text for one in command.params for text in one.opts}

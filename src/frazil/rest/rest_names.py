@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from frazil.catalog.base import Catalog, random_id, system_ms
+from frazil.catalog.base import Catalog, check_still_at, random_id, system_ms
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -271,15 +271,18 @@ class RestNames(Catalog):
         self.check(answer, what, table=parts)
         return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
 
-    def unregister_table(self, identifier: Identifier) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state."""
         split_identifier(identifier)
         parts = tuple(identifier)
         what = f"unregister table {shown(parts)}"
-        if not self.service.has(has.UNREGISTER):
+        knows = self.service.has(has.UNREGISTER)
+        if at is not None or not knows:
             loaded = self.load_table(parts)
-            self.drop_table(parts)
-            return loaded
+            check_still_at(loaded, at)
+            if not knows:
+                self.drop_table(parts)
+                return loaded
         answer = self.ask("POST", f"{self.service.table(parts)}/unregister", what=what)
         self.check(answer, what, table=parts)
         self._cache.forget(parts)

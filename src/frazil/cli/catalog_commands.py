@@ -1,0 +1,106 @@
+"""`frazil catalog …`: what concerns whole catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli.lake_options import is_given
+from frazil.cli.render import OutputFormat
+from frazil.cli.session import FAILED, connection_properties, reported, secrets_of_environment, settings_of
+from frazil.errors import InvalidRequestError, NotFoundError
+
+catalog_app = typer.Typer(help="Work on whole catalogs.", no_args_is_help=True)
+
+_LAKE = "A folder, a URI, a catalog service, or a connection's name"
+_COLUMNS = ["kind", "name", "outcome", "metadata", "why"]
+Texts = list[str] | None
+
+
+@catalog_app.callback()
+def group() -> None:
+    """Work on whole catalogs."""
+
+
+@catalog_app.command("copy")
+def copy(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SRC", help=_LAKE)],
+    target: Annotated[str, typer.Argument(metavar="DST", help=f"{_LAKE}; made where a folder is missing")],
+    tables: Annotated[
+        Texts, typer.Option("--tables", help="Only these tables and views: db.t, 'db.*'. May be repeated")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the names in the source; write one of the two only")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and show what would happen")] = False,
+    source_catalog: Annotated[str | None, typer.Option(help="As --catalog, of the source")] = None,
+    target_catalog: Annotated[str | None, typer.Option(help="As --catalog, of the target")] = None,
+    source_name: Annotated[str, typer.Option(help="The source's name in a SQL database")] = "lake",
+    target_name: Annotated[str, typer.Option(help="The target's name in a SQL database")] = "lake",
+    source_property: Annotated[Texts, typer.Option(help="As --property, of the source. May be repeated")] = None,
+    target_property: Annotated[Texts, typer.Option(help="As --property, of the target. May be repeated")] = None,
+    source_properties_file: Annotated[str | None, typer.Option(help="As --properties-file, of the source")] = None,
+    target_properties_file: Annotated[str | None, typer.Option(help="As --properties-file, of the target")] = None,
+) -> None:
+    """Move tables and views to another catalog: registered there, checked, and unregistered here. Files stay.
+
+    \b
+    frazil catalog copy warehouse https://catalog.example --dry-run
+    frazil catalog copy warehouse https://catalog.example --tables 'shop.*' --target-properties-file service.properties
+    frazil catalog copy prod new --keep
+
+    A copy that was stopped goes on when it is run again. --property is of both.
+    """
+    with reported():
+        given = settings_of(context)
+        for name in ("warehouse", "catalog"):
+            if is_given(context, name):
+                raise InvalidRequestError(
+                    f"Cannot copy with --{name}: there are two",
+                    hint="SRC and DST name the lakes, --source-catalog and --target-catalog their catalogs.",
+                )
+        sides = [
+            (source, source_catalog, source_name, connection_properties(source_property, source_properties_file)),
+            (target, target_catalog, target_name, connection_properties(target_property, target_properties_file)),
+        ]
+        with (
+            _opened(given.properties, *sides[0], is_target=False, dry_run=dry_run) as one,
+            _opened(given.properties, *sides[1], is_target=True, dry_run=dry_run) as other,
+        ):
+            steps = import_module("frazil.catalog.copy_catalog").copy_catalog(
+                one, other, names=tables or (), keep=keep, dry_run=dry_run
+            )
+            done = list(steps)
+            given.show([{name: getattr(step, name) for name in step.__slots__} for step in done], _COLUMNS)
+        failed = sum(step.outcome == "failed" for step in done)
+        if failed:
+            typer.echo(f"{failed} of {len(done)} failed; run it again when the reasons are gone.", err=True)
+            raise typer.Exit(FAILED)
+        if given.form is OutputFormat.TABLE and not dry_run and keep:
+            typer.echo("Both catalogs have these tables now: write to one of them only.", err=True)
+
+
+def _opened(
+    shared: Mapping[str, str],
+    place: str,
+    catalog: str | None,
+    name: str,
+    own: Mapping[str, str],
+    *,
+    is_target: bool,
+    dry_run: bool,
+) -> Any:
+    opening = import_module("frazil.lake.open_catalog")
+    if not opening.lake_exists(place, catalog):
+        if not is_target:
+            raise NotFoundError(f"Cannot open the lake {place!r}: there is none", hint="Look at the name.")
+        if dry_run:
+            # What a new lake would be: empty.
+            return opening.open_catalog("memory:")
+        typer.echo(f"A new lake is made in {place}.", err=True)
+    properties = {**secrets_of_environment(place), **shared, **own}
+    return opening.open_catalog(place, catalog=catalog, name=name, properties=properties)

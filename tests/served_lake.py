@@ -6,8 +6,8 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,7 @@ def served(
     state: Path | None = None,
     properties: Mapping[str, str] | None = None,
     more_routes: Sequence[Any] = (),
+    beside: Callable[[Service], AbstractContextManager[Sequence[Any]]] | None = None,
 ) -> Iterator[Served]:
     """Serve a lake on a free port until the block ends."""
     opened = open_catalog(warehouse, catalog=catalog, properties=properties)
@@ -114,7 +115,8 @@ def served(
     service = Service(opened, kept, Auth() if auth is None else auth, access)
     ready = threading.Event()
     listen = Listen(port=0)
-    app = make_app(service, limits=limits, more_routes=more_routes)
+    opens = nullcontext(more_routes) if beside is None else beside(service)
+    app = make_app(service, limits=limits, more_routes=opens.__enter__())
     server = make_server(app, service, listen, ready.set)
     found = bind(listen)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[found])), daemon=True)
@@ -126,6 +128,7 @@ def served(
         server.should_exit = True
         thread.join(60)
         app.close()
+        opens.__exit__(None, None, None)
         kept.close()
         opened.close()
         assert not thread.is_alive()

@@ -1,25 +1,33 @@
-"""A catalog that is looked at and not changed: that of a lake that was opened with `trust="none"`."""
+"""A catalog that is looked at and not changed: of a lake that was opened with `trust="none"`, or in a console."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, shown
 from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
-from frazil.errors import AlreadyExistsError
+from frazil.errors import AlreadyExistsError, InvalidRequestError
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.storage.read_only import untrusted
 
 
 class ReadOnlyCatalog(Catalog):
-    """The names of another catalog; nothing is created, changed or dropped."""
+    """The names of another catalog; nothing is created, changed or dropped. `refused` makes the error that says so."""
 
-    def __init__(self, inner: Catalog) -> None:
-        super().__init__(inner.name, inner.warehouse, inner.storage, now_ms=inner.now_ms, new_id=inner.new_id)
+    def __init__(self, inner: Catalog, refused: Callable[[str], InvalidRequestError] = untrusted) -> None:
+        super().__init__(
+            inner.name,
+            inner.warehouse,
+            inner.storage,
+            now_ms=inner.now_ms,
+            new_id=inner.new_id,
+            delete_roots=inner.delete_roots,
+        )
         self._inner = inner
+        self._refused = refused
 
     def __repr__(self) -> str:
         return f"ReadOnlyCatalog({self._inner!r})"
@@ -66,6 +74,10 @@ class ReadOnlyCatalog(Catalog):
         """Return where a view's metadata is."""
         return self._inner.locate_view(identifier)
 
+    def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
+        """Return the metadata files of all other tables and views."""
+        return self._inner.other_pointers(identifier)
+
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
         """Return the error that says what has a name; None where it is free."""
         return self._inner.find_existing(identifier)
@@ -74,25 +86,25 @@ class ReadOnlyCatalog(Catalog):
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> NoReturn:
         """Refuse to create a namespace."""
-        raise untrusted(f"create the namespace {shown(namespace)}")
+        raise self._refused(f"create the namespace {shown(namespace)}")
 
     def drop_namespace(self, namespace: Namespace) -> NoReturn:
         """Refuse to drop a namespace."""
-        raise untrusted(f"drop the namespace {shown(namespace)}")
+        raise self._refused(f"drop the namespace {shown(namespace)}")
 
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> NoReturn:
         """Refuse to change a namespace."""
-        raise untrusted(f"change the namespace {shown(namespace)}")
+        raise self._refused(f"change the namespace {shown(namespace)}")
 
     def commit(self, base: LoadedTable, *_: Any) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {shown(base.identifier)}")
+        raise self._refused(f"commit to {shown(base.identifier)}")
 
     def commit_many(self, changes: Sequence[TableChange]) -> NoReturn:
         """Refuse to commit."""
-        raise untrusted(f"commit to {' and '.join(shown(one.base.identifier) for one in changes)}")
+        raise self._refused(f"commit to {' and '.join(shown(one.base.identifier) for one in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
         """Return the outcome as it is: nothing is ever begun here."""
@@ -100,36 +112,36 @@ class ReadOnlyCatalog(Catalog):
 
     def drop_table(self, identifier: Identifier, **_: Any) -> NoReturn:
         """Refuse to drop a table."""
-        raise untrusted(f"drop table {shown(identifier)}")
+        raise self._refused(f"drop table {shown(identifier)}")
 
     def rename_table(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a table."""
-        raise untrusted(f"rename table {shown(source)}")
+        raise self._refused(f"rename table {shown(source)}")
 
     def register_table(self, identifier: Identifier, metadata_location: str, **_: Any) -> NoReturn:
         """Refuse to register a table."""
-        raise untrusted(f"register table {shown(identifier)}")
+        raise self._refused(f"register table {shown(identifier)}")
 
     def unregister_table(self, identifier: Identifier, **_: Any) -> NoReturn:
         """Refuse to unregister a table."""
-        raise untrusted(f"unregister table {shown(identifier)}")
+        raise self._refused(f"unregister table {shown(identifier)}")
 
     def commit_view(self, base: LoadedView, *_: Any) -> NoReturn:
         """Refuse to change a view."""
-        raise untrusted(f"change view {shown(base.identifier)}")
+        raise self._refused(f"change view {shown(base.identifier)}")
 
     def drop_view(self, identifier: Identifier) -> NoReturn:
         """Refuse to drop a view."""
-        raise untrusted(f"drop view {shown(identifier)}")
+        raise self._refused(f"drop view {shown(identifier)}")
 
     def rename_view(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a view."""
-        raise untrusted(f"rename view {shown(source)}")
+        raise self._refused(f"rename view {shown(source)}")
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> NoReturn:
         """Refuse to register a view."""
-        raise untrusted(f"register view {shown(identifier)}")
+        raise self._refused(f"register view {shown(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
         """Refuse to make a place for something new."""
-        raise untrusted(f"create {shown(identifier)}")
+        raise self._refused(f"create {shown(identifier)}")

@@ -22,6 +22,7 @@ from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported
 from frazil.cli.spark_server import spark_server
 from frazil.cli.table_name import TableName
+from frazil.cli.ui_command import ui
 from frazil.lake.parse_name import parse_name
 
 app = typer.Typer(
@@ -162,6 +163,7 @@ def demo(
 
 
 app.command()(serve)
+app.command()(ui)
 app.command("spark-server")(spark_server)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,42 +45,54 @@ def serve(
     ] = "none",
     role: Annotated[str, typer.Option("--role-arn", help="The role whose keys clients get, with --vend session")] = "",
     sign: Annotated[bool, typer.Option("--sign", help="Sign clients' requests to the object store")] = False,
+    console: Annotated[bool, typer.Option("--ui", help="Show the console too, at the same address")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --ui: let the console run maintenance")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write no line for each request")] = False,
 ) -> None:
     """Serve the lake as a REST catalog.
 
     \b
     frazil serve -w warehouse
-    frazil serve -w warehouse --port 0
+    frazil serve -w warehouse --ui
     FRAZIL_SERVE_TOKEN=… frazil serve -w warehouse --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
+    if write and not console:
+        raise typer.BadParameter("--write is for the console, so it needs --ui")
     with opened_catalog(context, makes=True) as (opened, settings):
-        if find_spec("uvicorn") is None or find_spec("starlette") is None or find_spec("httptools") is None:
-            raise InvalidRequestError(
-                "Cannot serve: what that takes is not installed", hint="pip install 'frazil[serve]'."
-            )
-        start = import_module("frazil.serve.start")
-        _log(is_quiet=quiet)
-        start.serve(
+        check_installed()
+        log_requests(is_quiet=quiet)
+        beside = {}
+        if console:
+            beside["beside"] = partial(import_module("frazil.console.app").console_routes, may_write=write)
+        import_module("frazil.serve.start").serve(
             opened,
             listen=(host, port, certificate, key),
             token=token,
             secrets=None if secrets is None else _read(secrets),
-            state=_state_path(settings, state),
+            state=state_path(settings, state),
             properties=settings.properties,
             vend=vend,
             role=role,
             signs=sign,
-            on_ready=_ready,
+            on_ready=ready,
+            **beside,
         )
 
 
-def _ready(uri: str) -> None:
-    typer.echo(f"Serving on {uri}", err=True)
+def check_installed() -> None:
+    """Refuse to serve without what that takes."""
+    if any(find_spec(one) is None for one in ("uvicorn", "starlette", "httptools", "jinja2")):
+        raise InvalidRequestError("Cannot serve: what that takes is not installed", hint="pip install 'frazil[serve]'.")
+
+
+def ready(uri: str, what: str = "Serving on") -> None:
+    """Tell where the server is."""
+    typer.echo(f"{what} {uri}", err=True)
     sys.stderr.flush()
 
 
-def _log(*, is_quiet: bool) -> None:
+def log_requests(*, is_quiet: bool) -> None:
+    """Write the log of requests to standard error; where quiet, only what goes wrong."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     for name in ("frazil.serve", "uvicorn"):
@@ -96,9 +109,10 @@ def _read(file: str) -> str:
         raise InvalidRequestError(f"Cannot read the secrets in {file}: {error}") from error
 
 
-def _state_path(settings: Settings, given: str | None) -> str | None:
+def state_path(settings: Settings, given: str | None, *, makes: bool = True) -> str | None:
+    """Return where a server keeps what is its own: where it was told, or in the lake's folder; None for nowhere."""
     if given is not None:
         return given
     warehouse = settings.warehouse or ""
-    folder = Path(warehouse.removeprefix("file://")).expanduser()
-    return os.fspath(folder / STATE_FILE) if folder.is_dir() else None
+    found = Path(warehouse.removeprefix("file://")).expanduser() / STATE_FILE
+    return os.fspath(found) if found.exists() or (makes and found.parent.is_dir()) else None

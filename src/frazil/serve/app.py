@@ -121,7 +121,7 @@ class ProtocolApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out one request."""
-        exchange = _Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send)
         self.telemetry.started()
         try:
             answer = await self._answer(exchange)
@@ -138,7 +138,7 @@ class ProtocolApp:
         self.telemetry.ended(exchange.operation, finally_code, answer.kind, seconds)
         log_request(exchange.log_fields(answer, seconds))
 
-    async def _answer(self, exchange: _Exchange) -> Answer:
+    async def _answer(self, exchange: Exchange) -> Answer:
         found = self._router.find(exchange.method, exchange.protocol_path)
         exchange.operation = found.operation.name
         if found.operation.is_public:
@@ -219,7 +219,7 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-class _Exchange:
+class Exchange:
     """One request as the network has it, and its answer."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -233,6 +233,11 @@ class _Exchange:
         self.method: str = scope["method"]
         self.raw_path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the request came by TLS."""
+        return bool(self._scope.get("scheme") == "https")
 
     @property
     def protocol_path(self) -> str:
@@ -337,7 +342,7 @@ class Health:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 200, or 503 where the catalog cannot be asked or the server is about to stop."""
-        exchange = _Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send)
         try:
             answer = await self.protocol.in_thread(self._look)
         except Exception as error:
@@ -360,7 +365,7 @@ class Counts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the counts."""
-        exchange = _Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send)
         try:
             caller_of(self.protocol.service, exchange.headers, Right.READ)
             text = self.protocol.telemetry.text()

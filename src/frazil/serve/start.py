@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+
+from starlette.routing import BaseRoute
 
 from frazil.catalog.base import Catalog
 from frazil.serve.app import make_app
@@ -26,8 +29,9 @@ def serve(
     role: str = "",
     signs: bool = False,
     on_ready: Callable[[str], None],
+    beside: Callable[[Service], AbstractContextManager[Sequence[BaseRoute]]] = lambda _: nullcontext(()),
 ) -> None:
-    """Serve a catalog until a signal says to stop."""
+    """Serve a catalog until a signal says to stop; `beside` opens what else is served, such as a console."""
     tokens, clients = ([], []) if secrets is None else parse_auth_file(secrets)
     if token is not None:
         tokens = [*tokens, Secret("token", token, Right.WRITE)]
@@ -39,10 +43,11 @@ def serve(
     try:
         service = Service(catalog, kept, auth, access)
         check_listen(place, service)
-        app = make_app(service)
-        try:
-            run_server(app, service, place, on_ready)
-        finally:
-            app.close()
+        with beside(service) as routes:
+            app = make_app(service, more_routes=routes)
+            try:
+                run_server(app, service, place, on_ready)
+            finally:
+                app.close()
     finally:
         kept.close()

@@ -1,0 +1,184 @@
+"""The console as an ASGI application: from a path to a page.
+
+    GET  /                            every table of the lake
+    GET  /tables/db.t                 one table: at a glance, with what its health says
+    GET  /tables/db.t/history         and diff, files, file, schema, rows, explain, activity
+    POST /tables/db.t/maintain/NAME   a dry run, or a run where the console may write; leads to /runs/ID
+    GET  /sql                         queries in this process
+    GET  /views/db.v                  one view
+    GET  /assets/NAME                 styles and script, from the package
+
+Paths are stable: they are shared. Names are one segment, escaped. What blocks runs in the server's threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version as installed_version
+from importlib.resources import files
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from starlette.routing import BaseRoute, Mount
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.read_only import ReadOnlyCatalog
+from frazil.console import lake_page, sign_in, table_page
+from frazil.console.guard import OWN_HEADERS, Guard, NotKnown, is_own
+from frazil.console.jobs import Jobs, reason_of
+from frazil.console.lake_figures import LakeFigures
+from frazil.console.visit import Console, Visit, html_answer, make_templates
+from frazil.errors import AccessDeniedError, FrazilError, InvalidRequestError, NotFoundError, StorageError
+from frazil.lake.lake import Lake
+from frazil.pictures.style import STYLE
+from frazil.serve.app import Exchange, Limits, Receive, Scope, Send
+from frazil.serve.exchange import Answer, Refusal
+from frazil.serve.service import Service
+from frazil.serve.telemetry import LOG
+
+ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "theme.js": "text/javascript"}
+LIMITS: Final = Limits(body_bytes=1 << 20, body_seconds=15.0)
+Page = Callable[[Visit], Answer]
+
+PAGES: Final[Mapping[tuple[str, str], Page]] = {
+    ("GET", ""): lake_page.lake_page,
+    ("GET", "tables/*"): table_page.table_page,
+}
+"""Pages by method and path; a star is one segment, which the page is given."""
+
+
+@contextmanager
+def console_routes(service: Service, *, may_write: bool) -> Iterator[Sequence[BaseRoute]]:
+    """Open a console beside a service, for as long as it is served."""
+    console = make_console(service, may_write=may_write)
+    try:
+        yield [Mount("/", ConsoleApp(console))]
+    finally:
+        console.close()
+
+
+def read_only(what: str) -> InvalidRequestError:
+    """Return the error for what a console that only shows is not used for."""
+    return InvalidRequestError(f"Cannot {what}: the console was started without --write")
+
+
+def make_console(service: Service, *, may_write: bool) -> Console:
+    """Return a console over what a service serves; without `may_write`, nothing that it has can change a table."""
+    catalog: Catalog = service.catalog
+    if not may_write and not isinstance(catalog, ReadOnlyCatalog):
+        catalog = ReadOnlyCatalog(catalog, read_only)
+    is_ours = not isinstance(catalog, ReadOnlyCatalog)
+    return Console(
+        service,
+        Lake(catalog, cache=service.manifests),
+        may_write and is_ours,
+        Guard(service),
+        Jobs(),
+        LakeFigures(catalog),
+        make_templates(f"{installed_version('frazil')}-{_print_of_assets()}"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleApp:
+    """The console."""
+
+    console: Console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        exchange = Exchange(scope, receive, send)
+        try:
+            answer = await self._answer(exchange)
+        except Exception as error:
+            answer = self._failed(error)
+            if answer.code >= 500 and not isinstance(error, FrazilError):
+                LOG.error("console: request %s failed", exchange.request_id, exc_info=error)
+        headers = {"cache-control": "no-store", **OWN_HEADERS, **answer.headers}
+        sent = Answer(answer.code, answer.body, headers, answer.kind)
+        try:
+            await exchange.send_answer(sent, LIMITS.answer_seconds)
+        except TimeoutError:
+            return
+
+    async def _answer(self, exchange: Exchange) -> Answer:
+        headers, guard = exchange.headers, self.console.guard
+        method = "GET" if exchange.method == "HEAD" else exchange.method
+        guard.check_place(method, headers)
+        path = exchange.raw_path.partition("?")[0]
+        parts = [unquote(one) for one in path.strip("/").split("/")]
+        if parts[0] == "assets" and method == "GET":
+            return asset(parts[-1], is_fixed="v" in exchange.query)
+        form: dict[str, str] = {}
+        if method == "POST":
+            form = _form(await exchange.read_body(LIMITS))
+            guard.check_form(form)
+        visit = Visit(self.console, (), exchange.query, form, is_own=is_own(headers))
+        if parts == ["sign-in"]:
+            return sign_in.sign_in(visit, method, is_secure=exchange.is_encrypted)
+        try:
+            visit.caller = guard.caller_of(headers)
+        except NotKnown:
+            return sign_in.ask(visit, back=path if method == "GET" else "/")
+        if parts == ["sign-out"] and method == "POST":
+            guard.end_session(headers)
+            return sign_in.ask(visit, back="/")
+        page, visit.names = find_page(method, parts)
+        return await asyncio.get_running_loop().run_in_executor(self.console.threads, page, visit)
+
+    def _failed(self, error: Exception) -> Answer:
+        if isinstance(error, Refusal):
+            code, told, hint = error.code, error.message, None
+        else:
+            (told, hint), code = reason_of(error), _code(error)
+        visit = Visit(self.console, ())
+        return html_answer(visit.html("failed.html", code=code, told=told, hint=hint), code=code)
+
+
+def find_page(method: str, parts: list[str]) -> tuple[Page, tuple[str, ...]]:
+    """Return the page of a path, and what stands for the stars."""
+    for (known, pattern), page in PAGES.items():
+        wanted = pattern.split("/")
+        if known == method and len(wanted) == len(parts):
+            pairs = list(zip(wanted, parts, strict=True))
+            if all(one in ("*", other) for one, other in pairs) and not (pattern and "" in parts):
+                return page, tuple(other for one, other in pairs if one == "*")
+    raise NotFoundError("Cannot find the page: there is none at this address")
+
+
+def asset(name: str, *, is_fixed: bool) -> Answer:
+    """Return a file of the package."""
+    if name == "pictures.css":
+        body, kind = STYLE.encode(), "text/css"
+    elif name in ASSETS:
+        body, kind = (files("frazil.console") / "assets" / name).read_bytes(), ASSETS[name]
+    else:
+        raise NotFoundError("Cannot find the file: there is none of that name")
+    kept = "public, max-age=31536000, immutable" if is_fixed else "no-cache"
+    return Answer(200, body, {"content-type": f"{kind}; charset=utf-8", "cache-control": kept})
+
+
+def _print_of_assets() -> str:
+    bodies = [STYLE.encode(), *((files("frazil.console") / "assets" / one).read_bytes() for one in sorted(ASSETS))]
+    return hashlib.sha256(b"\0".join(bodies)).hexdigest()[:12]
+
+
+def _form(body: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=50))
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidRequestError("Cannot read the form: it is not escaped text") from None
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, NotFoundError) and not isinstance(error, StorageError):
+        return 404
+    if isinstance(error, AccessDeniedError):
+        return 403
+    return 400 if isinstance(error, InvalidRequestError) else 500

@@ -1,0 +1,110 @@
+"""The first page: every table of the lake with its figures, to search and sort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from frazil.catalog.names import Identifier
+from frazil.console.lake_figures import TableFigures
+from frazil.console.visit import PAGE_SECONDS, PART_SECONDS, Visit, name_text, table_address
+from frazil.serve.exchange import Answer, json_answer
+
+PAGE_TABLES: Final = 1_000
+COLUMNS: Final = (
+    ("name", "Table"),
+    ("rows", "Rows"),
+    ("bytes", "Size"),
+    ("files", "Files"),
+    ("changed", "Last change"),
+    ("engine", "Written by"),
+    ("version", "Version"),
+    ("health", "Health"),
+)
+_KEYS: Final[dict[str, Callable[[TableFigures], Any]]] = {
+    "rows": lambda one: one.rows,
+    "bytes": lambda one: one.bytes,
+    "files": lambda one: one.files,
+    "changed": lambda one: one.changed_ms,
+    "engine": lambda one: one.engine,
+    "version": lambda one: one.version,
+    "health": lambda one: None if one.problems is None else len(one.problems),
+}
+
+
+def lake_page(visit: Visit) -> Answer:
+    """Show the tables; figures that are not there in a moment follow, in parts that the script asks for."""
+    catalog = visit.lake.catalog
+    wanted = visit.text("q").lower()
+    tables = [one for one in catalog.all_tables() if wanted in name_text(one).lower()]
+    if visit.query.get("part") == "figures":
+        return _figures(visit, tables)
+    sort, is_down = visit.text("sort").removeprefix("-"), visit.text("sort").startswith("-")
+    known = visit.console.figures.look(tables, PAGE_SECONDS) if sort in _KEYS else {}
+    if sort in _KEYS:
+        tables.sort(key=lambda one: _order(known[one], sort), reverse=is_down)
+        tables.sort(key=lambda one: _KEYS[sort](known[one]) is None)
+    elif sort == "name" and is_down:
+        tables.reverse()
+    page = max(visit.number("page") or 1, 1)
+    shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
+    figures = [known.get(one) or found for one, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
+    return visit.page(
+        "lake.html",
+        figures=figures,
+        columns=COLUMNS,
+        total=len(tables),
+        views=list(_views(visit)),
+        page=page,
+        pages=-(-len(tables) // PAGE_TABLES),
+        sort=visit.text("sort"),
+        sums={
+            "rows": sum(one.rows or 0 for one in figures),
+            "bytes": sum(one.bytes or 0 for one in figures),
+            "files": sum(one.files or 0 for one in figures),
+        },
+        largest=max((one.bytes or 0 for one in figures), default=0),
+        is_pending=any(one.is_pending or (one.problems is None and not one.is_large) for one in figures),
+        now_ms=visit.now_ms,
+    )
+
+
+def _order(figures: TableFigures, sort: str) -> Any:
+    found = _KEYS[sort](figures)
+    return ("" if sort == "engine" else 0) if found is None else found
+
+
+def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
+    """Answer with the rows that are known by now, and how many are not."""
+    page = max(visit.number("page") or 1, 1)
+    shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
+    since = visit.number("since") or 0
+    found = visit.console.figures.look(shown, PART_SECONDS, with_health=True)
+    largest = max((one.bytes or 0 for one in found.values()), default=0)
+    rows = {
+        name_text(one.identifier): str(visit.html("lake_row.html", one=one, largest=largest, now_ms=visit.now_ms))
+        for one in found.values()
+        if one.stamp > since
+    }
+    return json_answer(
+        {
+            "rows": rows,
+            "since": max((one.stamp for one in found.values()), default=0),
+            "ready": sum(not one.is_pending for one in found.values()),
+            "of": len(found),
+        }
+    )
+
+
+def _views(visit: Visit) -> list[tuple[str, str]]:
+    found = []
+    catalog = visit.lake.catalog
+
+    def below(namespace: tuple[str, ...]) -> None:
+        for inner in catalog.list_namespaces(namespace):
+            for one in catalog.list_views(inner):
+                found.append((name_text(one), table_address(one).replace("/tables/", "/views/", 1)))
+            below(inner)
+
+    below(())
+    return found

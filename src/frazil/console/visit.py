@@ -1,0 +1,209 @@
+"""One request to the console and the pages that answer it: what was asked, templates, and parts that may come later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import jinja2
+
+from frazil.catalog.names import Identifier
+from frazil.console.guard import Guard
+from frazil.console.jobs import Job, Jobs, reason_of, wait_for
+from frazil.console.lake_figures import LakeFigures
+from frazil.errors import InvalidRequestError
+from frazil.lake.lake import Lake
+from frazil.lake.parse_name import parse_name
+from frazil.lake.table import Table
+from frazil.pictures.markup import Html
+from frazil.pictures.words import show_ago, show_bytes, show_count, show_short, show_time
+from frazil.serve.auth import ANYONE, Caller
+from frazil.serve.exchange import Answer, json_answer
+from frazil.serve.service import Service
+from frazil.sql.quote_names import quote_path
+from frazil.visible_text import visible
+
+PAGE_SECONDS: Final = 0.3
+"""How long a page waits for its parts."""
+PART_SECONDS: Final = 1.0
+"""How long a part that is asked for alone is waited for."""
+
+
+@dataclass
+class Console:
+    """One console: the lake it shows, and what its requests share."""
+
+    service: Service
+    lake: Lake
+    may_write: bool
+    guard: Guard
+    jobs: Jobs
+    figures: LakeFigures
+    templates: jinja2.Environment
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(16, thread_name_prefix="frazil-pages")
+    )
+
+    def close(self) -> None:
+        """Wait for what goes on, and begin nothing more."""
+        self.threads.shutdown(cancel_futures=True)
+        self.jobs.close()
+        self.figures.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a page that takes its time: the key of its state, what it does, and what makes its markup."""
+
+    key: Hashable
+    what: str
+    make: Callable[[], Html]
+
+
+@dataclass
+class Visit:
+    """One request, and who sent it."""
+
+    console: Console
+    names: tuple[str, ...]
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    caller: Caller = ANYONE
+    is_own: bool = True
+    """Whether the request is from a page of this console, or typed in."""
+
+    @property
+    def lake(self) -> Lake:
+        """The lake."""
+        return self.console.lake
+
+    @property
+    def may_write(self) -> bool:
+        """Whether this caller may run maintenance here."""
+        return self.console.may_write and self.console.guard.may_write(self.caller)
+
+    @cached_property
+    def table(self) -> Table:
+        """The table that the path names."""
+        return self.lake.table(parse_name(self.names[0]))
+
+    @property
+    def state_key(self) -> Hashable:
+        """What names the state of the table that was loaded."""
+        metadata = self.table.metadata
+        return (self.table.identifier, self.table.metadata_location, metadata.last_updated_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """The time."""
+        return self.lake.catalog.now_ms()
+
+    def number(self, name: str) -> int | None:
+        """Return a number of the query; None where it is not given."""
+        text = self.query.get(name, "").strip()
+        if text == "":
+            return None
+        if not text.lstrip("-").isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
+            raise InvalidRequestError(f"Cannot use {name}={text[:40]!r}: it is not a number")
+        return int(text)
+
+    def text(self, name: str) -> str:
+        """Return a text of the query, empty where it is not given."""
+        return self.query.get(name, "").strip()
+
+    # Answers
+
+    def html(self, template: str, **values: Any) -> Html:
+        """Return a template's markup."""
+        return Html(self.console.templates.get_template(template).render(visit=self, **values))
+
+    def page(self, template: str, parts: Mapping[str, Part] | None = None, *, code: int = 200, **values: Any) -> Answer:
+        """Return a page; parts that are not there in a moment have a place in it, and follow."""
+        known = dict(parts or {})
+        asked = self.query.get("part")
+        if asked is not None:
+            if asked not in known:
+                raise InvalidRequestError(f"Cannot show the part {asked[:40]!r}: the page has none of that name")
+            return self._part(known[asked])
+        jobs = {name: self._begin(one) for name, one in known.items()}
+        wait_for(list(jobs.values()), PAGE_SECONDS)
+
+        def part(name: str) -> Html:
+            return self._place(name, jobs[name])
+
+        values.setdefault("is_pending", not all(one.is_done for one in jobs.values()))
+        body = self.html(template, part=part, **values)
+        return html_answer(body, code=code)
+
+    def _begin(self, part: Part) -> Job:
+        return self.console.jobs.job(part.key, part.what, part.make)
+
+    def _part(self, part: Part) -> Answer:
+        job = self._begin(part)
+        if not job.wait(PART_SECONDS):
+            return json_answer({"text": visible(job.text)}, code=202)
+        return html_answer(self._made(job))
+
+    def _place(self, name: str, job: Job) -> Html:
+        if job.is_done:
+            return self._made(job)
+        address = "?" + urlencode({**self.query, "part": name})
+        return self.html("part_pending.html", job=job, address=address)
+
+    def _made(self, job: Job) -> Html:
+        if job.error is None:
+            made: Html = job.result
+            return made
+        told, hint = reason_of(job.error)
+        return self.html("part_failed.html", told=told, hint=hint)
+
+
+def html_answer(body: Html, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """Return markup as an answer."""
+    return Answer(
+        code, body.encode("utf-8", "replace"), {"content-type": "text/html; charset=utf-8", **(headers or {})}
+    )
+
+
+def redirect(address: str, headers: Mapping[str, str] | None = None) -> Answer:
+    """Return the answer that leads elsewhere in the console."""
+    return Answer(303, b"", {"location": address, **(headers or {})})
+
+
+def name_text(identifier: Identifier) -> str:
+    """Return a name as people write it, which `parse_name` reads again."""
+    return quote_path(identifier)
+
+
+def table_address(identifier: Identifier, page: str = "", **query: object) -> str:
+    """Return the link to a page of a table: the same for the same name, as long as the table has it."""
+    tail = f"/{page}" if page else ""
+    asked = {key.rstrip("_"): str(value) for key, value in query.items() if value is not None and value != ""}
+    return f"/tables/{quote(name_text(identifier), safe='')}{tail}" + (f"?{urlencode(asked)}" if asked else "")
+
+
+def make_templates(version: str) -> jinja2.Environment:
+    """Return the templates: everything that is not markup is escaped, and an unknown name is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("frazil.console"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        # What is a stranger's steers nothing, neither a page nor the order of what is read.
+        finalize=lambda one: visible(one, keeps_lines=True) if type(one) is str else one,
+    )
+    made.filters |= {
+        "size": show_bytes,
+        "count": show_count,
+        "short": show_short,
+        "time": show_time,
+        "name": name_text,
+    }
+    made.globals |= {"address": table_address, "ago": show_ago, "version": version}
+    return made

@@ -1,0 +1,71 @@
+"""Elements of HTML and SVG as text. What is not made here is text, and is escaped: names and values are a stranger's.
+
+`Html` has `__html__`, so that template engines take it as it is, and `_repr_html_`, so that notebooks show it.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from frazil.visible_text import visible
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+    def __html__(self) -> Html:
+        """Return itself: template engines ask for it."""
+        return self
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+NOTHING: Final = Html("")
+
+
+def text(value: object) -> Html:
+    """Return a value as markup: of ours as it is, of others escaped, with characters that steer written out."""
+    return value if isinstance(value, Html) else Html(escape(visible(str(value), keeps_lines=True)))
+
+
+def element(name: str, *children: object, **attributes: object) -> Html:
+    """Return an element. An attribute that is None is left out; `_` in names stands for `-`, and ends `class_`."""
+    known = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(number(value) if isinstance(value, float) else value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = join(children)
+    if not inside and name in ("rect", "path", "line", "circle", "col", "br"):
+        return Html(f"<{name}{known}/>")
+    return Html(f"<{name}{known}>{inside}</{name}>")
+
+
+def join(children: object) -> Html:
+    """Return elements and texts one after the other."""
+    found = children if isinstance(children, list | tuple) else [children]
+    return Html("".join(text(one) for one in found if one is not None))
+
+
+def svg(width: float, height: float, label: str, *children: object, class_: str = "fz-plot") -> Html:
+    """Return a picture with a name for those who do not see it."""
+    return element(
+        "svg",
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=label,
+        class_=class_,
+    )
+
+
+def number(value: float) -> str:
+    """Return a coordinate as short text."""
+    return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,197 @@
+"""Plots over time and over classes: growth, commits, histograms. Plain SVG; colours are classes of `style.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.pictures.markup import Html, element, svg
+from frazil.pictures.words import moment, show_short, show_time
+
+WIDTH: Final = 720
+HEIGHT: Final = 190
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 26
+MAX_POINTS: Final = 300
+"""More points than these cannot be told apart: of neighbours the last is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at a time; `note` is told where it is pointed at, `kind` is a class of colour."""
+
+    at_ms: int
+    value: float
+    note: str = ""
+    kind: str = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A class of a histogram: its name, and how much of each kind is in it."""
+
+    name: str
+    values: Mapping[str, float]
+    note: str = ""
+
+    @property
+    def total(self) -> float:
+        """All kinds together."""
+        return sum(self.values.values())
+
+
+def draw_growth(points: Sequence[Point], label: str, show: Callable[[float], str] = show_short) -> Html:
+    """Draw a value that stays until it changes, from the first point to the last."""
+    if not points:
+        return _empty(label, "nothing was written yet")
+    shown = thin_out(sorted(points, key=lambda one: one.at_ms), MAX_POINTS)
+    first, last = shown[0].at_ms, shown[-1].at_ms
+    ticks = nice_ticks(max(one.value for one in shown))
+    across = _scale(first, last, LEFT, WIDTH - RIGHT) if last > first else lambda _: (LEFT + WIDTH - RIGHT) / 2
+    down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
+    floor = down(0)
+    line = f"M{across(first):.1f} {down(shown[0].value):.1f}"
+    for one in shown[1:]:
+        line += f"H{across(one.at_ms):.1f}V{down(one.value):.1f}"
+    dots = [
+        element(
+            "circle",
+            element("title", f"{show_time(one.at_ms)}\n{show(one.value)}{f' · {one.note}' if one.note else ''}"),
+            cx=across(one.at_ms),
+            cy=down(one.value),
+            r=3.5 if len(shown) <= 60 else 2.2,
+            class_=f"fz-dot fz-{one.kind}",
+        )
+        for one in shown
+    ]
+    area = f"{line}V{floor:.1f}H{across(first):.1f}Z"
+    return svg(
+        WIDTH,
+        HEIGHT,
+        f"{label}: {show(shown[0].value)} at first, {show(shown[-1].value)} now",
+        *_grid(ticks, down, show),
+        *_times(first, last, across),
+        element("path", d=area, class_="fz-area") if last > first else None,
+        element("path", d=line, class_="fz-line"),
+        *dots,
+    )
+
+
+def draw_bars(bars: Sequence[Bar], label: str, show: Callable[[float], str] = show_short) -> Html:
+    """Draw classes side by side, the kinds of each on top of each other."""
+    if not bars or not any(one.total for one in bars):
+        return _empty(label, "nothing to count")
+    ticks = nice_ticks(max(one.total for one in bars))
+    down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
+    step = (WIDTH - LEFT - RIGHT) / len(bars)
+    gap = min(step * 0.25, 8)
+    parts = []
+    every = -(-len(bars) // 12)
+    for at, one in enumerate(bars):
+        left, base = LEFT + at * step, 0.0
+        pieces = []
+        for kind, value in one.values.items():
+            if value > 0:
+                top = down(base + value)
+                tall = max(down(base) - top, 1.0)
+                pieces.append(
+                    element("rect", x=left + gap / 2, y=top, width=step - gap, height=tall, rx=1.5, class_=f"fz-{kind}")
+                )
+                base += value
+        told = one.note or f"{one.name}: {show(one.total)}"
+        parts.append(element("g", element("title", told), *pieces))
+        if at % every == 0:
+            parts.append(
+                element("text", one.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
+            )
+    said = ", ".join(f"{one.name}: {show(one.total)}" for one in bars if one.total)[:600]
+    return svg(WIDTH, HEIGHT, f"{label}: {said}", *_grid(ticks, down, show), *parts)
+
+
+def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[Bar]:
+    """Return how many things happened, of each kind, in equal parts of the time they took."""
+    if not points:
+        return []
+    first, last = min(at for at, _ in points), max(at for at, _ in points)
+    size = max((last - first) / count, 1.0)
+    bars: list[dict[str, float]] = [{} for _ in range(count)]
+    for at, kind in points:
+        into = bars[min(int((at - first) / size), count - 1)]
+        into[kind] = into.get(kind, 0) + 1
+    span = last - first
+    return [
+        Bar(
+            time_label(int(first + at * size), span),
+            values,
+            f"from {show_time(int(first + at * size))}: {sum(values.values()):.0f}",
+        )
+        for at, values in enumerate(bars)
+    ]
+
+
+def thin_out(points: Sequence[Point], limit: int) -> list[Point]:
+    """Return points that a plot can show: all, or the last of each group of neighbours."""
+    if len(points) <= limit:
+        return list(points)
+    size = len(points) / limit
+    return [points[0], *(points[min(int((at + 1) * size), len(points)) - 1] for at in range(limit))]
+
+
+def nice_ticks(largest: float, wanted: int = 4) -> list[float]:
+    """Return round numbers from 0 to one that is not below the largest value."""
+    if largest <= 0 or not math.isfinite(largest):
+        return [0.0, 1.0]
+    rough = largest / wanted
+    power: float = 10 ** math.floor(math.log10(rough))
+    step = next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= rough)
+    if largest >= wanted:
+        step = max(step, 1.0)
+    return [at * step for at in range(math.ceil(largest / step - 1e-9) + 1)]
+
+
+def time_label(at_ms: int, span_ms: int) -> str:
+    """Return a time as an axis has it: the finer, the shorter the axis is."""
+    found = moment(at_ms)
+    if found is None:
+        return ""
+    if span_ms < 2 * 3_600_000:
+        return f"{found:%H:%M:%S}"
+    if span_ms < 3 * 86_400_000:
+        return f"{found:%d %b %H:%M}"
+    return f"{found:%d %b %Y}" if span_ms < 700 * 86_400_000 else f"{found:%b %Y}"
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    span = (high - low) or 1
+    return lambda value: start + (value - low) / span * (end - start)
+
+
+def _grid(ticks: Sequence[float], down: Callable[[float], float], show: Callable[[float], str]) -> list[Html]:
+    lines = [element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down(one), y2=down(one), class_="fz-grid") for one in ticks]
+    names = [
+        element("text", show(one), x=LEFT - 8, y=down(one) + 4, text_anchor="end", class_="fz-tick") for one in ticks
+    ]
+    return [*lines, *names]
+
+
+def _times(first: int, last: int, across: Callable[[float], float]) -> list[Html]:
+    if last <= first:
+        middle = (LEFT + WIDTH - RIGHT) / 2
+        return [element("text", show_time(first), x=middle, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")]
+    parts = []
+    for at in range(5):
+        when = first + (last - first) * at / 4
+        anchor = ("start", "middle", "middle", "middle", "end")[at]
+        name = time_label(int(when), last - first)
+        parts.append(element("text", name, x=across(when), y=HEIGHT - 9, text_anchor=anchor, class_="fz-tick"))
+    return parts
+
+
+def _empty(label: str, why: str) -> Html:
+    return svg(
+        WIDTH,
+        60,
+        f"{label}: {why}",
+        element("text", why, x=WIDTH / 2, y=34, text_anchor="middle", class_="fz-tick"),
+    )

@@ -1,0 +1,102 @@
+"""What a plan left out and by what, as a picture: all files as one bar, and a bar for each manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from frazil.pictures.markup import Html, element, join, svg
+from frazil.pictures.words import show_count
+
+WIDTH: Final = 720.0
+MAX_MANIFESTS: Final = 60
+KINDS: Final = (
+    ("kept", "read"),
+    ("metrics", "pruned by column bounds"),
+    ("partition", "pruned by partition value"),
+    ("summary", "in manifests pruned by partition summary"),
+)
+"""The kinds of a file in a plan, by the class of their colour, and what each means."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedManifest:
+    """One manifest of a plan: how many files of it went each way."""
+
+    name: str
+    kept: int = 0
+    metrics: int = 0
+    partition: int = 0
+    summary: int = 0
+
+    @property
+    def files(self) -> int:
+        """All its files."""
+        return self.kept + self.metrics + self.partition + self.summary
+
+
+def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
+    """Draw all files as one bar, a legend, and under it the manifests one by one."""
+    total = PrunedManifest("all", *(sum(getattr(one, kind) for one in manifests) for kind, _ in KINDS))
+    if total.files == 0:
+        return element("p", "There are no files to choose from.", class_="fz-muted")
+    told = ", ".join(f"{show_count(getattr(total, kind))} {what}" for kind, what in KINDS if getattr(total, kind))
+    whole = svg(WIDTH, 26.0, f"{show_count(total.files)} files: {told}", *_bar(total, 0.0, WIDTH, 0.0, 26.0, least=2.0))
+    legend = element(
+        "ul",
+        *(
+            element(
+                "li",
+                element("span", "", class_=f"fz-key fz-{kind}"),
+                element("strong", show_count(getattr(total, kind))),
+                f" {what}",
+            )
+            for kind, what in KINDS
+        ),
+        class_="fz-legend",
+    )
+    return join([whole, legend, _manifests(manifests)])
+
+
+def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
+    shown = sorted(manifests, key=lambda one: (-one.kept, -one.files))[:MAX_MANIFESTS]
+    rest = len(manifests) - len(shown)
+    widest = max(one.files for one in shown) or 1
+    row, left = 20.0, 250.0
+    parts = []
+    for at, one in enumerate(shown):
+        top = at * row
+        name = one.name if len(one.name) <= 36 else "…" + one.name[-35:]
+        share = (WIDTH - left - 70) * one.files / widest
+        told = ", ".join(f"{show_count(getattr(one, kind))} {what}" for kind, what in KINDS if getattr(one, kind))
+        parts.append(
+            element(
+                "g",
+                element("title", f"{one.name}\n{show_count(one.files)} files: {told}"),
+                element("text", name, x=left - 10, y=top + 14, text_anchor="end", class_="fz-tick"),
+                *_bar(one, left, max(share, 2.0), top + 3, row - 6),
+                element(
+                    "text",
+                    f"{show_count(one.kept)} / {show_count(one.files)}",
+                    x=left + max(share, 2.0) + 8,
+                    y=top + 14,
+                    class_="fz-tick",
+                ),
+            )
+        )
+    label = f"{len(manifests):,} manifests, those with most files to read first"
+    picture = svg(WIDTH, max(len(shown) * row, row), label, *parts)
+    more = element("p", f"… and {rest:,} more manifests.", class_="fz-muted") if rest > 0 else None
+    return join([picture, more])
+
+
+def _bar(one: PrunedManifest, x: float, width: float, y: float, height: float, *, least: float = 0.75) -> list[Html]:
+    parts = []
+    for kind, _ in KINDS:
+        count = getattr(one, kind)
+        if count:
+            share = max(width * count / one.files, least)
+            parts.append(element("rect", x=x, y=y, width=share, height=height, class_=f"fz-{kind}"))
+            x += share
+    return parts

@@ -1,0 +1,104 @@
+"""A map of parts by their size: each a rectangle, as near to a square as its neighbours leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from frazil.pictures.markup import Html, element, svg
+
+WIDTH: Final = 720.0
+HEIGHT: Final = 300.0
+MAX_PARTS: Final = 150
+_HEAT_STEPS: Final = (2.0, 4.0, 8.0, 16.0)
+"""How many times the median a part is, from which on it is drawn hotter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the map: its name, its size, what is told of it, and where it leads."""
+
+    name: str
+    size: float
+    note: str = ""
+    href: str | None = None
+
+
+def draw_map(parts: Sequence[Part], label: str) -> Html:
+    """Draw parts by size, those far above the median in hotter colours; beyond the largest, one stands for the rest."""
+    known = sorted((one for one in parts if one.size > 0), key=lambda one: -one.size)
+    if not known:
+        return svg(
+            WIDTH,
+            60.0,
+            f"{label}: none",
+            element("text", "no partitions with data", x=WIDTH / 2, y=34, text_anchor="middle", class_="fz-tick"),
+        )
+    middle = median(one.size for one in known)
+    shown, rest = known[:MAX_PARTS], known[MAX_PARTS:]
+    if rest:
+        shown.append(Part(f"{len(rest):,} more", sum(one.size for one in rest), f"{len(rest):,} smaller partitions"))
+    drawn = []
+    for one, (x, y, width, height) in zip(shown, place_squares([one.size for one in shown]), strict=True):
+        is_rest = bool(rest) and one is shown[-1]
+        heat = 0 if is_rest else sum(one.size >= step * middle for step in _HEAT_STEPS)
+        cell: list[Html] = [
+            element("title", f"{one.name}\n{one.note}"),
+            element(
+                "rect",
+                x=x + 0.75,
+                y=y + 0.75,
+                width=max(width - 1.5, 0.5),
+                height=max(height - 1.5, 0.5),
+                rx=2.0,
+                class_="fz-rest" if is_rest else f"fz-heat{heat}",
+            ),
+        ]
+        room = int((width - 12) / 6.4)
+        if room >= 4 and height >= 18:
+            name = one.name if len(one.name) <= room else one.name[: room - 1] + "…"
+            cell.append(element("text", name, x=x + 7, y=y + 15, class_="fz-cell"))
+        drawn.append(
+            element("g", *cell)
+            if one.href is None
+            else element("a", *cell, href=one.href, aria_label=f"{one.name}: {one.note}")
+        )
+    return svg(WIDTH, HEIGHT, f"{label}: {len(known):,}, the largest {known[0].name}: {known[0].note}", *drawn)
+
+
+def place_squares(
+    sizes: Sequence[float], width: float = WIDTH, height: float = HEIGHT
+) -> list[tuple[float, float, float, float]]:
+    """Return a rectangle for each size, the largest first: rows along the shorter side, as square as can be."""
+    total = sum(sizes)
+    scaled = [one * width * height / total for one in sizes]
+    placed: list[tuple[float, float, float, float]] = []
+    x = y = 0.0
+    at = 0
+    while at < len(scaled):
+        side = min(width, height)
+        row = [scaled[at]]
+        while at + len(row) < len(scaled):
+            longer = [*row, scaled[at + len(row)]]
+            if _worst(longer, side) > _worst(row, side):
+                break
+            row = longer
+        depth = sum(row) / max(side, 1e-9)
+        offset = 0.0
+        for area in row:
+            length = area / max(depth, 1e-9)
+            placed.append((x, y + offset, depth, length) if width >= height else (x + offset, y, length, depth))
+            offset += length
+        if width >= height:
+            x, width = x + depth, max(width - depth, 1e-9)
+        else:
+            y, height = y + depth, max(height - depth, 1e-9)
+        at += len(row)
+    return placed
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    total = sum(row)
+    return max(side * side * max(row) / (total * total), total * total / (side * side * max(min(row), 1e-12)))

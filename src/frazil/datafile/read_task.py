@@ -241,7 +241,7 @@ class _TaskReader:
             closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
             reading("data file", self.file.file_path, HEADING),
         ):
-            leaves, _ = self._prepare(reader, NO_DELETES)
+            leaves, _ = self._prepare(reader, NO_DELETES, prefers_dictionaries=True)
             test = _holds_some(reader, only) if isinstance(reader, ParquetReader) else None
             for raw in reader.batches(
                 leaves, batch_rows=self._rows_at_once(), may_match=test, use_threads=self.use_threads
@@ -251,6 +251,8 @@ class _TaskReader:
                     keep = np.zeros(raw.length, np.bool_)
                     keep[only[first:last].astype(np.int64) - raw.start] = True
                     yield raw, keep, None
+                if last == len(only):
+                    return
 
     def _rows_at_once(self) -> int:
         """Return how many rows a batch may have: few where a default or a partition value is large."""
@@ -263,8 +265,14 @@ class _TaskReader:
             return None
         return Range(task.start, task.length, is_last=task.start + task.length >= self.file.file_size_in_bytes)
 
-    def _prepare(self, reader: FileReader, deletes: TaskDeletes) -> tuple[set[int], Any]:
-        """Resolve all columns; return the stored columns to read, and the test of row groups."""
+    def _prepare(
+        self, reader: FileReader, deletes: TaskDeletes, *, prefers_dictionaries: bool = False
+    ) -> tuple[set[int], Any]:
+        """Resolve all columns; return the stored columns to read, and the test of row groups.
+
+        Columns that are tested come as dictionaries where they can; all do with `prefers_dictionaries`, for those who
+        take few of the rows.
+        """
         path = self.file.file_path
         values = self._partition_values()
 
@@ -282,7 +290,8 @@ class _TaskReader:
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
         singling = () if self._singling is None else self._singling.equality
         compared = [find(one.schema) for one in (*deletes.equality, *singling)]
-        reader.prefer_dictionaries(needed_leaves(tested, reader.schema.fields))
+        preferred = (*shown, *tested) if prefers_dictionaries else tested
+        reader.prefer_dictionaries(needed_leaves(preferred, reader.schema.fields))
         leaves: set[int] = set()
         for columns in (shown, tested, *compared):
             leaves |= needed_leaves(columns, reader.schema.fields)

@@ -44,6 +44,8 @@ from frazil.spec.schema import Schema
 Places: TypeAlias = npt.NDArray[np.int64]
 _HELD_BYTES = 128 << 20
 _MAX_THREADS = 4
+_GATHERED_ROWS = 1 << 16
+_GATHERED_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class LocalChange(RowLevelChange):
         threads = min(default_threads(), _MAX_THREADS, max(len(tasks), 1))
 
         def read(task: FileScanTask) -> Iterator[tuple[FileScanTask, pa.RecordBatch]]:
-            for batch in read_task(
+            batches = read_task(
                 replace(task, residual=TRUE) if has_all_rows else task,
                 self._view,
                 projection,
@@ -116,7 +118,8 @@ class LocalChange(RowLevelChange):
                 cache=self.deletes,
                 use_threads=threads == 1,
                 only=None if only is None else only[task.data_file.file_path],
-            ):
+            )
+            for batch in batches if only is None else _gathered(batches):
                 yield task, batch
 
         yield from read_in_order(read, tasks, threads=threads)
@@ -227,6 +230,21 @@ class LocalChange(RowLevelChange):
             if source is not None and one.source is not None:
                 found |= source.take(made.used("source"), one.source[places[chosen]])
             new.write(made.arrays(Rows(found, len(chosen))), row_ids)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in fewer batches where they have few rows: each batch has a cost of its own."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 def _here(positions: npt.NDArray[Any], batch: pa.RecordBatch) -> tuple[Places, Places]:

@@ -199,7 +199,7 @@ class Matcher:
         held: list[tuple[FileScanTask, pa.RecordBatch]] = []
         count = 0
         at_once = min(max(2 * self._source.count, _ROWS_AT_ONCE), _MOST_ROWS_AT_ONCE)
-        if not self._join.keys:
+        if not self._join.keys or self.index.needs_no_hashing:
             at_once = 1
         for task, batch in self._change.read(tasks, columns):
             held.append((task, batch))
@@ -213,8 +213,9 @@ class Matcher:
     def _match(
         self, held: Sequence[tuple[FileScanTask, pa.RecordBatch]], columns: Sequence[str], *, has_others: bool
     ) -> Iterator[tuple[FileScanTask, Places, Places]]:
-        table = pa.Table.from_batches([batch for _, batch in held]).combine_chunks()
-        rows = Rows({(TARGET, name): _array(table.column(at)) for at, name in enumerate(columns)}, table.num_rows)
+        lengths = [batch.num_rows for _, batch in held]
+        own = {(TARGET, name): _whole([batch.column(at) for _, batch in held]) for at, name in enumerate(columns)}
+        rows = Rows(own, sum(lengths))
         ours, theirs = self._meet(rows)
         if has_others:
             is_met = np.zeros(rows.length, np.bool_)
@@ -224,13 +225,13 @@ class Matcher:
             theirs = np.concatenate([theirs, np.full(len(others), -1, np.int64)])
             order = np.argsort(ours, kind="stable")
             ours, theirs = ours[order], theirs[order]
-        positions = _array(table.column(len(columns))).to_numpy()[ours]
-        ends = np.cumsum([batch.num_rows for _, batch in held])
-        cuts = np.searchsorted(ours, np.concatenate([[0], ends]))
-        for at, (task, _) in enumerate(held):
+        starts = np.cumsum([0, *lengths])
+        cuts = np.searchsorted(ours, starts)
+        for at, (task, batch) in enumerate(held):
             first, last = cuts[at], cuts[at + 1]
             if last > first:
-                yield task, positions[first:last], theirs[first:last]
+                positions = batch.column(len(columns)).to_numpy()
+                yield task, positions[ours[first:last] - starts[at]], theirs[first:last]
 
     def _meet(self, rows: Rows) -> tuple[Places, Places]:
         if self._join.keys:
@@ -260,8 +261,8 @@ class Matcher:
         return ours[holds], theirs[holds]
 
 
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def _whole(parts: Sequence[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def shown_key(join: Join, source: SourceRows, places: Sequence[int]) -> str:

@@ -45,15 +45,22 @@ class KeyIndex:
         """Two or more rows of the source that have one key; None where each has its own."""
         return self._groups.first_twice
 
+    @property
+    def needs_no_hashing(self) -> bool:
+        """Whether rows of the table are found as quickly few at a time as many."""
+        return len(self._columns) == 1 and self._columns[0].has_places
+
     def find(self, keys: Sequence[pa.Array], count: int) -> tuple[Codes, Codes]:
         """Return which rows of a table meet which of the source: pairs of places, in the order of the table's."""
+        if len(keys) == 1:
+            return self._groups.find(*self._columns[0].find_some(plain_keys(keys[0])))
         codes = np.zeros(count, np.int64)
         for at, (column, values) in enumerate(zip(self._columns, keys, strict=True)):
             found = column.find(plain_keys(values))
             codes = found if at == 0 else _combined(codes, found, column.size)
             if at:
                 codes = self._dense[at - 1].of(codes)
-        return self._groups.find(codes)
+        return self._groups.find(*_known_codes(codes))
 
 
 def plain_keys(values: pa.Array) -> pa.Array:
@@ -72,8 +79,18 @@ def _combined(codes: Codes, more: Codes, size: int) -> Codes:
     return np.where((codes < 0) | (more < 0), _NONE, codes * max(size, 1) + more)
 
 
+def _known_codes(codes: Codes) -> tuple[Codes, Codes]:
+    """Return which rows have a number, and the numbers."""
+    found = np.flatnonzero(codes >= 0)
+    return found, codes[found]
+
+
 class _Column:
-    """The values of one key column in the source, each with its number."""
+    """The values of one key column in the source, each with its number.
+
+    A table of places has the number plus one where a value is the source's, so that it begins as zeros, of which the
+    system makes no page before one is written; its last place is for values that lie outside.
+    """
 
     def __init__(self, values: pa.Array, *, is_null_safe: bool) -> None:
         self._is_null_safe = is_null_safe
@@ -84,7 +101,6 @@ class _Column:
         if pa.types.is_integer(values.type) and len(values) > values.null_count:
             self._make_places(values)
         if self._places is not None:
-            self.size = len(self._places) + 1
             self.codes = self.find(values)
             return
         encoded = values.dictionary_encode(null_encoding="encode" if is_null_safe else "mask")
@@ -100,29 +116,45 @@ class _Column:
         if room > max(4 * len(values), _ROOM):
             return
         self._low = low
-        self._places = np.full(room, _NONE, np.int32)
-        self._places[values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64) - low] = 1
-        known = np.flatnonzero(self._places > 0)
-        self._places[known] = np.arange(len(known), dtype=np.int32)
+        self._places = np.zeros(room + 1, np.int32)
+        known = np.unique(values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)) - low
+        self._places[known] = np.arange(1, len(known) + 1, dtype=np.int32)
+        self.size = len(known) + 1  # null has the last
+
+    @property
+    def has_places(self) -> bool:
+        """Whether values are found by their places."""
+        return self._places is not None
 
     def find(self, values: pa.Array) -> Codes:
         """Return the number of each value, -1 for one that the source does not have."""
         if self._places is None:
             # Where null meets nothing, it is not among what is known.
             return _numbers(pc.index_in(values, value_set=self._known))
+        return self._numbers_at(values).astype(np.int64) - 1
+
+    def find_some(self, values: pa.Array) -> tuple[Codes, Codes]:
+        """Return which values the source has, and their numbers."""
+        if self._places is None:
+            return _known_codes(self.find(values))
+        numbers = self._numbers_at(values)
+        found = np.flatnonzero(numbers)
+        return found, numbers[found].astype(np.int64) - 1
+
+    def _numbers_at(self, values: pa.Array) -> npt.NDArray[np.int32]:
+        """Return the number of each value plus one, 0 for one that the source does not have."""
+        assert self._places is not None
         missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
         plain = values.fill_null(self._low) if values.null_count else values
-        at = plain.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self._low
+        own = plain.to_numpy(zero_copy_only=False)
+        at = own - np.int64(self._low) if own.dtype == np.int64 else own.astype(np.int64) - self._low
         # As unsigned numbers, those below are far above.
-        is_near = at.view(np.uint64) < len(self._places)
-        if is_near.all():
-            codes: Codes = self._places[at].astype(np.int64)
-        else:
-            codes = np.full(len(at), _NONE, np.int64)
-            codes[is_near] = self._places[at[is_near]]
+        unsigned = at.view(np.uint64)
+        np.minimum(unsigned, np.uint64(len(self._places) - 1), out=unsigned)
+        found = self._places.take(at, mode="clip")
         if missing is not None:
-            codes[missing] = len(self._places) if self._is_null_safe else _NONE
-        return codes
+            found[missing] = self.size if self._is_null_safe else 0
+        return found
 
 
 class _Dense:
@@ -159,10 +191,12 @@ class _Groups:
         code = int(np.flatnonzero(self._counts > 1)[0])
         return tuple(int(one) for one in self._rows[self._starts[code] : self._starts[code + 1]][:3])
 
-    def find(self, codes: Codes) -> tuple[Codes, Codes]:
-        # Places that no row of the source has are known to the columns and to no group.
-        found = np.flatnonzero((codes >= 0) & (codes < len(self._counts)))
-        chosen = codes[found]
+    def find(self, found: Codes, chosen: Codes) -> tuple[Codes, Codes]:
+        """Return pairs of rows of the table and of the source, of rows of the table with the numbers of their keys."""
+        # Numbers that no row of the source has are known to the columns and to no group.
+        is_there = chosen < len(self._counts)
+        if not is_there.all():
+            found, chosen = found[is_there], chosen[is_there]
         counts = self._counts[chosen]
         if self._is_single:
             has_row = counts > 0

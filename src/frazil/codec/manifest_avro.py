@@ -80,12 +80,13 @@ class ManifestColumns:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column that was asked for."""
-        if name not in self.table.column_names:
+        try:
+            return self.table.column(name)
+        except KeyError:
             raise InvalidRequestError(
                 f"Cannot use column {name!r} of a manifest: it was not read",
                 hint=f"The columns read are: {', '.join(self.table.column_names)}.",
-            )
-        return self.table.column(name)
+            ) from None
 
     @cached_property
     def schema(self) -> Schema:

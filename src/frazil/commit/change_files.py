@@ -39,7 +39,7 @@ from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.prune import METRIC_FIELDS, to_mask
-from frazil.scan.read_manifests import map_in_order
+from frazil.scan.read_manifests import map_in_order, worthwhile_threads
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey, check_data_file
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
@@ -209,7 +209,8 @@ def _filter_data(
     def filter_one(manifest: ManifestFile) -> _Filtered:
         return _filter_manifest(context, writer, manifest, find, ("data", *_request_key(loaded, changes)))
 
-    return list(map_in_order(filter_one, manifests, threads=min(context.threads, max(len(manifests), 1))))
+    threads = worthwhile_threads(loaded.storage, manifests, min(context.threads, max(len(manifests), 1)))
+    return list(map_in_order(filter_one, manifests, threads=threads))
 
 
 def _request_key(loaded: LoadedTable, changes: FileChanges) -> tuple[object, ...]:
@@ -340,7 +341,7 @@ def _filter_deletes(
         return removed
 
     key = ("deletes", *_request_key(loaded, changes), oldest, gone)
-    threads = min(context.threads, len(manifests))
+    threads = worthwhile_threads(loaded.storage, manifests, min(context.threads, len(manifests)))
     return list(map_in_order(lambda one: _filter_manifest(context, writer, one, find, key), manifests, threads=threads))
 
 

@@ -21,7 +21,7 @@ class ManifestCache:
 
     def __init__(self, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
         self.budget_bytes = budget_bytes
-        self._entries: OrderedDict[Hashable, tuple[ManifestColumns, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[ManifestColumns, int, frozenset[str]]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -37,7 +37,7 @@ class ManifestCache:
         """Return a manifest that was kept with at least these columns, or None."""
         with self._lock:
             entry = self._entries.get(key)
-            if entry is None or not fields <= set(entry[0].table.column_names):
+            if entry is None or not fields <= entry[2]:
                 return None
             self._entries.move_to_end(key)
             return entry[0]
@@ -51,8 +51,8 @@ class ManifestCache:
                 self._bytes -= known[1]
             if size > self.budget_bytes:
                 return
-            self._entries[key] = (manifest, size)
+            self._entries[key] = (manifest, size, frozenset(manifest.table.column_names))
             self._bytes += size
             while self._bytes > self.budget_bytes:
-                _, (_, dropped) = self._entries.popitem(last=False)
+                _, (_, dropped, _) = self._entries.popitem(last=False)
                 self._bytes -= dropped

@@ -46,7 +46,13 @@ from frazil.scan.explain import PlanCounts, explain_counts
 from frazil.scan.file_rows import FILE_FIELDS, data_files_of, unify_partitions
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.prune import METRIC_FIELDS, Pruner
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import (
+    default_threads,
+    map_in_order,
+    read_manifest,
+    read_manifest_list,
+    worthwhile_threads,
+)
 from frazil.scan.split import SplitOptions, adaptive_target_bytes, plan_groups
 from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec import properties
@@ -253,7 +259,10 @@ class Plan:
             files = replace(files, table=files.table.select(shown))
             return FileBatch(files, deletes if applied else None), counts, applied
 
-        yield from map_in_order(plan_one, chosen, threads=self._threads)
+        yield from map_in_order(plan_one, chosen, threads=self._threads_for(chosen))
+
+    def _threads_for(self, manifests: list[ManifestFile]) -> int:
+        return worthwhile_threads(self.loaded.storage, manifests, self._threads)
 
     def _file_fields(self) -> set[str]:
         """Return the columns of a data manifest that this plan needs."""
@@ -270,7 +279,7 @@ class Plan:
         chosen = self._choose(ManifestContent.DELETES, self.delete_counts)
         found = []
         for files, counts in map_in_order(
-            lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads
+            lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads_for(chosen)
         ):
             add_counts(self.delete_counts, counts)
             if len(files):

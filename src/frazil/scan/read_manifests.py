@@ -7,7 +7,7 @@ say is read from each manifest's header.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import cpu_count
 from typing import TypeVar
@@ -20,11 +20,14 @@ from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
+from frazil.storage.choose import storage_of
+from frazil.storage.local import LocalStorage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 HEADER_FIELDS = ("status",)
+_SMALL_BYTES = 1 << 20
 
 
 def default_threads() -> int:
@@ -78,6 +81,17 @@ def read_manifest(
     if cache is not None and keeps:
         cache.keep(key, columns)
     return columns
+
+
+def worthwhile_threads(storage: Storage, manifests: Sequence[ManifestFile], threads: int) -> int:
+    """Return how many threads to read manifests in: one where they are small files of this machine.
+
+    Those are decoded in Python, one at a time whatever the threads, and their reads wait for nothing.
+    """
+    if not manifests or sum(one.manifest_length for one in manifests) > _SMALL_BYTES:
+        return threads
+    is_here = all(isinstance(storage_of(storage, one.manifest_path), LocalStorage) for one in manifests)
+    return 1 if is_here else threads
 
 
 def map_in_order(

@@ -14,17 +14,20 @@ what the process takes of memory at most is printed.
     upsert them again     changes nothing
     delete 1 %            scattered
     upsert a tenth        scattered; one in twenty is new
+    to Polars, to DuckDB  a hundredth of the rows, by a range of keys, two columns; then all of them
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,10 +38,11 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.measure import Results, scaled
+from bench.measure import Results, cpu_seconds, scaled
 
 Change = Callable[[], Any]
 CONTENDERS = ("PyIceberg", "DuckDB's own tables", "frazil, copy-on-write", "frazil")
+SUM = "sum(id), sum(v)"
 DDL = "id bigint, name string, v double, n int"
 
 
@@ -77,11 +81,20 @@ def frazil_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, C
         "upsert them again": lambda: table.upsert(few, keys=["id"], engine="local"),
         "delete 1 %": lambda: table.delete("id % 100 = 3", engine="local"),
         "upsert a tenth": lambda: table.upsert(many, keys=["id"], engine="local"),
+        "1 % to Polars": lambda: table.scan(_range(rows), columns=["id", "v"]).to_polars(),
+        "all to Polars": lambda: table.scan().to_polars(),
+        "1 % to DuckDB": lambda: table.scan(_range(rows), columns=["id", "v"]).to_duckdb().aggregate(SUM).fetchall(),
+        "all to DuckDB": lambda: table.scan().to_duckdb().aggregate(SUM).fetchall(),
     }
+
+
+def _range(rows: int) -> str:
+    return f"id >= {rows // 2} and id < {rows // 2 + rows // 100}"
 
 
 def pyiceberg_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, Change]:
     """Return the changes as PyIceberg makes them; it has no update, which is an upsert of a row there."""
+    import polars as pl
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
@@ -92,12 +105,20 @@ def pyiceberg_changes(folder: str, rows: int, files: int, mode: str) -> dict[str
         table.append(part)
     few, many, one = scattered(rows, 2000, 1), scattered(rows, rows // 10, 2), rows_of(np.array([77]), 0.75)
     gone = np.arange(3, rows, 100)
+
+    def duck(scan: Any) -> Any:
+        return scan.to_duckdb("given").execute(f"select {SUM} from given").fetchall()
+
     return {
         "update one row": lambda: table.upsert(one, join_cols=["id"]),
         "upsert 2,000": lambda: table.upsert(few, join_cols=["id"]),
         "upsert them again": lambda: table.upsert(few, join_cols=["id"]),
         "delete 1 %": lambda: table.delete(f"id in ({', '.join(map(str, gone[:1000]))})"),
         "upsert a tenth": lambda: table.upsert(many, join_cols=["id"]),
+        "1 % to Polars": lambda: pl.from_arrow(table.scan(_range(rows), selected_fields=("id", "v")).to_arrow()),
+        "all to Polars": lambda: pl.from_arrow(table.scan().to_arrow()),
+        "1 % to DuckDB": lambda: duck(table.scan(_range(rows), selected_fields=("id", "v"))),
+        "all to DuckDB": lambda: duck(table.scan()),
     }
 
 
@@ -125,6 +146,10 @@ def duckdb_changes(folder: str, rows: int, files: int, mode: str) -> dict[str, C
         "upsert them again": partial(upsert, few),
         "delete 1 %": lambda: connection.execute("delete from t where id % 100 = 3"),
         "upsert a tenth": partial(upsert, many),
+        "1 % to Polars": lambda: connection.sql(f"select id, v from t where {_range(rows)}").pl(),
+        "all to Polars": lambda: connection.sql("from t").pl(),
+        "1 % to DuckDB": lambda: connection.sql(f"select {SUM} from t where {_range(rows)}").fetchall(),
+        "all to DuckDB": lambda: connection.sql(f"select {SUM} from t").fetchall(),
     }
 
 
@@ -138,21 +163,32 @@ MAKERS: dict[str, tuple[Callable[[str, int, int, str], dict[str, Change]], str]]
 
 def work(name: str, folder: str, rows: int, files: int, answers: Connection) -> None:
     """Make the table and its changes one by one, and say what each of them took."""
+    for one in ("duckdb", "polars"):  # so that none of the changes loads them
+        importlib.import_module(one)
     make, mode = MAKERS[name]
     changes = make(folder, rows, files, mode)
-    answers.send(("", 0.0, 0))
+    answers.send(("", 0.0, 0.0, 0))
     for title, change in changes.items():
-        started = time.perf_counter()
+        started, used = time.perf_counter(), cpu_seconds()
         change()
-        passed = time.perf_counter() - started
-        answers.send((title, passed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
+        passed, taken = time.perf_counter() - started, cpu_seconds() - used
+        answers.send((title, passed, taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
 
 
-def measure(name: str, rows: int, files: int, limit: float) -> tuple[dict[str, float], str, int]:
-    """Return the seconds of each change of a contender, why there are no more, and the most memory in MiB."""
+@dataclass
+class Found:
+    """What a contender took: seconds of each change, those of the processor, why there are no more, memory in MiB."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    memory: int = 0
+
+
+def measure(name: str, rows: int, files: int, limit: float) -> Found:
+    """Return what the changes of a contender took."""
     context = multiprocessing.get_context("spawn")
-    found: dict[str, float] = {}
-    memory, reason = 0, ""
+    found = Found()
     with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
         here, there = context.Pipe(duplex=False)
         process = context.Process(target=work, args=(name, folder, rows, files, there))
@@ -160,15 +196,15 @@ def measure(name: str, rows: int, files: int, limit: float) -> tuple[dict[str, f
         there.close()
         try:
             while here.poll(limit):
-                title, seconds, memory = here.recv()
+                title, seconds, cpu, found.memory = here.recv()
                 if title:
-                    found[title] = seconds
-            reason = f"more than {limit:.0f} s"
+                    found.seconds[title], found.cpu[title] = seconds, cpu
+            found.reason = f"more than {limit:.0f} s"
         except EOFError:
-            reason = "it ended early"
+            found.reason = "it ended early"
         process.kill()
         process.join()
-    return found, reason, memory
+    return found
 
 
 def main() -> None:
@@ -183,13 +219,14 @@ def main() -> None:
     measured = {
         name: measure(name, arguments.rows, arguments.files, arguments.limit) for name in arguments.only or CONTENDERS
     }
-    titles = list(dict.fromkeys(title for found, _, _ in measured.values() for title in found))
+    titles = list(dict.fromkeys(title for found in measured.values() for title in found.seconds))
     for title in titles:
-        seconds = {name: [found[title]] for name, (found, _, _) in measured.items() if title in found}
-        failed = {name: reason for name, (found, reason, _) in measured.items() if title not in found}
-        results.add(title, arguments.rows, "rows", seconds, failed)
-    for name, (_, _, memory) in measured.items():
-        print(f"{name}: at most {memory:,} MiB")
+        seconds = {name: [found.seconds[title]] for name, found in measured.items() if title in found.seconds}
+        cpu = {name: [found.cpu[title]] for name, found in measured.items() if title in found.cpu}
+        failed = {name: found.reason for name, found in measured.items() if title not in found.seconds}
+        results.add(title, arguments.rows, "rows", seconds, failed, cpu)
+    for name, found in measured.items():
+        print(f"{name}: at most {found.memory:,} MiB")
     results.write()
 
 

@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ class Measured:
     contender: str
     seconds: list[float] = field(default_factory=list)
     failed: str = ""
+    cpu_seconds: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
@@ -51,22 +53,34 @@ def scaled(size: int) -> int:
     return max(1, round(size * scale()))
 
 
+def cpu_seconds() -> float:
+    """Return the processor's time that this process has taken, in all its threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
 def alternate(
     contenders: Mapping[str, Callable[[], Any]],
     runs: int,
     *,
     warm: int = 1,
     between: Callable[[str], Any] | None = None,
+    cpu: dict[str, list[float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Return the seconds of each contender's runs; `between` is called after each run, and not timed."""
+    """Return the seconds of each contender's runs; `between` is called after each run, and not timed.
+
+    The processor's seconds, which a busy machine changes less, go into `cpu`.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for run in range(runs + warm):
         for name, work in contenders.items():
-            started = time.perf_counter()
+            started, used = time.perf_counter(), cpu_seconds()
             work()
-            passed = time.perf_counter() - started
+            passed, taken = time.perf_counter() - started, cpu_seconds() - used
             if run >= warm:
                 seconds[name].append(passed)
+                if cpu is not None:
+                    cpu.setdefault(name, []).append(taken)
             if between is not None:
                 between(name)
     return seconds
@@ -93,7 +107,7 @@ class Results:
 
     def _print_head(self) -> None:
         contenders = self.contenders
-        print(f"{'':34}{'size':>12}" + "".join(f"{one:>18}" for one in contenders), flush=True)
+        print(f"{'':34}{'size':>12}" + "".join(f" {one:>21}" for one in contenders), flush=True)
 
     def add(
         self,
@@ -102,26 +116,33 @@ class Results:
         unit: str,
         seconds: Mapping[str, list[float]],
         failed: Mapping[str, str] = MappingProxyType({}),
+        cpu: Mapping[str, list[float]] = MappingProxyType({}),
     ) -> None:
         """Keep and print the times of a workload; the ratio of each is to the last contender, which is frazil."""
-        made = [Measured(workload, size, unit, one, list(found)) for one, found in seconds.items() if found]
+        made = [
+            Measured(workload, size, unit, one, list(found), cpu_seconds=list(cpu.get(one, ())))
+            for one, found in seconds.items()
+            if found
+        ]
         made += [Measured(workload, size, unit, one, failed=reason) for one, reason in failed.items()]
         self.measured += made
         if self.prints:
-            self._print(workload, size, made, failed)
+            self._print(workload, f"{size:,}", {one.contender: one.median for one in made if one.seconds}, failed)
+            taken = {one.contender: statistics.median(one.cpu_seconds) for one in made if one.cpu_seconds}
+            if taken:
+                self._print("", "processor", taken, {})
 
-    def _print(self, workload: str, size: int, made: Sequence[Measured], failed: Mapping[str, str]) -> None:
-        medians = {one.contender: one.median for one in made if one.seconds}
+    def _print(self, workload: str, size: str, medians: Mapping[str, float], failed: Mapping[str, str]) -> None:
         ours = medians.get(self.contenders[-1])
         cells = []
         for one in self.contenders:
             if one not in medians:
-                cells.append(f"{'failed' if one in failed else '-':>18}")
+                cells.append(f"{'failed' if one in failed else '-':>22}")
             elif ours is None or one == self.contenders[-1]:
-                cells.append(f"{medians[one]:16.3f} s")
+                cells.append(f"{medians[one]:20.3f} s")
             else:
-                cells.append(f"{medians[one]:8.3f} s{ours / medians[one]:6.2f} x")
-        print(f"{workload:34}{size:>12,}" + "".join(cells), flush=True)
+                cells.append(f"{medians[one]:12.3f} s{ours / medians[one]:6.2f} x")
+        print(f"{workload:34}{size:>12}" + "".join(cells), flush=True)
 
     def write(self) -> None:
         """Write the JSON, where a folder for it was named."""

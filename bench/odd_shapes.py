@@ -125,7 +125,8 @@ def main() -> None:
 
     def race(title: str, size: int, unit: str, tables: dict[str, Any], data: pa.Table, runs: int) -> None:
         appends: dict[str, Callable[[], Any]] = {name: partial(table.append, data) for name, table in tables.items()}
-        results.add(title, size, unit, alternate(appends, runs))
+        cpu: dict[str, list[float]] = {}
+        results.add(title, size, unit, alternate(appends, runs, cpu=cpu), cpu=cpu)
 
     with tempfile.TemporaryDirectory(prefix="frazil-bench-") as folder:
         lakes = open_lakes(Path(folder))

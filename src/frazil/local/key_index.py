@@ -151,7 +151,7 @@ class _Column:
         # As unsigned numbers, those below are far above.
         unsigned = at.view(np.uint64)
         np.minimum(unsigned, np.uint64(len(self._places) - 1), out=unsigned)
-        found = self._places.take(at, mode="clip")
+        found: npt.NDArray[np.int32] = self._places.take(at, mode="clip")
         if missing is not None:
             found[missing] = self.size if self._is_null_safe else 0
         return found

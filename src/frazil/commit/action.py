@@ -37,12 +37,14 @@ NO_ENGINE: FrozenMap[str, str] = FrozenMap()
 class Changes:
     """What an action wants to happen to a table, and the files it wrote that the result uses.
 
-    `requirements` must hold for the table the updates are applied to. No updates: there is nothing to do.
+    `requirements` must hold for the table the updates are applied to. No updates: there is nothing to do. With
+    `is_skipped` that is so since another commit did it before (`commit/once.py`): what was written for it is of no use.
     """
 
     updates: tuple[TableUpdate, ...] = ()
     requirements: tuple[TableRequirement, ...] = ()
     written_files: tuple[str, ...] = ()
+    is_skipped: bool = False
 
 
 NOTHING = Changes()

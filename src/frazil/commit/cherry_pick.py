@@ -28,6 +28,7 @@ from frazil.commit.conflicts import (
     open_window,
 )
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, moved_ref, ref_requirement, table_requirement
+from frazil.commit.once import once_of_summary, with_record
 from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.write_manifests import ManifestWriter
@@ -54,6 +55,14 @@ class CherryPick:
         """Return the branch at the snapshot, or a snapshot with the same change on top of it."""
         metadata = loaded.metadata
         picked = metadata.snapshot(self.snapshot_id)
+        changes = self._pick(loaded, context, picked)
+        once = once_of_summary(picked.summary)
+        if once is None or not changes.updates:
+            return changes
+        return with_record(metadata, self.target.branch, once, changes, picked)
+
+    def _pick(self, loaded: LoadedTable, context: CommitContext, picked: Snapshot) -> Changes:
+        metadata = loaded.metadata
         parent = find_parent(metadata, self.target.branch)
         _check_not_picked(metadata, picked, parent)
         if picked.parent_snapshot_id == (None if parent is None else parent.snapshot_id):
@@ -126,6 +135,9 @@ def _repeated(target: Target, picked: Snapshot) -> dict[str, str]:
     """Return what the new snapshot says of where it came from."""
     summary = FrozenMap() if picked.summary is None else picked.summary
     found = {**target.properties, Summary.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+    once = once_of_summary(summary)
+    if once is not None:
+        found |= once.summary()
     if Summary.WAP_ID in summary:
         found[Summary.PUBLISHED_WAP_ID] = summary[Summary.WAP_ID]
     return found

@@ -19,6 +19,7 @@ from frazil.changes.updates import (
 )
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.new_snapshot import ref_requirement, table_requirement
+from frazil.commit.once import move_records
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import map_in_order, read_manifest_list
@@ -53,6 +54,10 @@ class ExpireSnapshots:
             updates.append(RemoveSnapshots(tuple(one for one in metadata.snapshots.ids if one in expired)))
         if self.cleans_metadata:
             updates += _unused(loaded, context, expired)
+        if expired:
+            # Of what was rolled back the chain of parents tells now, and not when snapshots are gone.
+            for name, ref in metadata.refs.items():
+                updates += move_records(metadata, name, ref.snapshot_id) if ref.is_branch and name not in refs else ()
         if not updates:
             return NOTHING
         requirements: tuple[TableRequirement, ...] = table_requirement(metadata)

@@ -220,6 +220,11 @@ class Transaction:
         """How often the commit was tried."""
         return self._loop.attempts
 
+    @property
+    def was_unknown(self) -> bool:
+        """Whether an outcome was ever unknown: then nothing that was written for it may be deleted."""
+        return self._loop.was_unknown
+
     def table(self, loaded: LoadedTable) -> TableTransaction:
         """Return the changes of a table; the state given is what they start from, at the first call."""
         self._check_open()

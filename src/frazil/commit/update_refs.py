@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from frazil.changes.updates import RemoveSnapshotRef, SetSnapshotRef
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.new_snapshot import moved_ref, ref_requirement, table_requirement
+from frazil.commit.once import drop_records, move_records
 from frazil.errors import AlreadyExistsError, InvalidRequestError, ReferenceNotFoundError, SnapshotNotFoundError
 from frazil.loaded import LoadedTable
 from frazil.spec.snapshot import MAIN_BRANCH, RefType, SnapshotRef
@@ -105,7 +106,8 @@ class DropRef:
             other = "" if ref is None else f", but a {ref.type} of that name"
             raise ReferenceNotFoundError(f"Cannot drop {self.type} {self.name!r}: the table has none{other}")
         return Changes(
-            (RemoveSnapshotRef(self.name),), (*table_requirement(metadata), ref_requirement(metadata, self.name))
+            (RemoveSnapshotRef(self.name), *drop_records(metadata, self.name)),
+            (*table_requirement(metadata), ref_requirement(metadata, self.name)),
         )
 
 
@@ -127,7 +129,12 @@ class RenameBranch:
         if metadata.find_ref(self.new_name) is not None:
             raise AlreadyExistsError(f"Cannot rename branch {self.name!r} to {self.new_name!r}: that name is taken")
         return Changes(
-            (SetSnapshotRef(self.new_name, ref), RemoveSnapshotRef(self.name)),
+            (
+                SetSnapshotRef(self.new_name, ref),
+                RemoveSnapshotRef(self.name),
+                *move_records(metadata, self.new_name, ref.snapshot_id),
+                *drop_records(metadata, self.name),
+            ),
             (
                 *table_requirement(metadata),
                 ref_requirement(metadata, self.name),
@@ -232,4 +239,8 @@ class Rollback:
 def _set(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Changes:
     if metadata.find_ref(name) == ref:
         return NOTHING
-    return Changes((SetSnapshotRef(name, ref),), (*table_requirement(metadata), ref_requirement(metadata, name)))
+    # Writes that are not in the history any more may be done again.
+    records = () if ref.is_tag else move_records(metadata, name, ref.snapshot_id)
+    return Changes(
+        (SetSnapshotRef(name, ref), *records), (*table_requirement(metadata), ref_requirement(metadata, name))
+    )

@@ -265,6 +265,7 @@ class TransactionTable(TableVerbs):
         self._changes = changes
         self._cache = cache
         self._written: list[str] = []
+        self._written_for: dict[int, tuple[str, ...]] = {}
 
     def _begin(self) -> LoadedTable:
         return self._changes.staged
@@ -274,6 +275,7 @@ class TransactionTable(TableVerbs):
     ) -> tuple[LoadedTable, Snapshot | None]:
         self._written += written
         snapshot = self._changes.add(action)
+        self._written_for[len(self._changes.slots) - 1] = tuple(written)
         return self._changes.staged, snapshot
 
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
@@ -294,6 +296,14 @@ class TransactionTable(TableVerbs):
         """Delete the data and delete files that were written for changes which did not happen."""
         with contextlib.suppress(FrazilError):  # what is left behind is found as an orphan
             self._begin().storage.delete_many(self._written)
+
+    def delete_skipped(self) -> None:
+        """Delete the files of changes that another writer had done before, under the same name."""
+        slots = self._changes.slots
+        gone = [path for at, paths in self._written_for.items() if slots[at].changes.is_skipped for path in paths]
+        if gone:
+            with contextlib.suppress(FrazilError):
+                self._begin().storage.delete_many(gone)
 
 
 class OneCommit:
@@ -336,6 +346,9 @@ class OneCommit:
             if problem.may_clean_up:
                 self._delete_written()
             raise
+        if not self._transaction.was_unknown:
+            for table in self._tables.values():
+                table.delete_skipped()
 
     def _delete_written(self) -> None:
         for table in self._tables.values():

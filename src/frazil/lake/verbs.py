@@ -8,13 +8,15 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from frazil.commit.action import PlannedChange
+from frazil.commit.action import Action, PlannedChange
 from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target, find_parent
+from frazil.commit.once import Once, RecordOnly, WriteOnce, find_done, parse_once
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.errors import InvalidRequestError
@@ -42,14 +44,18 @@ from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
 
 NO_PROPERTIES: Mapping[str, str] = FrozenMap()
+OnceGiven = tuple[str, int | str] | Once
+"""What names a write that happens once: an application and a version."""
 
 
 class TableVerbs(MetadataVerbs):
     """Changes of one table: of its rows, and of everything else.
 
-    Every write takes a branch, which is made where it is missing, and properties for the snapshot's summary. On a
-    table with `write.wap.enabled`, a write with the property `wap.id` is staged: no branch leads to it before
-    `publish_changes`.
+    Every write takes a branch, which is made where it is missing, and properties for the snapshot's summary. With
+    `once`, an application and a version, it happens once: where that application wrote that version to the branch
+    before, nothing happens and None is returned. A version that is a whole number is done where one not below it
+    is; a text, where the same is (docs/once.md). On a table with `write.wap.enabled`, a write with the property
+    `wap.id` is staged: no branch leads to it before `publish_changes`.
     """
 
     _cache: ManifestCache | None = None
@@ -60,6 +66,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         merge_schema: bool = False,
     ) -> Snapshot | None:
         """Add rows: a Spark DataFrame, Arrow in any form, a pandas or Polars frame, a DuckDB relation, dicts.
@@ -67,6 +74,15 @@ class TableVerbs(MetadataVerbs):
         A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
         """
+        if once is not None:
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.append(
+                    data, branch=branch, snapshot_properties=said, merge_schema=merge_schema
+                ),
+            )
 
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
@@ -101,6 +117,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         merge_schema: bool = False,
         engine: Engine = "auto",
         **parameters: object,
@@ -111,6 +128,22 @@ class TableVerbs(MetadataVerbs):
         parallel writer adds or changes under the condition stop it. With `merge_schema`, columns that the table lacks
         are added to it, in the same commit. `engine` and parameters are as in `delete`.
         """
+        if once is not None:
+            values_of_names: Any = parameters
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.overwrite(
+                    data,
+                    where,
+                    branch=branch,
+                    snapshot_properties=said,
+                    merge_schema=merge_schema,
+                    engine=engine,
+                    **values_of_names,
+                ),
+            )
         where = filled(where, parameters)
 
         def write(table: TableVerbs) -> Snapshot | None:
@@ -155,6 +188,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         merge_schema: bool = False,
     ) -> Snapshot | None:
         """Replace the partitions that the new rows are in, all of an unpartitioned table.
@@ -162,6 +196,15 @@ class TableVerbs(MetadataVerbs):
         What a parallel writer does to those partitions stops it. With `merge_schema`, columns that the table lacks are
         added to it, in the same commit.
         """
+        if once is not None:
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.overwrite_partitions(
+                    data, branch=branch, snapshot_properties=said, merge_schema=merge_schema
+                ),
+            )
 
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
@@ -179,6 +222,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         engine: Engine = "auto",
         **parameters: object,
     ) -> Snapshot | None:
@@ -190,6 +234,16 @@ class TableVerbs(MetadataVerbs):
         (`t.explain.delete` says what and why). Further arguments are values for the names in the text:
         `t.delete("id = :x", x=7)`.
         """
+        if once is not None:
+            values_of_names: Any = parameters
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.delete(
+                    where, branch=branch, snapshot_properties=said, engine=engine, **values_of_names
+                ),
+            )
         where = filled(where, parameters)
         state = self._begin()
         check_engine(engine)
@@ -223,6 +277,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         engine: Engine = "auto",
         **parameters: object,
     ) -> Snapshot | None:
@@ -231,6 +286,16 @@ class TableVerbs(MetadataVerbs):
         `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
         `engine` and parameters are as in `delete`.
         """
+        if once is not None:
+            values_of_names: Any = parameters
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.update(
+                    values, where, branch=branch, snapshot_properties=said, engine=engine, **values_of_names
+                ),
+            )
         given = Parameters(parameters)
         where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
         given.check()
@@ -266,6 +331,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         engine: Engine = "auto",
     ) -> Snapshot | None:
         """Replace rows by those of the same key, and add the others. Null is a key like any other.
@@ -274,6 +340,13 @@ class TableVerbs(MetadataVerbs):
         source that has a key twice is refused. What a parallel writer does to the same rows stops it. The summary of
         the snapshot counts the rows. `engine` is as in `delete`.
         """
+        if once is not None:
+            return self._write_once(
+                once,
+                branch,
+                snapshot_properties,
+                lambda table, said: table.upsert(data, keys, branch=branch, snapshot_properties=said, engine=engine),
+            )
         state = self._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
         choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)
@@ -308,6 +381,7 @@ class TableVerbs(MetadataVerbs):
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+        once: OnceGiven | None = None,
         merge_schema: bool = False,
         engine: Engine = "auto",
         **parameters: object,
@@ -321,6 +395,28 @@ class TableVerbs(MetadataVerbs):
         the snapshot counts the rows. `engine` and parameters are as in `delete`.
         """
         check_engine(engine)
+
+        named_values: Any = parameters
+
+        def begin_again(table: TableVerbs, said: Mapping[str, str]) -> MergeBuilder:
+            return table.merge(
+                source,
+                on,
+                branch=branch,
+                snapshot_properties=said,
+                merge_schema=merge_schema,
+                engine=engine,
+                **named_values,
+            )
+
+        if once is not None:
+            named = parse_once(once)
+            return MergeBuilder(
+                lambda clauses: self._write_once(
+                    named, branch, snapshot_properties, lambda table, said: begin_again(table, said)._run(clauses)
+                ),
+                lambda clauses: begin_again(self, snapshot_properties)._explain(clauses),
+            )
 
         def begin(clauses: tuple[MergeClause, ...]) -> tuple[LoadedTable, Any, Any, tuple[MergeClause, ...]]:
             named = Parameters(parameters)
@@ -384,6 +480,25 @@ class TableVerbs(MetadataVerbs):
 
         return MergeBuilder(run, explain)
 
+    def _write_once(
+        self,
+        once: OnceGiven,
+        branch: str,
+        snapshot_properties: Mapping[str, str],
+        write: Callable[[TableVerbs, Mapping[str, str]], Snapshot | None],
+    ) -> Snapshot | None:
+        """Write, unless that was done before; a write that changes nothing is done as well."""
+        name = parse_once(once)
+        state = self._begin()
+        is_staged = target_of(state.metadata, branch, snapshot_properties).is_staged
+        if find_done(state.metadata, branch, name, is_staged=is_staged) is not None:
+            return None
+        table = OnceTable(self, state, WriteOnce(RecordOnly(), name, branch, is_staged))
+        made = write(table, {**snapshot_properties, **name.summary()})
+        if not table.has_committed and not is_staged and not name.is_epoch:
+            table._commit(table._begin(), RecordOnly())
+        return made
+
     def _session(self) -> Session:
         """Return what expressions of a statement depend on."""
         return Session(time.time_ns() // 1000, is_utc())
@@ -394,6 +509,40 @@ class TableVerbs(MetadataVerbs):
 
     def _carry_out(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
         return None if planned is None else self._commit(state, planned.action, planned.written)[1]
+
+
+class OnceTable(TableVerbs):
+    """A table in one write that happens once: its commit looks whether that was done before."""
+
+    def __init__(self, table: TableVerbs, state: LoadedTable | None, guard: WriteOnce) -> None:
+        self._table = table
+        self._state = state
+        self._guard = guard
+        self._cache = table._cache
+        self.has_committed = False
+
+    def _begin(self) -> LoadedTable:
+        state, self._state = self._state, None
+        return self._table._begin() if state is None else state
+
+    def _run(self, action: Action) -> Snapshot | None:
+        # What a write does before it, to the schema.
+        return self._table._run(action)
+
+    def _commit(
+        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
+    ) -> tuple[LoadedTable, Snapshot | None]:
+        self.has_committed = True
+        return self._table._commit(state, replace(self._guard, action=action), written)
+
+    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
+        def guarded(table: TableVerbs) -> Snapshot | None:
+            inner = OnceTable(table, None, self._guard)
+            made = change(inner)
+            self.has_committed = self.has_committed or inner.has_committed
+            return made
+
+        return self._table._together(state, guarded)
 
 
 def filled(where: Any, parameters: Mapping[str, object]) -> Any:

@@ -1,10 +1,11 @@
-"""What a write is told beside its rows: the branch, properties of the snapshot; and what DEFAULT means."""
+"""What a write is told beside its rows: the branch, properties of the snapshot, its name; and what DEFAULT means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
@@ -15,6 +16,15 @@ from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
 
 SNAPSHOT_PROPERTY = "snapshot-property."
+ONCE_APPLICATION, ONCE_VERSION = "once-application", "once-version"
+TXN_APPLICATION, TXN_VERSION = "txnappid", "txnversion"
+"""Delta's names, in lower case."""
+_ONCE_SETTINGS = {
+    ONCE_APPLICATION: "spark.frazil.once-application",
+    ONCE_VERSION: "spark.frazil.once-version",
+    TXN_APPLICATION: "spark.databricks.delta.write.txnAppId",
+    TXN_VERSION: "spark.databricks.delta.write.txnVersion",
+}
 WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
 
 
@@ -41,11 +51,46 @@ def write_options(
         if branch is None and wap_id:
             properties["wap.id"] = wap_id
     found: dict[str, Any] = {}
+    once = once_of_options(known) or once_of_options(
+        {name: value for name, key in _ONCE_SETTINGS.items() if (value := engine.setting(key)) is not None}
+    )
+    if once is not None:
+        found["once"] = once
     if branch is not None:
         found["branch"] = branch
     if properties:
         found["snapshot_properties"] = properties
     return found
+
+
+def once_of_options(options: Mapping[str, str]) -> Once | None:
+    """Return the name of a write that happens once: options of frazil's names, or of Delta's; in lower case.
+
+    A version of frazil's is a text; one of Delta's is a whole number, and in order.
+    """
+    pairs = ((ONCE_APPLICATION, ONCE_VERSION), (TXN_APPLICATION, TXN_VERSION))
+    given = [pair for pair in pairs if any(name in options for name in pair)]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise InvalidRequestError(
+            f"Cannot write once by {ONCE_APPLICATION} and by {TXN_APPLICATION} at once: give one of them"
+        )
+    names = given[0]
+    for name in names:
+        if name not in options:
+            other = next(one for one in names if one != name)
+            raise InvalidRequestError(f"Cannot write once by {other} alone: {name} is not given")
+    application, version = (options[name] for name in names)
+    if names[1] == ONCE_VERSION:
+        return parse_once((application, version))
+    try:
+        return parse_once((application, int(version)))
+    except ValueError:
+        raise InvalidRequestError(
+            f"Cannot write once by {TXN_VERSION}={version!r}: it is no whole number",
+            hint=f"Give a text by {ONCE_APPLICATION} and {ONCE_VERSION}.",
+        ) from None
 
 
 def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:

@@ -28,8 +28,8 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
-	$(BIN)/python tools/public_names.py --check
-	$(BIN)/python tools/python_reference.py --check
+	$(BIN)/python -m tools.public_names --check
+	$(BIN)/python -m tools.python_reference --check
 	@tools/check_java.sh
 	$(BIN)/python tools/compile_java.py
 
@@ -68,8 +68,8 @@ bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.
 	@tools/run_bench.sh $(BIN)/python $(VENV_SPARK_4_1)/bin/python
 
 names: setup ## Write public-names.txt and docs/python.md anew
-	$(BIN)/python tools/public_names.py --write
-	$(BIN)/python tools/python_reference.py --write
+	$(BIN)/python -m tools.public_names --write
+	$(BIN)/python -m tools.python_reference --write
 
 notebook: setup ## Run notebooks/quickstart.ipynb, store what it prints, and write docs/quickstart.md
 	@tools/check_java.sh

@@ -1,7 +1,8 @@
 """List the public names of frazil with their signatures, one line each.
 
-Public is what `frazil` itself exports, the error tree, and the modules of `frazil.spec` whose values users
-hold: the face and the vocabulary. Other modules can be imported but may change without notice.
+Public is what `frazil` itself exports, what it returns (tables, scans, plans, transactions, maintenance, metadata
+tables), the error tree, and the modules of `frazil.spec` whose values users hold. Other modules can be imported but may
+change without notice.
 `public-names.txt` holds the list; `--check` shows how it differs from the code, `--write` writes it anew.
 """
 
@@ -17,6 +18,10 @@ import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+
+from frazil.lake.metadata_tables import MetadataTables
+from frazil.lake.table import TransactionTable
+from tools.python_reference import SECTIONS, fields_of, members
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "public-names.txt"
@@ -45,7 +50,25 @@ def public_names() -> list[str]:
         # A module that is gone leaves the list shorter, which the comparison shows.
         if importlib.util.find_spec(module_name) is not None:
             lines += _describe_module(module_name)
-    return sorted(lines)
+    held = [thing for _, _, things in SECTIONS for thing in (things if isinstance(things, tuple) else (things,))]
+    for kind in (*held, TransactionTable, MetadataTables):
+        if inspect.isclass(kind):
+            lines += _describe_members(kind)
+        else:
+            lines.append(f"frazil.{kind.__name__}{_signature(kind)}")
+    return sorted(set(lines))
+
+
+def _describe_members(kind: type) -> Iterator[str]:
+    """Yield what users call on a value of a class, that of its bases too."""
+    for name, member in members(kind):
+        if inspect.isfunction(member):
+            yield f"{kind.__name__}.{name}{_signature(member)}"
+        elif isinstance(member, classmethod | staticmethod):
+            yield f"{kind.__name__}.{name}{_signature(member.__func__)}"
+        else:
+            yield f"{kind.__name__}.{name}"
+    yield from (f"{kind.__name__}.{name}" for name in fields_of(kind))
 
 
 def _home(value: object) -> str:

@@ -42,7 +42,7 @@ is given, the one the lake is attached to, the active one, `lake.spark`, which i
 """
 MAX_LINE = 110
 SECTIONS: tuple[tuple[str, str, Any], ...] = (
-    ("Opening a lake", "", (frazil.connect, frazil.attach, frazil.detach)),
+    ("Opening a lake", "", (frazil.connect, frazil.session, frazil.attach, frazil.detach)),
     ("Lake", "lake", frazil.Lake),
     ("Transactions over several tables", "tx", LakeTransaction),
     ("Table", "t", frazil.Table),
@@ -76,21 +76,27 @@ def reference_page() -> str:
 def _describe_class(kind: type, handle: str) -> Iterator[str]:
     yield f"**`{kind.__name__}`** {_text(kind)}\n"
     properties = []
-    for name, value in _members(kind):
+    for name, value in members(kind):
         if isinstance(value, property | cached_property):
             function = value.fget if isinstance(value, property) else value.func
             properties.append(f"| `{handle}.{name}` | {' '.join(_text(function).split())} |")
-    for name, annotation in vars(kind).get("__annotations__", {}).items():
-        if not name.startswith("_") and not isinstance(vars(kind).get(name), property):
-            properties.append(f"| `{handle}.{name}` | `{_type(annotation)}` |".replace(" | None", " or None"))
+    for name, annotation in fields_of(kind).items():
+        properties.append(f"| `{handle}.{name}` | `{_type(annotation)}` |".replace(" | None", " or None"))
     if properties:
         yield "| property | |\n|---|---|\n" + "\n".join(properties) + "\n"
-    for name, value in _members(kind):
+    for name, value in members(kind):
         if inspect.isfunction(value):
             yield _describe(f"{handle}.{name}", value)
 
 
-def _members(kind: type) -> list[tuple[str, Any]]:
+def fields_of(kind: type) -> dict[str, Any]:
+    """Return the fields of a value that users see, with their types."""
+    own = vars(kind)
+    notes = own.get("__annotations__", {})
+    return {k: v for k, v in notes.items() if not k.startswith("_") and not isinstance(own.get(k), property)}
+
+
+def members(kind: type) -> list[tuple[str, Any]]:
     """Return what a class offers, its own and its bases', in the order of the code."""
     found: dict[str, Any] = {}
     for base in [kind, *kind.__mro__[1:]]:

@@ -77,6 +77,11 @@ def test_builders_share_no_options() -> None:
     assert "spark.x" not in frazil.session("b")._options
 
 
+def test_what_neither_builder_nor_session_has_is_an_error_and_starts_nothing() -> None:
+    with pytest.raises(AttributeError, match="tabel"):
+        frazil.session("a").tabel("db.t")
+
+
 @pytest.mark.timeout(400)
 def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
@@ -91,6 +96,8 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
             print(spark.table("pond.db.t").collect())
             more = frazil.session("other").getOrCreate()
             more.sql("create namespace lake.db")
+            straight = frazil.session("other")
+            print(straight.table("pond.db.t").count(), straight.sql("select 1 a").collect())
             print(more.catalog.databaseExists("lake.db"), more.table("pond.db.t").count())
             """
         )
@@ -109,6 +116,6 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
         check=False,
     )
     assert "[Row(id=7)]" in done.stdout, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == "True 1", done.stderr[-3000:]
+    assert done.stdout.splitlines()[-2:] == ["1 [Row(a=1)]", "True 1"], done.stderr[-3000:]
     with frazil.connect(tmp_path / "pond") as lake:
         assert lake.table("db.t").scan().to_arrow().num_rows == 1

@@ -10,9 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import Self
 
 from frazil.catalog.base import Catalog
 from frazil.commit.action import Action
@@ -20,9 +18,9 @@ from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
-from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
 from frazil.lake.explain_changes import ExplainChanges
 from frazil.lake.maintain import Maintain
+from frazil.lake.metadata_tables import MetadataTables
 from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
@@ -31,7 +29,6 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import table_health
-from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
@@ -165,7 +162,7 @@ class Table(TableVerbs):
     @cached_property
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
-        return MetadataTables(self)
+        return MetadataTables(lambda: self._loaded)
 
     def check(self, *, bounds: bool = False, only_current: bool = False, threads: int | None = None) -> Report:
         """Examine the state this handle shows: every file it leads to exists and agrees with its metadata.
@@ -371,30 +368,3 @@ class TransactionContext:
         self._commit.__exit__(kind, error, trace)
         if kind is None:
             self._table._show(self._commit.states[0])
-
-
-class MetadataTables:
-    """The metadata tables of a table, each a method that returns an Arrow table."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *METADATA_TABLES]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in METADATA_TABLES:
-            raise AttributeError(f"no metadata table {name!r}; there are: {', '.join(METADATA_TABLES)}")
-
-        def read(
-            *,
-            snapshot_id: int | None = None,
-            as_of_ms: int | None = None,
-            ref: str | None = None,
-            columns: Sequence[str] | None = None,
-        ) -> pa.Table:
-            choice = SnapshotChoice(snapshot_id, as_of_ms, ref)
-            loaded = self._table._loaded
-            return read_metadata_table(loaded, name, choice=choice, columns=columns)
-
-        return read

@@ -27,6 +27,7 @@ def session(
     """Return a builder of a Spark session that has a lake; without one, lakes are in Spark's settings.
 
     It is PySpark's builder: `.master(…)`, `.appName(…)`, `.config(…)`, and `.lake(name, warehouse, …)` for more lakes.
+    What a session has and a builder lacks (`sql`, `table`, `read`) starts the session and is the session's.
     `name` is the lake's name in the session; the others are what `frazil.connect` takes.
     """
     made = SessionBuilder(_attach)

@@ -44,6 +44,7 @@ class SessionBuilder(SparkSession.Builder):
         self._options: dict[str, Any] = {}
         self._lakes: dict[str, LakeSettings] = {}
         self._attach = attach
+        self._made: SparkSession | None = None
 
     def lake(
         self,
@@ -77,6 +78,14 @@ class SessionBuilder(SparkSession.Builder):
                 hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
             self._attach(made, name, one)
         return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a session has and a builder lacks, such as `sql`, of the session: it is started on first need."""
+        if name.startswith("_") or not hasattr(SparkSession, name):
+            raise AttributeError(f"neither PySpark's builder nor its session has {name!r}")
+        if self._made is None or self._made.sparkContext._jsc is None:
+            self._made = self.getOrCreate()
+        return getattr(self._made, name)
 
     def _add_package(self, lake: LakeSettings) -> None:
         """Let Spark start with the file system of a lake's files; what the user has chosen stays."""

@@ -9,7 +9,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-interop test-all bench names notebook fix lock clean
+.PHONY: help setup demo check test test-interop test-all bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ demo: setup ## Run a pipeline over a few million rows on Spark; a tour without i
 	@tools/check_java.sh --polite
 	@$(BIN)/python examples/demo.py
 
-check: setup ## Format, lint, types, layers, spelling, public names
+check: setup ## Format, lint, types, layers, spelling, public names, links
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
@@ -30,8 +30,17 @@ check: setup ## Format, lint, types, layers, spelling, public names
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
 	$(BIN)/python -m tools.public_names --check
 	$(BIN)/python -m tools.python_reference --check
+	$(BIN)/zensical build --strict --clean
 	@tools/check_java.sh
 	$(BIN)/python tools/compile_java.py
+
+docs: setup ## Build the documentation as a site, into site/
+	$(BIN)/zensical build --strict --clean
+	@echo "open site/index.html"
+
+dist: setup ## Build the wheel and the source archive, into dist/
+	rm -rf dist
+	$(BIN)/hatchling build
 
 test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
 	@tools/check_java.sh

@@ -12,7 +12,7 @@ compile() {
         --no-emit-index-url --no-emit-find-links --no-header --output-file "$target" "$@"
 }
 
-compile requirements/dev.lock pyproject.toml --group build --group test --group check --group bench --group lock
+compile requirements/dev.lock pyproject.toml --group build --group test --group check --group docs --group bench --group lock
 # Spark is apart because it is large and only few targets need it; versions shared with dev.lock are the same.
 compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock
 # Peers for the matrix of implementations, added to the same environment.

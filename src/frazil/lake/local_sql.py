@@ -1,9 +1,9 @@
 """Queries in this process, by DataFusion: `lake.sql("select …")`.
 
-`sql/local_query.py` finds the tables that a query names. Each becomes a scan, pinned to the snapshot that is current
-when the query is made (or to the state it asks for), and is given to DataFusion as a dataset (`scan_dataset.py`): the
-columns and filters that the plan pushes down prune manifests, files and rows as for every scan. Nothing is read before
-the answer is, and then batch by batch.
+`sql/local_query.py` finds the tables and views that a query names (of views, `local_views.py`). Each table becomes a
+scan, pinned to the snapshot that is current when the query is made (or to the state it asks for), and is given to
+DataFusion as a dataset (`scan_dataset.py`): columns and filters that the plan pushes down prune manifests, files and
+rows as for every scan. Nothing is read before the answer is, and then batch by batch.
 
 Settings are those under which DataFusion is nearest to Spark: names as they are written, nulls before all values, UTC,
 the functions of its Spark set. What still differs is in docs/local-sql.md.
@@ -20,15 +20,19 @@ import pyarrow.dataset as pads
 
 from frazil.catalog.names import shown
 from frazil.columns.arrow_filter import Meaning
-from frazil.errors import FrazilError, InvalidRequestError, TableNotFoundError, UnsupportedError, ViewNotFoundError
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import read_metadata_table
 from frazil.lake.hand_offs import HandOffs
 from frazil.lake.lake import Lake
+from frazil.lake.local_views import ViewQuery, itself, read_view
+from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.scan import Scan
 from frazil.lake.scan_dataset import ScanDataset, ScanScanner
 from frazil.lake.sql_session import CHANGES, Place, Relation, SqlSession, version_state
+from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.sql.local_query import TableReference, quoted_name, rewrite_query
+from frazil.storage.read_only import untrusted
 
 Result = TypeVar("Result")
 
@@ -174,6 +178,8 @@ class _Tables:
         self._session = SqlSession({self._name: lake}, self._name)
         self._known: dict[tuple[Any, ...], tuple[str, str]] = {}
         self._sources: dict[tuple[str, str], Any] = {}
+        self._reading: list[tuple[str, ...]] = []
+        """The views whose queries are read at the moment."""
         self.failures: list[FrazilError] = []
 
     def name_of(self, reference: TableReference) -> str:
@@ -190,7 +196,14 @@ class _Tables:
         return made
 
     def _open(self, reference: TableReference) -> tuple[tuple[str, str], Any]:
-        relation = self._relation(reference)
+        try:
+            relation = self._relation(reference)
+        except TableNotFoundError:
+            view = self._find_view(reference)
+            if view is None:
+                raise
+            query = self._open_view(view, reference)
+            return (_OWN_SCHEMA, f"frazil_{len(self._sources)}"), query
         own = (_OWN_SCHEMA, f"frazil_{len(self._sources)}")
         if relation.metadata_table is not None:
             return own, _metadata_rows(relation, reference)
@@ -213,21 +226,28 @@ class _Tables:
         if len(name) > 2 and name[0] == self._name:
             name = name[1:]
         place = Place(self._name, self._lake, name)
-        try:
-            return self._session.relation(place)
-        except TableNotFoundError:
-            if self._is_view(name):
-                raise UnsupportedError(
-                    f"Cannot read {shown(name)} here: it is a view, and its query is Spark's",
-                    hint="Run the query on Spark, or write the view's query out.",
-                ) from None
-            raise
+        return self._session.relation(place)
 
-    def _is_view(self, name: tuple[str, ...]) -> bool:
+    def _find_view(self, reference: TableReference) -> View | None:
+        name = reference.name
+        name = name[1:] if len(name) > 2 and name[0] == self._name else name
         try:
-            return self._lake.view_exists(name)
-        except (ViewNotFoundError, UnsupportedError):
-            return False
+            return self._lake.view(name) if len(name) > 1 else None
+        except (NotFoundError, UnsupportedError):
+            return None
+
+    def _open_view(self, view: View, reference: TableReference) -> ViewQuery:
+        if self._lake.trust == TRUST_NONE:
+            raise untrusted(f"run the view {view.name}")
+        if reference.version is not None or reference.as_of is not None:
+            raise InvalidRequestError(f"Cannot read {view.name} as of another time: it is a view")
+        if view.identifier in self._reading:
+            raise itself(view.identifier, len(self._reading))
+        self._reading.append(view.identifier)
+        try:
+            return read_view(view, self._name, self.name_of)
+        finally:
+            self._reading.pop()
 
     def run(self, text: str, parameters: Mapping[str, pa.Scalar]) -> Any:
         """Have the engine plan a query."""
@@ -238,12 +258,16 @@ class _Tables:
         context.enable_spark_functions()
         # Spark's average of decimals is a decimal, as the engine's own is and that of its Spark set is not.
         context.register_udaf(average)
+        reads = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
         catalog = context.catalog()
         for (schema, table), source in self._sources.items():
             if schema not in catalog.schema_names():
                 catalog.register_schema(schema, datafusion.catalog.Schema.memory_schema())
-            catalog.schema(schema).register_table(table, datafusion.Table(source))
-        reads = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+            if isinstance(source, ViewQuery):
+                made = source.frame(lambda query: context.sql_with_options(query, reads)).into_view()
+            else:
+                made = datafusion.Table(source)
+            catalog.schema(schema).register_table(table, made)
         return context.sql_with_options(text, reads, param_values=dict(parameters))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
@@ -49,6 +49,15 @@ _NO_ALIAS = _AFTER_TABLES | frozenset(
     {"SELECT", "VALUES", "ON", "USING", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
     | {"OUTER", "LATERAL", "FOR", "PIVOT", "UNPIVOT", "CLUSTER", "DISTRIBUTE", "SORT"}
 )
+_OTHER_MARKS = ("/", "[", "~", "^", "::")
+_OTHER_FUNCTIONS = frozenset(
+    {"substr", "substring", "date_format", "date_trunc", "date_part", "unnest", "round", "split_part", "to_char"}
+    | {"to_date", "to_timestamp", "from_unixtime", "regexp_replace", "regexp_match", "regexp_like", "string"}
+    | {"percentile_cont", "approx_percentile_cont", "random", "overlay", "left", "right", "lpad", "rpad", "log"}
+    | {"levenshtein", "now", "current_date", "current_timestamp", "current_time", "concat_ws", "array_agg", "instr"}
+)
+"""Functions of both engines of which it is known, or not known to be otherwise, that some answers differ."""
+_TEXTS = frozenset({"STRING", "VARCHAR", "CHAR", "TEXT"})
 _VERSIONS = ("VERSION", "SYSTEM_VERSION")
 _TIMES = ("TIMESTAMP", "SYSTEM_TIME")
 _SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint", "D": "double", "F": "float"}
@@ -67,6 +76,10 @@ class TableReference:
     as_of: str | int | None = None
     has_alias: bool = False
 
+    def named(self, name: Name) -> TableReference:
+        """Return the same under another name; one that was written without an alias keeps its last part."""
+        return replace(self, name=name)
+
 
 @dataclass(frozen=True, slots=True)
 class RewrittenQuery:
@@ -76,18 +89,30 @@ class RewrittenQuery:
     parameters: frozenset[str]
 
 
-def rewrite_query(text: str, replace: Callable[[TableReference], str]) -> RewrittenQuery:
+def rewrite_query(text: str, name_of: Callable[[TableReference], str]) -> RewrittenQuery:
     """Return a query for DataFusion, with the names of tables replaced; refuse what is no query."""
-    query = _Query(text, replace)
+    query = _Query(text, name_of)
     return RewrittenQuery(query.rewrite(), frozenset(query.parameters))
 
 
+def rewrite_view(text: str, name_of: Callable[[TableReference], str]) -> str:
+    """Return a view's query, written for Spark, for DataFusion; refuse what DataFusion means otherwise."""
+    query = _Query(text, name_of, is_sparks=True)
+    made = query.rewrite()
+    if query.parameters:
+        raise UnsupportedError(f"Cannot read the query: it has a parameter, :{min(query.parameters)}")
+    return made
+
+
 class _Query:
-    def __init__(self, text: str, replace: Callable[[TableReference], str]) -> None:
+    def __init__(self, text: str, name_of: Callable[[TableReference], str], *, is_sparks: bool = False) -> None:
         self._text = text
-        self._replace = replace
+        self._name_of = name_of
+        self._is_sparks = is_sparks
         self._tokens = list(cut_tokens(text))
         _check(text, self._tokens)
+        if is_sparks:
+            _check_meaning(self._tokens)
         while self._tokens and self._tokens[-1].is_mark(";"):
             self._tokens.pop()
         self._made = _common_names(self._tokens)
@@ -136,7 +161,7 @@ class _Query:
             return self._as_written(start, at)
         following = self._peek(after)
         has_alias = following.upper == "AS" or (following.kind in (WORD, QUOTED) and following.upper not in _NO_ALIAS)
-        return after, self._replace(TableReference(tuple(names), version, as_of, has_alias))
+        return after, self._name_of(TableReference(tuple(names), version, as_of, has_alias))
 
     def _as_written(self, start: int, end: int) -> tuple[int, str]:
         return end, "".join(self._plain(place)[1] for place in range(start, end))
@@ -178,7 +203,9 @@ class _Query:
                 )
             return at + 1, "'" + token.text.replace("'", "''") + "'"
         if token.kind == NUMBER:
-            return at + 1, _number(token.text)
+            # What has a point is a decimal to Spark.
+            is_decimal = self._is_sparks and "." in token.text and _NUMBER.fullmatch(token.text + "BD") is not None
+            return at + 1, _number(token.text + "BD" if is_decimal and "e" not in token.text.lower() else token.text)
         if token.is_mark(":") and self._peek(at + 1).kind == WORD and self._peek(at + 1).start == token.end:
             self.parameters.add(self._tokens[at + 1].text)
             return at + 2, "$" + self._tokens[at + 1].text
@@ -251,6 +278,23 @@ def _check(text: str, tokens: Sequence[Token]) -> None:
                 f"{found} is not understood here",
                 hint="Run the query on Spark. Quote a name in backticks.",
             )
+
+
+def _check_meaning(tokens: Sequence[Token]) -> None:
+    """Refuse words of a query for Spark that DataFusion knows and means otherwise."""
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        is_name = at > 0 and tokens[at - 1].is_mark(".")
+        word = token.text.lower()
+        is_call = following is not None and following.is_mark("(")
+        is_other = (
+            (token.kind == MARK and word in _OTHER_MARKS)
+            or (token.kind in (WORD, QUOTED) and word in _OTHER_FUNCTIONS and is_call)
+            or (token.kind == WORD and word == "as" and following is not None and following.upper in _TEXTS)
+        )
+        if is_other and not is_name:
+            shown = f"a cast to {following.text}" if word == "as" and following is not None else f"{token.text!r}"
+            raise UnsupportedError(f"Cannot read the query: {shown} means something else here")
 
 
 def _common_names(tokens: Sequence[Token]) -> set[str]:

@@ -31,7 +31,6 @@ def lake() -> Any:
         table = opened.create_table("db.t", DDL)
         for start in range(0, 20, 5):
             table.append(ROWS[start : start + 5])
-        opened.create_view("db.v", "select 1 a")
         yield opened
 
 
@@ -194,7 +193,6 @@ def test_a_long_answer_is_read_as_it_is_asked_for(lake: Lake) -> None:
     [
         ("select * from db.nobody", TableNotFoundError, "db.nobody"),
         ("select * from t", TableNotFoundError, "a name without a namespace.*namespace.table"),
-        ("select * from db.v", UnsupportedError, "db.v here: it is a view"),
         ("select * from db.t.changes", UnsupportedError, "changes are read on Spark"),
         ("select nobody from db.t", InvalidRequestError, "No field named nobody"),
         ("select 1 +", InvalidRequestError, "Cannot run the query"),

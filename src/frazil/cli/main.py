@@ -23,6 +23,7 @@ from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reporte
 from frazil.cli.spark_server import spark_server
 from frazil.cli.table_name import TableName
 from frazil.cli.ui_command import ui
+from frazil.errors import InvalidRequestError, TableNotFoundError
 from frazil.lake.parse_name import parse_name
 
 app = typer.Typer(
@@ -63,6 +64,7 @@ def options(
     \b
     frazil -w warehouse table list
     frazil -w warehouse table show shop.orders
+    frazil -w warehouse head shop.orders
     frazil -w warehouse -f json table snapshots shop.orders
     frazil -w warehouse sql "select count(*) from lake.shop.orders"
     frazil -w warehouse --property read.roots=/srv/lake table list
@@ -102,6 +104,34 @@ def sql(
     """
     with opened(context, makes=not local) as (lake, settings):
         import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file, is_local=local)
+
+
+@app.command()
+def head(
+    context: typer.Context,
+    name: TableName,
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="How many rows")] = 10,
+    where: Annotated[str | None, typer.Option(help="Rows of a condition; docs/conditions.md")] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these columns, with commas between them")] = None,
+) -> None:
+    """Print the first rows of a table, without Spark and Java; no more is read than they take.
+
+    \b
+    frazil -w warehouse head shop.orders
+    frazil -w warehouse head shop.orders -n 100 --where "amount > 10 and day = '2024-06-01'" --columns id,amount
+    """
+    with opened_catalog(context) as (catalog, settings):
+        try:
+            loaded = catalog.load_table(parse_name(name))
+        except TableNotFoundError:
+            if not catalog.view_exists(parse_name(name)):
+                raise
+            raise InvalidRequestError(
+                f"Cannot print rows of {name}: it is a view", hint=f'frazil sql --local "select * from {name} limit 10"'
+            ) from None
+        chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+        scan = import_module("frazil.lake.scan").scan_table(loaded, where, columns=chosen, limit=rows)
+        settings.show(scan.to_arrow())
 
 
 @app.command()

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,12 @@ import typer
 
 from frazil.cli.complete_sql import LAKE, complete_sql
 from frazil.cli.cut_statements import Statement, all_statements
-from frazil.cli.quiet_spark import start_spark
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped
 from frazil.cli.shell import Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
-from frazil.sessions.attach import attach, detach
 
 MAX_ROWS = 1000
 """Rows of an answer that a table for people shows; JSON and CSV have all."""
@@ -59,9 +58,11 @@ def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, 
 
 
 def _run_on_spark(lake: Lake, stack: contextlib.ExitStack) -> _Run:
-    spark = start_spark(lake)
-    attach(spark, lake, LAKE)
-    stack.callback(detach, spark)
+    # What speaks to Spark takes longer to load than most queries in this process take.
+    sessions = import_module("frazil.sessions.attach")
+    spark = import_module("frazil.cli.quiet_spark").start_spark(lake)
+    sessions.attach(spark, lake, LAKE)
+    stack.callback(sessions.detach, spark)
 
     def run(text: str) -> _Answer:
         frame = spark.sql(text)

@@ -183,6 +183,19 @@ def test_queries_run_here_without_spark(warehouse: str) -> None:
     assert "Cannot run DROP here" in run(warehouse, "sql", "--local", "drop table db.t", code=1)
 
 
+def test_the_first_rows_of_a_table_are_printed(warehouse: str) -> None:
+    assert [one["id"] for one in rows(warehouse, "head", "db.events", "--where", "id >= 2")] in ([2, 3], [3, 2])
+    assert len(rows(warehouse, "head", "db.events", "-n", "2")) == 2
+    assert rows(warehouse, "head", "db.events", "--where", "kind = 'b'", "--columns", "id") == [{"id": 2}]
+    assert "(0 rows)" in run(warehouse, "head", "db.events", "-n", "0")
+    assert "The columns are: id, kind" in run(warehouse, "head", "db.events", "--where", "nobody = 1", code=1)
+    run(warehouse, "head", "db.events", "-n", "-1", code=2)
+    with frazil.connect(warehouse) as lake:
+        lake.create_view("db.v", "select id from db.events where id > 1")
+    assert "it is a view" in run(warehouse, "head", "db.v", code=1)
+    assert rows(warehouse, "sql", "--local", "select count(*) n from db.v") == [{"n": 2}]
+
+
 def test_sql_is_refused_before_spark_starts_where_there_is_nothing_to_run(warehouse: str, tmp_path: Path) -> None:
     assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=1)
     assert "no statement" in run(warehouse, "sql", code=1)
@@ -211,11 +224,14 @@ def test_the_demo_runs() -> None:
     assert "A filter prunes" in RUNNER.invoke(app, ["demo"]).output
 
 
-def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str) -> None:
+@pytest.mark.parametrize(
+    "command", [["table", "list"], ["head", "db.events"], ["sql", "--local", "select count(*) from db.events"]]
+)
+def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str, command: list[str]) -> None:
     code = (
-        "import sys; from frazil.cli.main import app; "
-        f"app(['--warehouse', {warehouse!r}, 'table', 'list'], standalone_mode=False); "
-        "sys.exit(any(name in sys.modules for name in ('pyspark', 'pandas')))"
+        "import atexit, os, sys; from frazil.cli.start import main; "
+        "atexit.register(lambda: os._exit(any(name in sys.modules for name in ('pyspark', 'pandas')))); "
+        f"sys.argv = ['frazil', '--warehouse', {warehouse!r}, *{command!r}]; main()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 

@@ -33,6 +33,7 @@ from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.stream_sources import STREAM_VERBS, named_stream
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.jvm.door import current_place, session_id
@@ -87,8 +88,15 @@ def _load(question: Question) -> str | None:
             raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
         if told.get("writes"):
             checked_target(Kept(None, place, view))
+        if told.get("streams"):
+            raise InvalidRequestError(f"Cannot stream {place}: it is a view") from None
         frame = question.engine().view_frame(place, view)
         return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
+    if told.get("streams"):
+        schema_json, stream = named_stream(question, relation)
+        table = relation.table
+        kept, shown = Kept(relation, place), table_properties(table)
+        return _loaded(kept, place, schema_json, Schema(()), question, shown, _partitions(table), stream=stream)
     states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
@@ -189,6 +197,7 @@ def _loaded(
     partitions: list[dict[str, Any]],
     *,
     evolves: bool = False,
+    stream: Mapping[str, Any] | None = None,
 ) -> str:
     table = None if kept.relation is None else kept.relation.table
     takes_any = table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA)
@@ -205,6 +214,7 @@ def _loaded(
             "partitions": partitions,
             "any-schema": takes_any and kept.evolution is None,
             "evolves": evolves,
+            "stream": stream,
         }
     )
 
@@ -625,4 +635,5 @@ _VERBS: dict[str, Callable[[Question], Any]] = {
     "script": _script,
     "evolution-as-option": lambda question: evolution_as_option(question.told["text"]),
     "statement": _statement,
+    **STREAM_VERBS,
 }

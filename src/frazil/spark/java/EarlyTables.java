@@ -35,6 +35,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
 
   public TreeNode apply(TreeNode node) {
     LogicalPlan plan = ((LogicalPlan) node).resolveOperatorsUp(new StateOptions());
+    plan = (LogicalPlan) plan.resolveOperatorsUp(new StreamNames());
     if (plan instanceof InsertIntoStatement || plan instanceof V2WriteCommand) return write(plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
     if (!(plan instanceof Union || plan instanceof WithCTE)) return plan;

@@ -21,6 +21,7 @@ public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
     if (plan instanceof MergeIntoTable) plan = EarlyTables.evolved((MergeIntoTable) plan);
     plan = LakeWrites.aligned((LogicalPlan) plan);
     if (LakeFunction.used) plan = ((LogicalPlan) plan).resolveExpressions(new OwnFunctions());
+    if (streams(plan)) plan = ((LogicalPlan) plan).resolveOperatorsUp(new StreamRelation());
     if (!reads(plan)) return plan;
     Set targets = Collections.newSetFromMap(new IdentityHashMap());
     targets((LogicalPlan) plan, targets);
@@ -30,6 +31,12 @@ public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
   private static boolean reads(TreeNode plan) {
     if (plan instanceof DataSourceV2Relation) return ((DataSourceV2Relation) plan).table() instanceof LakeTable;
     for (Object one : Door.list(plan.children())) if (reads((TreeNode) one)) return true;
+    return false;
+  }
+
+  private static boolean streams(TreeNode plan) {
+    if (StreamRelation.table(plan) != null) return true;
+    for (Object one : Door.list(plan.children())) if (streams((TreeNode) one)) return true;
     return false;
   }
 

@@ -1,9 +1,12 @@
 package frazil;
 
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -37,11 +40,24 @@ public class LakeSource implements SupportsCatalogOptions {
     return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
+  /** Streams ask for the table here, and for its columns first. */
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    return null;
+    return find(options).schema();
   }
 
   public Table getTable(StructType schema, Transform[] partitions, Map properties) {
-    throw new UnsupportedOperationException("Cannot use a table of a lake as a stream: read it as a table, write to it with foreachBatch");
+    return find(new CaseInsensitiveStringMap(properties));
+  }
+
+  private LakeTable find(CaseInsensitiveStringMap options) {
+    HashMap asked = new HashMap();
+    asked.put("options", new HashMap(options.asCaseSensitiveMap()));
+    asked.put("streams", Boolean.TRUE);
+    CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
+    Identifier name = extractIdentifier(options);
+    LakeTable found = ((LakeCatalog) catalogs.catalog(extractCatalog(options))).find(name, asked);
+    if (found == null)
+      Door.fail("Cannot find " + options.get("path") + ": there is no such table", "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01");
+    return found;
   }
 }

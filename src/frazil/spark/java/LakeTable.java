@@ -44,6 +44,11 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return Boolean.TRUE.equals(found.get("evolves"));
   }
 
+  /** What a stream of it is told of when it was named; null where it is no stream. */
+  public Map stream() {
+    return (Map) found.get("stream");
+  }
+
   /** A question about this table. */
   Map told() {
     Map told = catalog.told(identifier);
@@ -106,6 +111,7 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
         Arrays.asList(
             new Object[] {
               TableCapability.BATCH_READ,
+              TableCapability.MICRO_BATCH_READ,
               TableCapability.BATCH_WRITE,
               TableCapability.TRUNCATE,
               TableCapability.OVERWRITE_BY_FILTER,

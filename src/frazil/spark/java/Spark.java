@@ -90,6 +90,46 @@ public class Spark {
         scala.Option.empty());
   }
 
+  /** A relation of Spark's older streams over a class that makes their sources, with one option. */
+  static LogicalPlan stream(
+      org.apache.spark.sql.classic.SparkSession session, String provider, String option, String value) {
+    HashMap options = new HashMap();
+    options.put(option, value);
+    java.lang.reflect.Constructor made =
+        org.apache.spark.sql.execution.datasources.DataSource.class.getConstructors()[0];
+    Object[] arguments = new Object[made.getParameterCount()];
+    Class[] kinds = made.getParameterTypes();
+    for (int i = 0; i < arguments.length; i++) {
+      if (kinds[i] == scala.Option.class) arguments[i] = scala.Option.empty();
+      else if (kinds[i] == Seq.class) arguments[i] = Door.seq(new ArrayList());
+      else if (kinds[i] == String.class) arguments[i] = provider;
+      else if (kinds[i] == scala.collection.immutable.Map.class)
+        arguments[i] = org.apache.spark.api.python.PythonUtils.toScalaMap(options);
+      else arguments[i] = session;
+    }
+    try {
+      return (LogicalPlan) call(streamingRelation(), "apply", new Object[] {made.newInstance(arguments)});
+    } catch (ReflectiveOperationException e) {
+      throw new UnsupportedOperationException(String.valueOf(e));
+    }
+  }
+
+  private static Class streamingRelation() throws ClassNotFoundException {
+    try {
+      return Class.forName("org.apache.spark.sql.execution.streaming.runtime.StreamingRelation$");
+    } catch (ClassNotFoundException e) {
+      return Class.forName("org.apache.spark.sql.execution.streaming.StreamingRelation$");
+    }
+  }
+
+  /** A streaming relation under the name that another has in checkpoints, where this Spark has such names. */
+  static LogicalPlan named(LogicalPlan plan, Object other) {
+    for (int i = 0; i < plan.productArity(); i++)
+      if ("sourceIdentifyingName".equals(plan.productElementName(i)))
+        return (LogicalPlan) with(plan, new int[] {i}, new Object[] {get(other, "sourceIdentifyingName")});
+    return plan;
+  }
+
   /** An action that updates; newer ones say whether `*` was written. */
   static Object update(scala.Option condition, Seq assignments) {
     java.lang.reflect.Constructor made = UpdateAction.class.getConstructors()[0];

@@ -35,6 +35,7 @@ from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
 from frazil.scan.read_manifests import default_threads, map_in_order
+from frazil.scan.stream_files import StreamFiles, plan_stream_files
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.arrow_types import to_arrow_type
 from frazil.spark.jvm.engine_errors import FILE_HINT, file_mark, name_error
@@ -176,7 +177,7 @@ class ScanFiles:
         schema: Schema,
         predicate: Predicate,
         cache: ManifestCache | None,
-        appends: Appends | None = None,
+        appends: Appends | StreamFiles | None = None,
     ) -> None:
         self.loaded = slim_table(loaded, snapshot, schema, with_history=appends is not None)
         self.appends = appends
@@ -219,6 +220,8 @@ class ScanFiles:
     def _plan(self, asked: Predicate) -> Plan:
         if self.appends is None:
             return plan_scan(self.loaded, asked, cache=self._cache)
+        if isinstance(self.appends, StreamFiles):
+            return plan_stream_files(self.loaded, self.appends, asked, cache=self._cache)
         return plan_appends(
             self.loaded,
             asked,

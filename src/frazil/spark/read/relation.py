@@ -46,6 +46,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
+from frazil.scan.stream_files import StreamFiles
 from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors, naming
@@ -158,7 +159,8 @@ _FILLERS: dict[type[Type], str] = {
 class ReadRequest:
     """What to read: a snapshot of a table, the schema to read it with, the columns to show, and a filter.
 
-    `shown` may hold metadata columns. `appends` reads what snapshots added instead of what is there. With `as_stored`,
+    `shown` may hold metadata columns. `appends` reads what snapshots added, or a batch of a stream, instead of what is
+    there. With `as_stored`,
     values come in their stored form (`types.py`), which loses nothing: rewrites of rows read that way. Sizes of splits
     that are not given here are the table's, else the session's. Beyond `vector_budget_bytes`, deleted positions are
     joined (`position_joins.py`).
@@ -172,7 +174,7 @@ class ReadRequest:
     cache: ManifestCache | None = None
     as_stored: bool = False
     case_sensitive: bool = True
-    appends: Appends | None = None
+    appends: Appends | StreamFiles | None = None
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
     vector_budget_bytes: int = DEFAULT_BUDGET_BYTES

@@ -1,0 +1,183 @@
+"""Options of `spark.readStream` to what a stream of a table reads, from where, and how much at a time.
+
+    stream-from-snapshot        earliest, latest, or a snapshot's id: what it added comes first
+    stream-after-snapshot       a snapshot's id: what came after it
+    stream-from-timestamp       milliseconds from 1970: the first snapshot at or after it comes first
+    branch                      a branch
+    streaming-changes           where rows were not only added: error, skip, added-files, changes
+    streaming-skip-delete-snapshots, streaming-skip-overwrite-snapshots
+                                those are left out
+    streaming-max-files-per-micro-batch, streaming-max-rows-per-micro-batch, streaming-max-bytes-per-micro-batch
+                                how much a batch reads
+    identifier-columns, compute-updates
+                                for changes: the columns by which a removed and an added row are an update, if not the
+                                table's identifier fields, and whether they are told as one
+    stream-guard                a tag that holds what the stream still needs
+    split-size, file-open-cost  how files are cut and packed, in bytes
+
+Without a start the whole table comes first, then what is new. Names are compared without regard to case, as Spark
+does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.scan.stream_steps import NotAppends, StreamLimits, StreamRules, StreamStart
+from frazil.spec.snapshot import MAIN_BRANCH
+
+_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME = (
+    "stream-from-snapshot",
+    "stream-after-snapshot",
+    "stream-from-timestamp",
+)
+_SKIP_DELETES, _SKIP_OVERWRITES = "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots"
+_CHANGES, _IDENTIFIERS, _UPDATES, _GUARD = (
+    "streaming-changes",
+    "identifier-columns",
+    "compute-updates",
+    "stream-guard",
+)
+_MOST = {
+    "streaming-max-files-per-micro-batch": "files",
+    "streaming-max-rows-per-micro-batch": "rows",
+    "streaming-max-bytes-per-micro-batch": "size_bytes",
+}
+_KNOWN = {
+    *(_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME, _SKIP_DELETES, _SKIP_OVERWRITES),
+    *(_CHANGES, _GUARD),
+    *_MOST,
+}
+_ASYNC = (
+    "async-micro-batch-planning-enabled",
+    "streaming-snapshot-polling-interval-ms",
+    "async-queue-preload-file-limit",
+    "async-queue-preload-row-limit",
+)
+_OTHER_STATES = (
+    *("snapshot-id", "as-of-timestamp", "tag", "versionasof", "timestampasof"),
+    *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"),
+)
+_ALL = 2**31 - 1
+"""What the reference takes for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What the options of a stream ask for."""
+
+    start: StreamStart
+    rules: StreamRules
+    limits: StreamLimits
+    identifiers: tuple[str, ...] | None = None
+    computes_updates: bool = True
+    guard: str | None = None
+    split_bytes: int | None = None
+    open_file_cost_bytes: int | None = None
+
+
+def stream_options(options: Mapping[str, str], branch: str | None = None) -> StreamOptions:
+    """Return what the options of a stream ask for; refuse those that are not known, or contradict each other."""
+    known = {name.lower(): str(value).strip() for name, value in options.items() if value is not None}
+    _check(known)
+    named = known.get("branch")
+    if named is not None and branch is not None and named != branch:
+        raise InvalidRequestError(f"Cannot stream the branches {branch!r} and {named!r} at once: give one")
+    start = _start(known)
+    limits = {field: _limit(known, name) for name, field in _MOST.items()}
+    identifiers = known.get(_IDENTIFIERS)
+    rules = StreamRules(
+        branch=named or branch or MAIN_BRANCH,
+        not_appends=_not_appends(known),
+        skips_deletes=_flag(known, _SKIP_DELETES, otherwise=False),
+        skips_overwrites=_flag(known, _SKIP_OVERWRITES, otherwise=False),
+        since_ms=start.timestamp_ms,
+    )
+    return StreamOptions(
+        start,
+        rules,
+        StreamLimits(**limits),
+        None if identifiers is None else tuple(one.strip() for one in identifiers.split(",")),
+        _flag(known, _UPDATES, otherwise=True),
+        known.get(_GUARD),
+        _whole(known, "split-size", 1),
+        _whole(known, "file-open-cost", 0),
+    )
+
+
+def _check(known: Mapping[str, str]) -> None:
+    unknown = [one for one in known if one.startswith(("stream-", "streaming-")) and one not in {*_KNOWN, *_ASYNC}]
+    if unknown:
+        raise InvalidRequestError(
+            f"Cannot stream a table with the option {unknown[0]!r}: there is none of that name",
+            hint=f"There are: {', '.join(sorted(_KNOWN))}.",
+        )
+    state = next((one for one in _OTHER_STATES if one in known), None)
+    if state is not None:
+        raise UnsupportedError(
+            f"Cannot stream a table with the option {state}: a stream has no end, and begins where it is told",
+            hint=f"Use {_FROM_SNAPSHOT}, {_AFTER_SNAPSHOT}, {_FROM_TIME} or branch.",
+        )
+    tuned = [one for one in _ASYNC if one in known]
+    if tuned:
+        warnings.warn(f"The option {tuned[0]} does nothing: batches are planned when Spark asks for them", stacklevel=2)
+
+
+def _start(known: Mapping[str, str]) -> StreamStart:
+    given = [one for one in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if one in known]
+    if len(given) > 1:
+        raise InvalidRequestError(f"Cannot begin a stream with both {given[0]} and {given[1]}: give one")
+    if not given:
+        return StreamStart()
+    if given[0] == _FROM_TIME:
+        return StreamStart(timestamp_ms=_whole(known, _FROM_TIME, 0))
+    if given[0] == _AFTER_SNAPSHOT:
+        return StreamStart(after_snapshot_id=_whole(known, _AFTER_SNAPSHOT, None))
+    word = known[_FROM_SNAPSHOT].lower()
+    if word in ("earliest", "latest"):
+        return StreamStart(is_earliest=word == "earliest", is_latest=word == "latest")
+    return StreamStart(snapshot_id=_whole(known, _FROM_SNAPSHOT, None, " It may be earliest or latest too."))
+
+
+def _not_appends(known: Mapping[str, str]) -> NotAppends:
+    word = known.get(_CHANGES, NotAppends.ERROR.value).lower()
+    try:
+        found = NotAppends(word)
+    except ValueError:
+        words = ", ".join(one.value for one in NotAppends)
+        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {_CHANGES}: it may be {words}") from None
+    skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one, otherwise=False)), None)
+    if found is NotAppends.CHANGES and skips is not None:
+        raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
+    for one in (_IDENTIFIERS, _UPDATES):
+        if one in known and found is not NotAppends.CHANGES:
+            raise InvalidRequestError(f"Cannot use {one} without {_CHANGES}=changes: it is for changes of rows")
+    return found
+
+
+def _limit(known: Mapping[str, str], name: str) -> int | None:
+    found = _whole(known, name, 1)
+    return None if found is None or (found >= _ALL and not name.startswith("streaming-max-bytes")) else found
+
+
+def _whole(known: Mapping[str, str], name: str, least: int | None, more: str = "") -> int | None:
+    if name not in known:
+        return None
+    text = known[name]
+    if not text.removeprefix("-").isdigit() or not text.isascii():
+        raise InvalidRequestError(f"Cannot use {text[:60]!r} as {name}: it is not a whole number.{more}")
+    if least is not None and int(text) < least:
+        raise InvalidRequestError(f"Cannot use {text} as {name}: it must be at least {least}")
+    return int(text)
+
+
+def _flag(known: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
+    if name not in known:
+        return otherwise
+    word = known[name].lower()
+    if word not in ("true", "false"):
+        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {name}: it may be true or false")
+    return word == "true"

@@ -1,0 +1,76 @@
+"""How far a stream has read a table: an offset, in the JSON that checkpoints keep.
+
+    {"version":1,"snapshot_id":7,"position":2,"scan_all_files":false}
+
+The snapshot that is being read, and the number of its files that come next. The files of a snapshot are those that it
+added or, with `scan_all_files`, all that are live in it. They are numbered manifest by manifest in the order of the
+manifest list. A manifest counts for all its live entries, whichever of them are read. The reference writes and reads
+the same text, so that a query may move between the two.
+
+Before the first snapshot both numbers are -1.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from frazil.errors import InvalidRequestError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """The file of a snapshot that is read next; beyond its last one, the snapshot is done."""
+
+    snapshot_id: int
+    position: int
+    scan_all_files: bool = False
+
+    @property
+    def text(self) -> str:
+        """The offset as checkpoints keep it."""
+        return json.dumps(
+            {
+                "version": _VERSION,
+                "snapshot_id": self.snapshot_id,
+                "position": self.position,
+                "scan_all_files": self.scan_all_files,
+            },
+            separators=(",", ":"),
+        )
+
+
+START = StreamOffset(-1, -1)
+"""Before the first snapshot of a table."""
+
+
+def parse_offset(text: str) -> StreamOffset:
+    """Return the offset that a text says; refuse what is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise _damaged(text, "it is not JSON") from None
+    if not isinstance(found, dict):
+        raise _damaged(text, "it is no JSON object")
+    version = found.get("version")
+    if version != _VERSION:
+        raise _damaged(text, f"its version is {version!r}, not {_VERSION}")
+    snapshot_id, position = found.get("snapshot_id"), found.get("position")
+    if type(snapshot_id) is not int or type(position) is not int:
+        raise _damaged(text, "snapshot_id and position are not both numbers")
+    whole = found.get("scan_all_files")
+    if not isinstance(whole, bool):
+        raise _damaged(text, "scan_all_files is not true or false")
+    if position < 0 and (snapshot_id, position, whole) != (-1, -1, False):
+        raise _damaged(text, "its position is negative")
+    return StreamOffset(snapshot_id, position, whole)
+
+
+def _damaged(text: str, reason: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot continue a stream from the offset {text[:200]!r}: {reason}",
+        hint="The checkpoint is damaged, or of another source. Start with a new checkpoint, and say from where with "
+        "stream-after-snapshot.",
+    )

@@ -1,0 +1,505 @@
+"""How a stream goes through a table: where it begins, how far a batch reaches, and what is read between two offsets.
+
+    begin       the whole table first (every row that is there, then what is new), the oldest snapshot, only what is
+                new, a snapshot, or a time
+    step        snapshot by snapshot along the chain of parents. Appends are read; rewrites of files change no rows and
+                are passed over; for others there are rules
+    admit       as many files, rows and bytes as limits allow, at least one file. Counts of whole snapshots come from
+                their summaries; manifests are read where a limit cuts through a snapshot
+
+Nothing is passed over in silence: an offset whose snapshot is not in the chain any more ends in an error that says
+what is lost and how to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from frazil.errors import InvalidRequestError, SnapshotNotFoundError, UnsupportedError
+from frazil.loaded import LoadedTable
+from frazil.scan.changelog import Changelog
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.read_manifests import read_manifest_list
+from frazil.scan.stream_files import (
+    FilesPart,
+    NumberedFiles,
+    StreamFiles,
+    end_of_manifests,
+    end_of_snapshot,
+    number_files,
+    number_manifests,
+)
+from frazil.scan.stream_offsets import START, StreamOffset
+from frazil.spec.manifest import ManifestContent
+from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, SnapshotHead, Summary
+from frazil.spec.snapshot_history import ancestor_heads, show_ms
+
+_IDLE_MS = 10 * 60 * 1000
+"""Snapshots without rows are passed over together; so long, and a batch without rows notes how far it is."""
+
+
+class NotAppends(Enum):
+    """What a stream does where a snapshot changed or removed rows."""
+
+    ERROR = "error"
+    SKIP = "skip"
+    ADDED_FILES = "added-files"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a stream begins that has no offset yet. Nothing given: the whole table first."""
+
+    is_earliest: bool = False
+    is_latest: bool = False
+    snapshot_id: int | None = None
+    """What this snapshot added comes first."""
+    after_snapshot_id: int | None = None
+    timestamp_ms: int | None = None
+    """What the first snapshot at or after this time added comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """How much a batch reads at most: files exactly; rows and bytes up to the file that reaches them."""
+
+    files: int | None = None
+    rows: int | None = None
+    size_bytes: int | None = None
+
+
+NO_LIMITS = StreamLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRules:
+    """What a stream reads: of which branch, and what it does where rows were not only added."""
+
+    branch: str = MAIN_BRANCH
+    not_appends: NotAppends = NotAppends.ERROR
+    skips_deletes: bool = False
+    skips_overwrites: bool = False
+    since_ms: int | None = None
+    """Of a table that had nothing to read yet, snapshots from this time on."""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the rows of a stream are changes."""
+        return self.not_appends is NotAppends.CHANGES
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """What is read between two offsets: files that were live, files that were added, changes of rows."""
+
+    whole: StreamFiles | None = None
+    added: StreamFiles | None = None
+    changes: Changelog | None = None
+    change_ids: tuple[int, ...] = ()
+    """The snapshots whose changes are read, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What a stream has not read yet."""
+
+    snapshots: int
+    files: int
+    rows: int
+    size_bytes: int
+
+
+class _Step(Enum):
+    READ = "read"
+    SKIP = "skip"
+    CHANGE = "change"
+
+
+@dataclass
+class _Budget:
+    """What a batch may still take."""
+
+    limits: StreamLimits
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+    is_used: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        limits = self.limits
+        return (
+            (limits.files is not None and self.files >= limits.files)
+            or (limits.rows is not None and self.rows >= limits.rows)
+            or (limits.size_bytes is not None and self.size_bytes >= limits.size_bytes)
+        )
+
+    def holds(self, counts: tuple[int, int, int]) -> bool:
+        """Return whether all of some files fit."""
+        sums = (self.files + counts[0], self.rows + counts[1], self.size_bytes + counts[2])
+        most = (self.limits.files, self.limits.rows, self.limits.size_bytes)
+        return all(limit is None or total <= limit for total, limit in zip(sums, most, strict=True))
+
+    def take(self, counts: tuple[int, int, int]) -> None:
+        self.files += counts[0]
+        self.rows += counts[1]
+        self.size_bytes += counts[2]
+        self.is_used = True
+
+    def take_files(self, files: NumberedFiles) -> int | None:
+        """Take files one by one; return the number of the first that is left, None where none is."""
+        for number, rows, size in zip(files.numbers.tolist(), files.rows.tolist(), files.sizes.tolist(), strict=True):
+            if self.is_full:
+                return int(number)
+            self.take((1, rows, size))
+        return None
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """One state of a table as a stream sees it."""
+
+    loaded: LoadedTable
+    rules: StreamRules = field(default_factory=StreamRules)
+    cache: ManifestCache | None = None
+    end_snapshot_id: int | None = None
+    """Where the stream ends; without one, with the branch's newest snapshot."""
+
+    @property
+    def head_id(self) -> int | None:
+        """The newest snapshot to read."""
+        if self.end_snapshot_id is not None:
+            return self.end_snapshot_id
+        metadata = self.loaded.metadata
+        if self.rules.branch == MAIN_BRANCH:
+            return metadata.current_snapshot_id
+        return metadata.ref(self.rules.branch).snapshot_id
+
+    # Where it begins
+
+    def begin(self, start: StreamStart) -> StreamOffset:
+        """Return the offset at which a new stream begins."""
+        head = self.head_id
+        if start.snapshot_id is not None:
+            self._ancestor(start.snapshot_id, "stream-from-snapshot")
+            return StreamOffset(start.snapshot_id, 0)
+        if start.after_snapshot_id is not None:
+            return self._done(self._ancestor(start.after_snapshot_id, "stream-after-snapshot"))
+        if head is None:
+            return START
+        if start.timestamp_ms is not None:
+            found = None
+            for one in ancestor_heads(self.loaded.metadata.snapshots, head):
+                if one.timestamp_ms < start.timestamp_ms:
+                    break
+                found = one
+            return START if found is None else self._from_oldest(found)
+        if start.is_latest:
+            return self._done(self._snapshot(head))
+        if start.is_earliest:
+            *_, oldest = ancestor_heads(self.loaded.metadata.snapshots, head)
+            is_first = oldest.parent_snapshot_id is None
+            return StreamOffset(oldest.snapshot_id, 0, scan_all_files=not is_first)
+        return StreamOffset(head, 0, scan_all_files=True)
+
+    def _from_oldest(self, found: SnapshotHead) -> StreamOffset:
+        parent = found.parent_snapshot_id
+        if parent is not None and self.loaded.metadata.snapshots.find_head(parent) is None:
+            raise InvalidRequestError(
+                f"Cannot begin a stream of {self.loaded.name} at a time: snapshots before {found.snapshot_id} of "
+                f"{show_ms(found.timestamp_ms)} have expired, and some may be of that time",
+                hint=f"Use stream-from-timestamp {found.timestamp_ms + 1} or later, or stream-from-snapshot=earliest.",
+            )
+        return StreamOffset(found.snapshot_id, 0)
+
+    def _ancestor(self, snapshot_id: int, option: str) -> Snapshot:
+        head = self.head_id
+        heads = [] if head is None else ancestor_heads(self.loaded.metadata.snapshots, head)
+        if not any(one.snapshot_id == snapshot_id for one in heads):
+            raise SnapshotNotFoundError(
+                f"Cannot begin a stream of {self.loaded.name} with {option} {snapshot_id}: branch "
+                f"{self.rules.branch!r} has no such snapshot",
+                hint="It may have expired. stream-from-snapshot takes earliest and latest too.",
+            )
+        return self._snapshot(snapshot_id)
+
+    # How far a batch reaches
+
+    def advance(self, start: StreamOffset, limits: StreamLimits = NO_LIMITS) -> StreamOffset:
+        """Return how far a batch may read from an offset on; the same offset where there is nothing to read."""
+        budget = _Budget(limits)
+        after = self._after(start)
+        at: Snapshot | None = None
+        if not self._is_done(start, after):
+            begun = self._snapshot(start.snapshot_id)
+            if start.scan_all_files or self._step(begun, budget) is not _Step.SKIP:
+                left = self._take_rest(begun, start, budget)
+                if left is not None:
+                    return left
+            at = begun
+        passed: Snapshot | None = None
+        for head in after:
+            snapshot = self._snapshot(head.snapshot_id)
+            step = self._step(snapshot, budget)
+            if step is None or (budget.is_full and step is not _Step.SKIP):
+                break
+            if step is _Step.SKIP:
+                passed = snapshot
+                continue
+            counts = _counts(snapshot)
+            if self.rules.has_changes:
+                if budget.is_used and (counts is None or not budget.holds(counts)):
+                    break
+                budget.take(counts or (1, 0, 0))
+            elif counts is not None and counts[0] > 0 and budget.holds(counts):
+                budget.take(counts)
+            else:
+                files = number_files(self.loaded, snapshot, is_whole=False, cache=self.cache)
+                first = budget.take_files(files)
+                if first is not None:
+                    is_begun = len(files.numbers) > 0 and first > int(files.numbers[0])
+                    if is_begun:
+                        return StreamOffset(snapshot.snapshot_id, first)
+                    break
+                if len(files.numbers) == 0:
+                    # A snapshot without files is no batch.
+                    passed = snapshot
+                    continue
+            at, passed = snapshot, None
+        return self._end(start, after, at, passed, budget)
+
+    def _end(
+        self,
+        start: StreamOffset,
+        after: Sequence[SnapshotHead],
+        at: Snapshot | None,
+        passed: Snapshot | None,
+        budget: _Budget,
+    ) -> StreamOffset:
+        if budget.is_used:
+            last = passed or at
+        else:
+            last = (passed or at) if self._is_idle(start, after, passed or at) else None
+        return start if last is None else self._done(last)
+
+    def _is_idle(self, start: StreamOffset, after: Sequence[SnapshotHead], last: Snapshot | None) -> bool:
+        """Return whether a batch without rows is worth its trigger: before expiry takes the way back."""
+        if last is None or not after:
+            return False
+        if self.loaded.metadata.snapshots.find_head(start.snapshot_id) is None and start != START:
+            return True
+        return last.timestamp_ms - after[0].timestamp_ms >= _IDLE_MS
+
+    def _take_rest(self, snapshot: Snapshot, start: StreamOffset, budget: _Budget) -> StreamOffset | None:
+        """Take what is left of the snapshot that an offset is in; return where to stop in it."""
+        counts = _counts(snapshot)
+        is_unread = start.position == 0 and not start.scan_all_files
+        if is_unread and (self.rules.has_changes or (counts is not None and budget.holds(counts))):
+            budget.take(counts or (1, 0, 0))
+            return None
+        if start.scan_all_files and budget.limits == NO_LIMITS:
+            budget.is_used = True
+            return None
+        files = number_files(self.loaded, snapshot, is_whole=start.scan_all_files, cache=self.cache)
+        first = budget.take_files(files.after(start.position))
+        if first is None:
+            return None
+        return StreamOffset(snapshot.snapshot_id, first, start.scan_all_files)
+
+    def _done(self, snapshot: Snapshot) -> StreamOffset:
+        """Return the offset behind all files of a snapshot."""
+        return StreamOffset(snapshot.snapshot_id, end_of_snapshot(self.loaded, snapshot, cache=self.cache))
+
+    # What is between two offsets
+
+    def between(self, start: StreamOffset, end: StreamOffset) -> StreamBatch:
+        """Return what is read from one offset to another."""
+        if end in (start, START):
+            return StreamBatch()
+        ended = TableStream(self.loaded, self.rules, self.cache, end.snapshot_id)
+        after = ended._after(start)
+        whole, runs, parts = None, list[tuple[int, ...]](), list[FilesPart]()
+        if not ended._is_done(start, after):
+            is_same = start.snapshot_id == end.snapshot_id and start.scan_all_files == end.scan_all_files
+            part = FilesPart(start.snapshot_id, start.position, *((end.position,) if is_same else ()))
+            if start.scan_all_files:
+                whole = StreamFiles(parts=(part,), is_whole=True)
+            elif self._step(self._snapshot(start.snapshot_id), None) is not _Step.SKIP:
+                parts.append(part)
+        if end.scan_all_files and end.snapshot_id != start.snapshot_id:
+            raise InvalidRequestError(
+                f"Cannot read a batch of {self.loaded.name}: its end {end.text} is not reached from {start.text}"
+            )
+        read = [one for one in after if self._step(self._snapshot(one.snapshot_id), None) is not _Step.SKIP]
+        last = read[-1] if read and read[-1].snapshot_id == end.snapshot_id else None
+        cut = None
+        if last is not None and end.position < end_of_snapshot(self.loaded, self._snapshot(end.snapshot_id)):
+            cut = FilesPart(end.snapshot_id, 0, end.position)
+            read = read[:-1]
+        if self.rules.has_changes:
+            begun = self.loaded.metadata.snapshots.find_head(start.snapshot_id)
+            if parts and start.position == 0 and begun is not None:
+                parts, read = [], [begun, *read]
+            if cut is not None or (parts and self._step(self._snapshot(start.snapshot_id), None) is _Step.CHANGE):
+                raise InvalidRequestError(
+                    f"Cannot read changes of {self.loaded.name} between {start.text} and {end.text}: an offset is "
+                    "within a snapshot",
+                    hint="Let the query finish the snapshot with the options it was started with.",
+                )
+            return self._changes(whole, parts, read)
+        for at, one in enumerate(read):
+            snapshot = self._snapshot(one.snapshot_id)
+            follows = at > 0 and one.parent_snapshot_id == read[at - 1].snapshot_id
+            if follows and snapshot.operation == Operation.APPEND:
+                runs[-1] = (*runs[-1], one.snapshot_id)
+            else:
+                runs.append((one.snapshot_id,))
+        parts += [] if cut is None else [cut]
+        added = StreamFiles(tuple(runs), tuple(parts)) if runs or parts else None
+        return StreamBatch(whole, added)
+
+    @staticmethod
+    def _changes(whole: StreamFiles | None, parts: list[FilesPart], read: list[SnapshotHead]) -> StreamBatch:
+        added = StreamFiles(parts=tuple(parts)) if parts else None
+        if not read:
+            return StreamBatch(whole, added)
+        window = Changelog(read[0].parent_snapshot_id, read[-1].snapshot_id)
+        return StreamBatch(whole, added, window, tuple(one.snapshot_id for one in read))
+
+    # How far behind
+
+    def latest(self) -> StreamOffset | None:
+        """Return the offset behind all that the table has; None where it has nothing."""
+        head = self.head_id
+        return None if head is None else self._done(self._snapshot(head))
+
+    def lag(self, offset: StreamOffset) -> Lag:
+        """Return what is not read yet behind an offset, by what snapshots say of themselves."""
+        counts = [_counts(self._snapshot(one.snapshot_id)) or (0, 0, 0) for one in self._after(offset)]
+        files, rows, size_bytes = (sum(one[at] for one in counts) for at in range(3))
+        return Lag(len(counts), files, rows, size_bytes)
+
+    # Steps
+
+    def _snapshot(self, snapshot_id: int) -> Snapshot:
+        return self.loaded.metadata.snapshot(snapshot_id)
+
+    def _after(self, offset: StreamOffset) -> list[SnapshotHead]:
+        """Return the snapshots after that of an offset, oldest first; refuse an offset that is not in the chain."""
+        metadata, head = self.loaded.metadata, self.head_id
+        if head is None:
+            if offset == START:
+                return []
+            raise self._lost(offset, f"branch {self.rules.branch!r} has no snapshot", None)
+        if metadata.snapshots.find_head(head) is None:
+            raise self._lost(offset, f"snapshot {head}, up to which it is read, has expired", None)
+        found: list[SnapshotHead] = []
+        for one in ancestor_heads(metadata.snapshots, head):
+            if one.snapshot_id == offset.snapshot_id:
+                return found[::-1]
+            since = self.rules.since_ms
+            if offset == START and since is not None and one.timestamp_ms < since:
+                return found[::-1]
+            found.append(one)
+        oldest = found[-1]
+        parent = oldest.parent_snapshot_id
+        if parent is None and offset == START:
+            return found[::-1]
+        if parent is not None and parent == offset.snapshot_id:
+            return found[::-1]
+        if offset == START:
+            raise self._lost(offset, f"the snapshots before {oldest.snapshot_id} have expired", oldest)
+        if metadata.snapshots.find_head(offset.snapshot_id) is not None:
+            raise self._lost(
+                offset,
+                f"branch {self.rules.branch!r} was set back or replaced: its snapshot {head} did not come from "
+                f"snapshot {offset.snapshot_id}",
+                None,
+            )
+        if parent is None:
+            reason = (
+                f"snapshot {offset.snapshot_id} is none of the table's: the table was replaced, set back, or the "
+                "checkpoint is of another table"
+            )
+            raise self._lost(offset, reason, None)
+        reason = (
+            f"snapshot {offset.snapshot_id} and what came after it, up to snapshot {parent}, have expired; the "
+            f"oldest that is left is {oldest.snapshot_id} of {show_ms(oldest.timestamp_ms)}"
+        )
+        raise self._lost(offset, reason, oldest)
+
+    def _lost(self, offset: StreamOffset, reason: str, oldest: SnapshotHead | None) -> SnapshotNotFoundError:
+        to_go_on = "stream-from-snapshot=earliest" if oldest is None else f"stream-from-snapshot={oldest.snapshot_id}"
+        return SnapshotNotFoundError(
+            f"Cannot continue the stream of {self.loaded.name} from {offset.text}: {reason}",
+            hint=f"Start with a new checkpoint: without options it reads the whole table first; {to_go_on} or "
+            "stream-from-snapshot=latest leave out what is before. stream-guard keeps snapshots that a stream needs.",
+        )
+
+    def _is_done(self, offset: StreamOffset, after: Sequence[SnapshotHead]) -> bool:
+        """Return whether nothing is left of the snapshot that an offset is in."""
+        if offset == START:
+            return True
+        snapshot = self.loaded.metadata.find_snapshot(offset.snapshot_id)
+        if snapshot is not None:
+            if offset.scan_all_files:
+                return False
+            return offset.position >= end_of_snapshot(self.loaded, snapshot, cache=self.cache)
+        if not offset.scan_all_files and after and offset.position >= self._end_from_child(offset, after[0]):
+            return True
+        raise self._lost(offset, f"snapshot {offset.snapshot_id} has expired before it was read to its end", None)
+
+    def _end_from_child(self, offset: StreamOffset, child: SnapshotHead) -> int:
+        """Return the number after the last file of a snapshot that has expired, by the list of the one after it."""
+        snapshot = self._snapshot(child.snapshot_id)
+        listed = [
+            one for one in read_manifest_list(self.loaded.storage, snapshot) if one.content is ManifestContent.DATA
+        ]
+        own = [one for one in listed if one.added_snapshot_id == offset.snapshot_id]
+        rewritten = [one for one in listed if one.added_snapshot_id in (None, child.snapshot_id)]
+        if any(one.has_existing_files or one.has_deleted_files for one in rewritten) or not own:
+            # Its manifests may have been merged: which of its files were read cannot be told.
+            return offset.position + 1
+        gone = Snapshot(offset.snapshot_id, 0, manifest_list="", manifests=None)
+        return end_of_manifests(number_manifests(self.loaded, gone, is_whole=False, manifests=own, cache=self.cache))
+
+    def _step(self, snapshot: Snapshot, budget: _Budget | None) -> _Step | None:
+        """Return what is done with a snapshot; None where a batch ends before one that is refused."""
+        operation, rules = snapshot.operation, self.rules
+        if operation == Operation.APPEND:
+            return _Step.READ
+        if operation == Operation.REPLACE:
+            return _Step.SKIP
+        is_skipped = {Operation.DELETE: rules.skips_deletes, Operation.OVERWRITE: rules.skips_overwrites}
+        if rules.not_appends is NotAppends.SKIP or is_skipped.get(operation or "", False):
+            return _Step.SKIP
+        if rules.not_appends is NotAppends.CHANGES:
+            return _Step.CHANGE
+        if rules.not_appends is NotAppends.ADDED_FILES:
+            return _Step.READ
+        if budget is not None and budget.is_used:
+            return None
+        raise UnsupportedError(
+            f"Cannot stream {self.loaded.name} past snapshot {snapshot.snapshot_id} of "
+            f"{show_ms(snapshot.timestamp_ms)}: it is no append ({operation or 'it does not say what it did'})",
+            hint="Say what to do with the option streaming-changes: changes (rows with _change_type, added and "
+            "removed), added-files (rows of files that it added, old ones among them), or skip (it is left out).",
+        )
+
+
+def _counts(snapshot: Snapshot) -> tuple[int, int, int] | None:
+    """Return the files, rows and bytes that a snapshot says it added; None where it does not say."""
+    summary = snapshot.summary
+    if summary is None:
+        return None
+    found = [summary.get(one) for one in (Summary.ADDED_DATA_FILES, Summary.ADDED_RECORDS, Summary.ADDED_FILES_SIZE)]
+    if found[0] is None:
+        # Writers leave out counts that are zero, and others leave out all of them.
+        found = ["0", "0", "0"] if Summary.TOTAL_DATA_FILES in summary else found
+    if any(one is None or not (one.isascii() and one.isdigit()) for one in found):
+        return None
+    files, rows, size_bytes = (int(one or 0) for one in found)
+    return files, rows, size_bytes

@@ -1,0 +1,283 @@
+"""What Python answers for tables that are read as streams: one `StreamSource` for each query that runs.
+
+    stream-open      a query is started: where it begins, or what its checkpoint says
+    stream-advance   how far the next batch may read
+    stream-batch     the rows between two offsets
+    stream-commit    a batch is done for good
+    stream-end       the query is to end where the table is now
+    stream-latest    where the table is, and stream-lag how much is left, for the query's progress
+    stream-stop      the query has ended
+
+Spark asks on the thread of the query, one thing after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.codec.json_fields import JsonObject
+from frazil.codec.schema_json import decode_schema, encode_schema
+from frazil.errors import FrazilError, InvalidRequestError, SnapshotNotFoundError
+from frazil.lake.sql_session import CURRENT, Place, Relation
+from frazil.lake.stream_options import StreamOptions, stream_options
+from frazil.lake.table import Table
+from frazil.loaded import LoadedTable
+from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
+from frazil.scan.stream_schema import check_stream_schema
+from frazil.scan.stream_steps import StreamLimits, TableStream
+from frazil.sessions.question import Question
+from frazil.sessions.source_names import BY_PATH, find_relation
+from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import MAIN_BRANCH
+
+_GUARD_SECONDS = 60
+_sources: dict[str, StreamSource] = {}
+_lock = threading.Lock()
+
+
+def named_stream(question: Question, relation: Relation) -> tuple[str, dict[str, Any]]:
+    """Return the columns of a table as a stream and what is to be known of it later; refuse what cannot stream."""
+    place, state = relation.place, relation.state
+    if relation.metadata_table is not None:
+        raise InvalidRequestError(f"Cannot stream {place}.{relation.metadata_table}: it is a metadata table")
+    if state != CURRENT and state.branch is None:
+        raise InvalidRequestError(
+            f"Cannot stream {place} in one state: it never changes", hint="Stream the table, or a branch of it."
+        )
+    options = stream_options(question.told.get("options", {}), state.branch)
+    metadata = relation.table.metadata
+    if options.rules.branch != MAIN_BRANCH and not metadata.ref(options.rules.branch).is_branch:
+        raise InvalidRequestError(f"Cannot stream {place}: {options.rules.branch!r} is a tag, which never moves")
+    shown = metadata.current_schema
+    columns = columns_of(shown, options)
+    told = {
+        "schema": encode_schema(shown),
+        "uuid": str(metadata.table_uuid),
+        "name": list(place.name),
+        "branch": state.branch,
+    }
+    return stream_schema(columns, question.spark).json(), told
+
+
+def columns_of(shown: Schema, options: StreamOptions) -> StreamColumns:
+    """Return what the rows of a stream show."""
+    if not options.rules.has_changes:
+        return StreamColumns(shown)
+    identifiers = options.identifiers
+    if identifiers is None:
+        identifiers = tuple(shown.name_of(one) for one in sorted(shown.identifier_field_ids))
+    return StreamColumns(shown, True, identifiers if options.computes_updates else ())
+
+
+@dataclass
+class StreamSource:
+    """One query's stream of one table."""
+
+    place: Place
+    table: Table
+    options: StreamOptions
+    columns: StreamColumns
+    begun: StreamOffset = START
+    has_end: bool = False
+    end_snapshot_id: int | None = None
+    reload: Callable[[], LoadedTable] | None = None
+    guarded: tuple[float, int] | None = None
+    committed: StreamOffset | None = None
+
+    def load(self) -> LoadedTable:
+        """Return the table as it is now."""
+        loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
+        check_stream_schema(str(self.place), self.columns.shown, loaded.metadata.current_schema)
+        return loaded
+
+    def stream(self, *, is_bounded: bool = True) -> TableStream:
+        """Return the table's snapshots as they are now, up to where the query ends."""
+        end = self.end_snapshot_id if is_bounded and self.has_end else None
+        return TableStream(self.load(), self.options.rules, self.table._cache, end)
+
+    def advance(self, start: StreamOffset | None, limits: StreamLimits) -> StreamOffset | None:
+        """Return how far the next batch may read; None where there is nothing to read yet."""
+        if self.has_end and self.end_snapshot_id is None:
+            return start
+        begun = self.begun if start is None else start
+        found = self.stream().advance(begun, limits)
+        return None if start is None and found == begun else found
+
+    def batch(self, spark: Any, start: StreamOffset | None, end: StreamOffset) -> Any:
+        """Return the rows between two offsets.
+
+        Spark asks again for a batch that is done when a query goes on, and never reads it: what is not there any more
+        is an error when it is read.
+        """
+        stream = self.stream(is_bounded=False)
+        options = self.options
+        reader = BatchReader(
+            spark, stream.loaded, self.columns, self.table._cache, options.split_bytes, options.open_file_cost_bytes
+        )
+        try:
+            return reader.rows(stream.between(self.begun if start is None else start, end))
+        except SnapshotNotFoundError as error:
+            return reader.lost(str(error))
+
+    def lag(self, start: StreamOffset | None) -> dict[str, str]:
+        """Return what is not read yet, for the query's progress."""
+        try:
+            found = self.stream(is_bounded=False).lag(self.begun if start is None else start)
+        except FrazilError:
+            # The next batch says what is wrong.
+            return {}
+        return {
+            "snapshotsBehind": str(found.snapshots),
+            "filesBehind": str(found.files),
+            "rowsBehind": str(found.rows),
+            "bytesBehind": str(found.size_bytes),
+        }
+
+    def hold(self, offset: StreamOffset, *, is_last: bool = False) -> None:
+        """Move the tag that guards what the stream still needs; at most once a minute, and when the query ends."""
+        tag = self.options.guard
+        if tag is None or offset == START:
+            return
+        now = time.monotonic()
+        if self.guarded is not None:
+            since, snapshot_id = self.guarded
+            if snapshot_id == offset.snapshot_id or (now - since < _GUARD_SECONDS and not is_last):
+                return
+        table = self.table.refresh()
+        known = table.metadata.find_ref(tag)
+        if known is not None and known.is_branch:
+            raise InvalidRequestError(f"Cannot guard the stream of {self.place} by {tag!r}: it is a branch")
+        if table.metadata.find_snapshot(offset.snapshot_id) is None:
+            return
+        if known is None or known.snapshot_id != offset.snapshot_id:
+            table.create_tag(tag, offset.snapshot_id, replaces=known is not None)
+        self.guarded = (now, offset.snapshot_id)
+
+
+def _open(question: Question) -> str:
+    told = question.told
+    named: Mapping[str, Any] = told["stream"]
+    place = Place(told["catalog"], question.lake, tuple(named["name"]))
+    session = question.own_session()
+    relation = find_relation(session, place)
+    options = stream_options(told["options"], named["branch"])
+    shown = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
+    source = StreamSource(place, relation.table, options, columns_of(shown, options))
+    if place.name[0] == BY_PATH:
+        source.reload = lambda: find_relation(session, place).table._loaded
+    stream = source.stream()
+    table_uuid = str(stream.loaded.metadata.table_uuid)
+    _check_table(told, place, table_uuid)
+    begun = told["begun"]
+    source.begun = stream.begin(options.start) if begun is None else parse_offset(begun)
+    source.hold(source.begun)
+    key = uuid.uuid4().hex
+    with _lock:
+        _sources[key] = source
+    limits = options.limits
+    return json.dumps(
+        {
+            "key": key,
+            "begun": source.begun.text,
+            "table": json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(place)}),
+            "limits": {"files": limits.files, "rows": limits.rows, "bytes": limits.size_bytes},
+        }
+    )
+
+
+def _check_table(told: Mapping[str, Any], place: Place, table_uuid: str) -> None:
+    """Refuse the checkpoint of another table, and a name that is another table's since the stream was named."""
+    hint = "Use another checkpoint, or the one that was used before for this table."
+    if told["stream"]["uuid"] != table_uuid:
+        raise InvalidRequestError(
+            f"Cannot start a stream of {place}: another table has taken its name", hint="Name the table again."
+        )
+    if told["table"] is None:
+        return
+    try:
+        known = json.loads(told["table"])
+        known_uuid, known_name = known["table-uuid"], known["name"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidRequestError(
+            f"Cannot start a stream of {place}: the checkpoint's {told['place']}/table is damaged",
+            hint="Delete that file if the checkpoint is this table's.",
+        ) from None
+    if known_uuid != table_uuid:
+        raise InvalidRequestError(
+            f"Cannot start a stream of {place}: the checkpoint is of {known_name}, another table "
+            f"({known_uuid}, not {table_uuid})",
+            hint=hint,
+        )
+
+
+def _source(question: Question) -> StreamSource:
+    found = _sources.get(question.told["key"])
+    if found is None:
+        raise InvalidRequestError(f"Cannot go on with the stream of {question.place}: its query has ended")
+    return found
+
+
+def _offset(question: Question, name: str) -> StreamOffset | None:
+    text = question.told.get(name)
+    return None if text is None else parse_offset(text)
+
+
+def _advance(question: Question) -> str | None:
+    most = question.told["limits"]
+    limits = StreamLimits(most.get("files"), most.get("rows"), most.get("bytes"))
+    found = _source(question).advance(_offset(question, "start"), limits)
+    return None if found is None else json.dumps(found.text)
+
+
+def _batch(question: Question) -> Any:
+    end = _offset(question, "end")
+    frame = _source(question).batch(question.spark, _offset(question, "start"), START if end is None else end)
+    return frame._jdf
+
+
+def _latest(question: Question) -> str | None:
+    found = _source(question).stream(is_bounded=False).latest()
+    return None if found is None else json.dumps(found.text)
+
+
+def _lag(question: Question) -> str:
+    return json.dumps(_source(question).lag(_offset(question, "start")))
+
+
+def _end(question: Question) -> None:
+    source = _source(question)
+    source.end_snapshot_id, source.has_end = source.stream().head_id, True
+
+
+def _commit(question: Question) -> None:
+    end = _offset(question, "end")
+    if end is not None:
+        source = _source(question)
+        source.committed = end
+        source.hold(end)
+
+
+def _stop(question: Question) -> None:
+    with _lock:
+        source = _sources.pop(question.told["key"], None)
+    if source is not None and source.committed is not None:
+        source.hold(source.committed, is_last=True)
+
+
+STREAM_VERBS: dict[str, Callable[[Question], Any]] = {
+    "stream-open": _open,
+    "stream-advance": _advance,
+    "stream-batch": _batch,
+    "stream-latest": _latest,
+    "stream-lag": _lag,
+    "stream-end": _end,
+    "stream-commit": _commit,
+    "stream-stop": _stop,
+}

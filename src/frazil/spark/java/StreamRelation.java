@@ -1,0 +1,25 @@
+package frazil;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+
+/** Puts a lake's table as a stream in the place of the relation that `format("iceberg")` made of it. */
+public class StreamRelation extends scala.runtime.AbstractPartialFunction {
+  static LakeTable table(Object node) {
+    if (!(node instanceof StreamingRelationV2)) return null;
+    Object table = ((StreamingRelationV2) node).table();
+    return table instanceof LakeTable && ((LakeTable) table).stream() != null ? (LakeTable) table : null;
+  }
+
+  public boolean isDefinedAt(Object node) {
+    return table(node) != null;
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 other) {
+    LakeTable table = table(node);
+    if (table == null) return other.apply(node);
+    StreamingRelationV2 relation = (StreamingRelationV2) node;
+    LogicalPlan plan = LakeStreams.relation(table, relation.extraOptions());
+    return Bind.under(Spark.named(plan, relation), relation.output());
+  }
+}

@@ -1,0 +1,183 @@
+"""The rows of one batch of a stream as a lazy DataFrame: frazil's relations, read by Spark's own readers.
+
+Whatever a query does with the stream is planned over these relations anew for each batch, so its filters and columns
+reach the planner and prune manifests and files. `java/StreamedRows.java` says to Spark that the rows are a stream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyspark.sql.types as st
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.loaded import LoadedTable
+from frazil.scan.changelog import DELETE, INSERT, Changelog
+from frazil.scan.manifest_cache import ManifestCache
+from frazil.scan.stream_files import StreamFiles
+from frazil.scan.stream_steps import StreamBatch
+from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.read.changelog_frames import read_changes
+from frazil.spark.read.changelog_view import UPDATE_AFTER, UPDATE_BEFORE, with_updates, without_carry_overs
+from frazil.spark.read.relation import ReadRequest, read_on_spark
+from frazil.spark.types import shown_schema
+from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Operation, Snapshot, Summary
+from frazil.sql.quote_names import quote
+
+CHANGE_KINDS = {
+    INSERT: "insert",
+    DELETE: "delete",
+    UPDATE_BEFORE: "update_preimage",
+    UPDATE_AFTER: "update_postimage",
+}
+"""How Spark calls kinds of changes."""
+
+CHANGE_FIELDS = (
+    st.StructField("_change_type", st.StringType(), nullable=False),
+    st.StructField("_commit_version", st.LongType(), nullable=False),
+    st.StructField("_commit_timestamp", st.TimestampType(), nullable=False),
+)
+"""What Spark's change feeds have beside the columns of a table."""
+
+
+@dataclass(frozen=True)
+class StreamColumns:
+    """What the rows of a stream show: columns of the table, how rows changed, and by what updates are known."""
+
+    shown: Schema
+    has_changes: bool = False
+    identifiers: tuple[str, ...] = ()
+    """The columns by which a removed and an added row are an update; none, and updates are told as both."""
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Reads batches of one state of a table."""
+
+    spark: SparkSession
+    loaded: LoadedTable
+    columns: StreamColumns
+    cache: ManifestCache | None = None
+    split_bytes: int | None = None
+    open_file_cost_bytes: int | None = None
+
+    @without_call_sites()
+    def rows(self, batch: StreamBatch) -> DataFrame:
+        """Return the rows of a batch."""
+        frames = [self._files(one) for one in (batch.whole, batch.added) if one is not None]
+        if batch.changes is not None:
+            frames.append(
+                changed_rows(
+                    self.spark,
+                    self._request(batch.change_ids[-1]),
+                    batch.changes,
+                    batch.change_ids,
+                    self.columns.identifiers,
+                )
+            )
+        if not frames:
+            return self.spark.createDataFrame([], stream_schema(self.columns, self.spark))
+        return reduce(DataFrame.unionAll, frames)
+
+    def lost(self, message: str) -> DataFrame:
+        """Return rows that are not there: an error says so when they are read."""
+        told = F.raise_error(F.lit(message)).cast("string").isNull()
+        schema = stream_schema(self.columns, self.spark)
+        nothing = [F.lit(None).cast(one.dataType).alias(one.name) for one in schema.fields]
+        return self.spark.range(1).filter(told).select(*nothing)
+
+    def _request(self, snapshot_id: int) -> ReadRequest:
+        metadata = self.loaded.metadata
+        return ReadRequest(
+            self.loaded,
+            metadata.snapshot(snapshot_id),
+            metadata.current_schema,
+            self.columns.shown,
+            cache=self.cache,
+            split_bytes=self.split_bytes,
+            open_file_cost_bytes=self.open_file_cost_bytes,
+        )
+
+    def _files(self, files: StreamFiles) -> DataFrame:
+        request = replace(self._request(files.last_snapshot_id), appends=files)
+        frame = read_on_spark(self.spark, request)
+        if not self.columns.has_changes:
+            return frame
+        snapshot = self.loaded.metadata.snapshot(files.last_snapshot_id)
+        told = [F.lit(CHANGE_KINDS[INSERT]), *_commit_values(F.lit(snapshot.snapshot_id), [snapshot])]
+        return _with_changes(frame, [quote(one.name) for one in self.columns.shown.fields], told)
+
+
+def stream_schema(columns: StreamColumns, spark: SparkSession) -> st.StructType:
+    """Return the columns of a stream as Spark's."""
+    own = shown_schema(columns.shown, spark)
+    return st.StructType([*own.fields, *CHANGE_FIELDS]) if columns.has_changes else own
+
+
+def changed_rows(
+    spark: SparkSession,
+    request: ReadRequest,
+    window: Changelog,
+    change_ids: Sequence[int],
+    identifiers: Sequence[str] = (),
+    *,
+    keeps_copies: bool = False,
+) -> DataFrame:
+    """Return the changes of some snapshots, under the names that Spark has for them.
+
+    Rows that a rewrite of files merely copied are left out, unless `keeps_copies`.
+    """
+    metadata = request.loaded.metadata
+    snapshots = [metadata.snapshot(one) for one in change_ids]
+    shown = Schema((*request.shown.fields, *CHANGE_COLUMNS))
+    frame = read_changes(spark, replace(request, shown=shown), window=window)
+    if identifiers:
+        frame = with_updates(frame, identifiers)
+    elif not keeps_copies and any(map(_may_copy, snapshots)):
+        frame = without_carry_overs(frame)
+    kind = F.col(quote(CHANGE_TYPE.name))
+    told = F.coalesce(*(F.when(kind == word, F.lit(name)) for word, name in CHANGE_KINDS.items()))
+    by_id = _commit_values(F.col(quote(COMMIT_SNAPSHOT_ID.name)), snapshots)
+    return _with_changes(frame, [quote(one.name) for one in request.shown.fields], [told, *by_id])
+
+
+def _with_changes(frame: DataFrame, own: Iterable[str], told: Sequence[Column]) -> DataFrame:
+    named = [value.alias(part.name) for value, part in zip(told, CHANGE_FIELDS, strict=True)]
+    return frame.select(*own, *named)
+
+
+def _may_copy(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot may have written rows again that it did not change."""
+    if snapshot.operation in (Operation.APPEND, Operation.DELETE):
+        return False
+    summary: Mapping[str, str] = snapshot.summary or {}
+    # A summary that counts tells that no file was removed by leaving that count out.
+    return Summary.DELETED_DATA_FILES in summary or Summary.TOTAL_DATA_FILES not in summary
+
+
+def commit_version(snapshot: Snapshot) -> int:
+    """Return a snapshot's version: its sequence number, or its id where the table has no such numbers."""
+    return snapshot.sequence_number or snapshot.snapshot_id
+
+
+def _commit_values(snapshot_id: Column, snapshots: Sequence[Snapshot]) -> list[Column]:
+    """Return version and time of the snapshots of ids."""
+    if len(snapshots) == 1:
+        versions, times = F.lit(commit_version(snapshots[0])).cast("long"), F.lit(snapshots[0].timestamp_ms)
+        return [versions, F.timestamp_millis(times)]
+    ids = ",".join(f"{one.snapshot_id}L" for one in snapshots)
+
+    def of(values: Iterable[int]) -> Column:
+        known = expression(f"map_from_arrays(array({ids}), array({','.join(f'{one}L' for one in values)}))")
+        return F.element_at(known, snapshot_id)
+
+    return [
+        of(map(commit_version, snapshots)),
+        F.timestamp_millis(of(one.timestamp_ms for one in snapshots)),
+    ]

@@ -69,8 +69,20 @@ def render_rows(
     return "\n".join(lines)
 
 
-def _values_of(rows: pa.Table) -> list[dict[str, Any]]:
-    columns = {name: _column_values(rows.column(at)) for at, name in enumerate(rows.column_names)}
+def render_more(rows: pa.RecordBatch, form: OutputFormat, *, width: int | None = None, is_first: bool = True) -> str:
+    """Return rows of which more come later: a line of JSON each, or with the names of columns above the first ones."""
+    names = rows.schema.names
+    if form is OutputFormat.JSON:
+        found = _values_of(rows)
+        return "\n".join(json.dumps({name: _plain(row.get(name)) for name in names}) for row in found)
+    text = render_rows(_values_of(rows), names, form, width=width, has_count=False)
+    if form is OutputFormat.CSV and not is_first:
+        return text.partition("\n")[2]
+    return text
+
+
+def _values_of(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    columns = {name: _column_values(rows.column(at)) for at, name in enumerate(rows.schema.names)}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

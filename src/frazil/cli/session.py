@@ -21,7 +21,7 @@ import typer
 
 import frazil
 from frazil.cli.lake_options import LakeOptions, give_connection, given_after
-from frazil.cli.render import OutputFormat, render_rows
+from frazil.cli.render import OutputFormat, render_more, render_rows
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
 from frazil.visible_text import visible
 
@@ -77,6 +77,10 @@ class Settings:
         if names is None:
             names = (list(rows[0]) if rows else []) if isinstance(rows, Sequence) else rows.column_names
         typer.echo(render_rows(rows, names, self.form, width=terminal_width()))
+
+    def show_more(self, rows: pa.RecordBatch, *, is_first: bool) -> None:
+        """Print rows that others follow, or have come before."""
+        typer.echo(render_more(rows, self.form, width=terminal_width(), is_first=is_first))
 
 
 def terminal_width() -> int | None:

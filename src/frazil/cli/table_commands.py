@@ -102,6 +102,52 @@ for _command, (_module, _text) in {
     _add_metadata_command(_command, _module, _text)
 
 
+@table_app.command("follow")
+def follow_table(
+    context: typer.Context,
+    name: TableName,
+    after: Annotated[
+        str | None, typer.Option(help="A snapshot's id, a token, or 'beginning'; the present one unless given")
+    ] = None,
+    changes: Annotated[
+        str, typer.Option(help="Snapshots that remove rows: error, skip, added-files, changes")
+    ] = "error",
+    where: Annotated[str | None, typer.Option(help="Only rows of this condition")] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="A column to show. May be repeated")] = None,
+    branch: Annotated[str, typer.Option(help="The branch to follow")] = "main",
+    poll: Annotated[float, typer.Option(help="Seconds between two looks at the catalog")] = 1.0,
+    until: Annotated[str | None, typer.Option(help="'now', a snapshot's id, or a time; never unless given")] = None,
+) -> None:
+    """Print new rows as they come, until Ctrl-C; one line of JSON for each row with -f json.
+
+    The last line on standard error is the token to go on with: --after.
+
+    \b
+    frazil -w warehouse table follow shop.orders
+    frazil -w warehouse -f json table follow shop.orders --after beginning --until now
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = import_module("frazil.lake.table").Table(catalog, catalog.load_table(parse_name(name)))
+        followed = table.follow(
+            after,
+            predicate=where,
+            columns=columns,
+            branch=branch,
+            changes=changes,
+            poll_seconds=poll,
+            until=int(until) if until is not None and until.isdigit() else until,
+        )
+        is_first = True
+        try:
+            for batch in followed:
+                settings.show_more(batch, is_first=is_first)
+                is_first = False
+        except KeyboardInterrupt:
+            pass
+        finally:
+            typer.echo(f"token: {followed.token}", err=True)
+
+
 @table_app.command("create")
 def create_table(
     context: typer.Context,

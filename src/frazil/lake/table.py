@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import Self
+
+import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.commit.action import Action
@@ -18,7 +21,9 @@ from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
+from frazil.lake.changed_rows import changes_window, read_changes
 from frazil.lake.explain_changes import ExplainChanges
+from frazil.lake.follow import Changes, Follow
 from frazil.lake.maintain import Maintain
 from frazil.lake.metadata_tables import MetadataTables
 from frazil.lake.metadata_verbs import expiry_of
@@ -32,7 +37,7 @@ from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotLogEntry, SnapshotRef
 from frazil.spec.sorting import SortOrder
 from frazil.spec.table_metadata import TableMetadata
 
@@ -153,6 +158,55 @@ class Table(TableVerbs):
             limit=limit,
             options=ScanOptions(manifest_cache=self._cache),
             parameters=parameters,
+        )
+
+    def changes(
+        self,
+        start: PointInTime | None = None,
+        end: PointInTime | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return the rows that snapshots after `start`, up to and with `end`, added and removed.
+
+        Whole numbers are ids of snapshots; datetimes and ISO text are times. Without a start, all that is still known;
+        without an end, up to the state that is shown. Each row has `_change_type` (INSERT or DELETE), `_change_ordinal`
+        and `_commit_snapshot_id`; rows that a snapshot merely copied to other files are left out.
+        """
+        check_columns(columns)
+        scan = scan_table(self._loaded, columns=columns, options=ScanOptions(manifest_cache=self._cache))
+        return read_changes(replace(scan, changelog=changes_window(self.metadata, start, end)))
+
+    def follow(
+        self,
+        after: int | str | None = None,
+        *,
+        predicate: Predicate | str | None = None,
+        columns: Sequence[str] | None = None,
+        branch: str = MAIN_BRANCH,
+        changes: Changes = "error",
+        poll_seconds: float = 1.0,
+        until: PointInTime | None = None,
+    ) -> Follow:
+        """Hand over the rows of new snapshots as they come, as Arrow batches: `for batch in t.follow(after=…)`.
+
+        It begins after a snapshot of an id, after the present one unless given; after what a follower's `token`
+        tells; or with the whole table first, `"beginning"`. It ends with the snapshot of the id `until`, with what is
+        there now (`until="now"`), at a time, or by `stop()`; else never, and asks the catalog every `poll_seconds`.
+        `changes` says what becomes of snapshots that remove rows: an `"error"`, `"skip"` them, their `"added-files"`,
+        or rows with how they changed for all snapshots, `"changes"`, as `changes()` has them.
+        """
+        check_columns(columns)
+        return Follow(
+            lambda: self.refresh()._loaded,
+            after,
+            predicate=predicate,
+            columns=columns,
+            branch=branch,
+            changes=changes,
+            poll_seconds=poll_seconds,
+            until=until,
+            cache=self._cache,
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -383,3 +383,24 @@ def test_a_property_of_a_new_table_is_the_tables_unless_connections_have_it(ware
         table = lake.table("db.own")
         assert table.properties["owner"] == "ann"
         assert not any("canary" in value or "s3" in name for name, value in table.properties.items())
+
+
+def test_follow_prints_new_rows_and_the_token_to_go_on_with(warehouse: str) -> None:
+    def follow(*arguments: str, form: str = "json") -> tuple[list[str], str]:
+        result = RUNNER.invoke(app, ["-w", warehouse, "-f", form, "table", "follow", "db.events", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines(), result.stderr.strip().removeprefix("token: ")
+
+    lines, token = follow("--after", "beginning", "--until", "now")
+    assert sorted(json.loads(one)["id"] for one in lines) == [1, 2, 3]
+    with frazil.connect(warehouse) as lake:
+        lake.table("db.events").append(pa.table({"id": [7], "kind": ["x"]}))
+        lake.table("db.events").append(pa.table({"id": [8], "kind": ["y"]}))
+    assert follow("--after", token, "--until", "now", form="csv")[0] == ["id,kind", "7,x", "8,y"]
+    assert follow("--after", token, "--until", "now", "--where", "id > 7")[0] == ['{"id": 8, "kind": "y"}']
+    assert "7" in "".join(follow("--after", token, "--until", "now", form="table")[0])
+
+
+def test_follow_refuses_a_token_of_another_table(warehouse: str) -> None:
+    said = run(warehouse, "table", "follow", "db.events", "--after", '{"table":"x","after":1}', code=1)
+    assert "another table" in said

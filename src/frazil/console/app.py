@@ -27,7 +27,19 @@ from starlette.routing import BaseRoute, Mount
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.read_only import ReadOnlyCatalog
-from frazil.console import lake_page, sign_in, table_page
+from frazil.console import (
+    activity_page,
+    files_page,
+    history_page,
+    lake_page,
+    rows_page,
+    run_pages,
+    schema_page,
+    sign_in,
+    sql_page,
+    table_page,
+    view_page,
+)
 from frazil.console.guard import OWN_HEADERS, Guard, NotKnown, is_own
 from frazil.console.jobs import Jobs, reason_of
 from frazil.console.lake_figures import LakeFigures
@@ -47,6 +59,18 @@ Page = Callable[[Visit], Answer]
 PAGES: Final[Mapping[tuple[str, str], Page]] = {
     ("GET", ""): lake_page.lake_page,
     ("GET", "tables/*"): table_page.table_page,
+    ("GET", "tables/*/history"): history_page.history_page,
+    ("GET", "tables/*/diff"): history_page.difference_page,
+    ("GET", "tables/*/files"): files_page.files_page,
+    ("GET", "tables/*/file"): files_page.file_page,
+    ("GET", "tables/*/schema"): schema_page.schema_page,
+    ("GET", "tables/*/rows"): rows_page.rows_page,
+    ("GET", "tables/*/explain"): rows_page.explain_page,
+    ("GET", "tables/*/activity"): activity_page.activity_page,
+    ("POST", "tables/*/maintain/*"): run_pages.begin_run,
+    ("GET", "runs/*"): run_pages.run_page,
+    ("GET", "sql"): sql_page.sql_page,
+    ("GET", "views/*"): view_page.view_page,
 }
 """Pages by method and path; a star is one segment, which the page is given."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from frazil.errors import FrazilError
 from frazil.progress import showing
+from frazil.serve.telemetry import LOG
 
 THREADS: Final = 4
 MAX_KEPT: Final = 200
@@ -51,6 +52,8 @@ class Job:
         except Exception as error:
             # Whatever it is, it is told on the page and not lost with the thread.
             self.error = error
+            if not isinstance(error, FrazilError):
+                LOG.error("console: %s failed", self.what, exc_info=error)
         finally:
             self.ended = time.monotonic()
             self._done.set()

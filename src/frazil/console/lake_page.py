@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from frazil.catalog.names import Identifier
-from frazil.console.lake_figures import TableFigures
+from frazil.console.lake_figures import TableLine
 from frazil.console.visit import PAGE_SECONDS, PART_SECONDS, Visit, name_text, table_address
 from frazil.serve.exchange import Answer, json_answer
 
@@ -21,13 +21,13 @@ COLUMNS: Final = (
     ("version", "Version"),
     ("health", "Health"),
 )
-_KEYS: Final[dict[str, Callable[[TableFigures], Any]]] = {
-    "rows": lambda one: one.rows,
-    "bytes": lambda one: one.bytes,
-    "files": lambda one: one.files,
-    "changed": lambda one: one.changed_ms,
-    "engine": lambda one: one.engine,
-    "version": lambda one: one.version,
+_KEYS: Final[dict[str, Callable[[TableLine], Any]]] = {
+    "rows": lambda one: one.figures and one.figures.rows,
+    "bytes": lambda one: one.figures and one.figures.bytes,
+    "files": lambda one: one.figures and one.figures.files,
+    "changed": lambda one: one.figures and one.figures.changed_ms,
+    "engine": lambda one: one.figures and one.figures.engine,
+    "version": lambda one: one.figures and one.figures.version,
     "health": lambda one: None if one.problems is None else len(one.problems),
 }
 
@@ -48,10 +48,10 @@ def lake_page(visit: Visit) -> Answer:
         tables.reverse()
     page = max(visit.number("page") or 1, 1)
     shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
-    figures = [known.get(one) or found for one, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
+    lines = [known.get(one) or found for one, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
     return visit.page(
         "lake.html",
-        figures=figures,
+        lines=lines,
         columns=COLUMNS,
         total=len(tables),
         views=list(_views(visit)),
@@ -59,18 +59,22 @@ def lake_page(visit: Visit) -> Answer:
         pages=-(-len(tables) // PAGE_TABLES),
         sort=visit.text("sort"),
         sums={
-            "rows": sum(one.rows or 0 for one in figures),
-            "bytes": sum(one.bytes or 0 for one in figures),
-            "files": sum(one.files or 0 for one in figures),
+            "rows": sum(one.figures.rows or 0 for one in lines if one.figures),
+            "bytes": sum(one.figures.bytes or 0 for one in lines if one.figures),
+            "files": sum(one.figures.files or 0 for one in lines if one.figures),
         },
-        largest=max((one.bytes or 0 for one in figures), default=0),
-        is_pending=any(one.is_pending or (one.problems is None and not one.is_large) for one in figures),
+        largest=_largest(lines),
+        is_pending=any(one.is_pending or (one.problems is None and not one.is_large) for one in lines),
         now_ms=visit.now_ms,
     )
 
 
-def _order(figures: TableFigures, sort: str) -> Any:
-    found = _KEYS[sort](figures)
+def _largest(lines: Iterable[TableLine]) -> int:
+    return max((one.figures.bytes or 0 for one in lines if one.figures), default=0)
+
+
+def _order(line: TableLine, sort: str) -> Any:
+    found = _KEYS[sort](line)
     return ("" if sort == "engine" else 0) if found is None else found
 
 
@@ -80,7 +84,7 @@ def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
     shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
     since = visit.number("since") or 0
     found = visit.console.figures.look(shown, PART_SECONDS, with_health=True)
-    largest = max((one.bytes or 0 for one in found.values()), default=0)
+    largest = _largest(found.values())
     rows = {
         name_text(one.identifier): str(visit.html("lake_row.html", one=one, largest=largest, now_ms=visit.now_ms))
         for one in found.values()

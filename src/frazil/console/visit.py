@@ -18,9 +18,11 @@ from frazil.console.lake_figures import LakeFigures
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
+from frazil.lake.point_in_time import milliseconds_of
 from frazil.lake.table import Table
 from frazil.pictures.markup import Html
 from frazil.pictures.words import show_ago, show_bytes, show_count, show_short, show_time
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.serve.auth import ANYONE, Caller
 from frazil.serve.exchange import Answer, json_answer
 from frazil.serve.service import Service
@@ -44,6 +46,8 @@ class Console:
     jobs: Jobs
     figures: LakeFigures
     templates: jinja2.Environment
+    runs: dict[str, Any] = field(default_factory=dict)
+    """What was begun from pages, by id (`run_pages.py`)."""
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(16, thread_name_prefix="frazil-pages")
     )
@@ -110,6 +114,17 @@ class Visit:
         if not text.lstrip("-").isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
             raise InvalidRequestError(f"Cannot use {name}={text[:40]!r}: it is not a number")
         return int(text)
+
+    def choice(self) -> SnapshotChoice:
+        """Return the state that `at` names: a branch or tag, a snapshot's id, or a time; the current one without."""
+        at = self.text("at")
+        if at == "":
+            return CURRENT
+        if at in self.table.metadata.refs:
+            return SnapshotChoice(ref=at)
+        if at.isascii() and at.isdigit() and len(at) < 20:
+            return SnapshotChoice(snapshot_id=int(at))
+        return SnapshotChoice(as_of_ms=milliseconds_of(at))
 
     def text(self, name: str) -> str:
         """Return a text of the query, empty where it is not given."""
@@ -179,7 +194,7 @@ def name_text(identifier: Identifier) -> str:
     return quote_path(identifier)
 
 
-def table_address(identifier: Identifier, page: str = "", **query: object) -> str:
+def table_address(identifier: Identifier, page: str = "", /, **query: object) -> str:
     """Return the link to a page of a table: the same for the same name, as long as the table has it."""
     tail = f"/{page}" if page else ""
     asked = {key.rstrip("_"): str(value) for key, value in query.items() if value is not None and value != ""}

@@ -7,11 +7,14 @@ a file that several manifests hold is there several times, as in the reference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from frazil.codec.manifest_avro import ManifestColumns
 from frazil.inspect.file_columns import files_schema, read_file_rows
-from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests, with_content
+from frazil.inspect.reachable import read_chosen_manifests, read_reachable_manifests, read_rows, with_content
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -89,6 +92,22 @@ def all_delete_files(
     """Return the delete files and deletion vectors of all snapshots."""
     chosen = with_content(read_reachable_manifests(loaded, threads=threads), ManifestContent.DELETES)
     return _rows_of(loaded, chosen, columns, cache, threads)
+
+
+def find_file(loaded: LoadedTable, path: str, choice: SnapshotChoice = CURRENT) -> dict[str, Any] | None:
+    """Return the row of `files` of one path, None where the snapshot has no such file."""
+
+    def has_path(rows: ManifestColumns) -> bool:
+        return bool(pc.any(pc.equal(rows.column("file_path"), path)).as_py())
+
+    manifests = [one for one in read_chosen_manifests(loaded, choice) if one.has_live_files]
+    hits = read_rows(loaded, manifests, ("file_path",), has_path, only_live=True)
+    chosen = [one for one, is_hit in zip(manifests, hits, strict=True) if is_hit]
+    if not chosen:
+        return None
+    rows = _rows_of(loaded, chosen[:1], None, None, None)
+    found: dict[str, Any] = rows.filter(pc.equal(rows.column("file_path"), path)).slice(0, 1).to_pylist()[0]
+    return found
 
 
 def _rows_of(

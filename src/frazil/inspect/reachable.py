@@ -15,6 +15,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.errors import InvalidManifestError
 from frazil.loaded import LoadedTable
+from frazil.progress import counted
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -89,4 +90,5 @@ def read_rows(
                 files = replace(files, table=files.table.filter(pa.array(live)))
         return make(files)
 
-    return list(map_in_order(read_one, chosen, threads=threads or default_threads()))
+    made = map_in_order(read_one, chosen, threads=threads or default_threads())
+    return list(counted("manifests read", made, len(chosen)))

@@ -74,12 +74,12 @@ def changes_of(scan: Scan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     # Rows that differ in a column that is not shown are no copies.
     whole = replace(one, columns=None)
     are_whole = all(name in whole.arrow_schema.names for name in one.columns or ())
-    rows = _without_copies((whole if are_whole else one).to_arrow())
+    rows = without_copies((whole if are_whole else one).to_arrow())
     yield from rows.select(one.arrow_schema.names).to_batches()
 
 
-def _without_copies(rows: pa.Table) -> pa.Table:
-    """Return changed rows of one snapshot without pairs of a removed and an added row that are the same."""
+def without_copies(rows: pa.Table) -> pa.Table:
+    """Return changed rows without pairs of a removed and an added row that are the same."""
     own = [name for name in rows.column_names if name not in {one.name for one in CHANGE_COLUMNS}]
     keys = [pc.cast(pc.dictionary_encode(_comparable(rows.column(name))).combine_chunks().indices, pa.int64())
             if rows.num_rows else pa.array([], pa.int64()) for name in own]  # fmt: skip

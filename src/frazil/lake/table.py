@@ -22,22 +22,26 @@ from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
 from frazil.lake.changed_rows import changes_window, read_changes
+from frazil.lake.difference import Difference
 from frazil.lake.explain_changes import ExplainChanges
 from frazil.lake.follow import Changes, Follow
+from frazil.lake.history import History
 from frazil.lake.maintain import Maintain
 from frazil.lake.metadata_tables import MetadataTables
 from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
+from frazil.lake.table_figures import draw_table
 from frazil.lake.verbs import TableVerbs, check_columns
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import table_health
+from frazil.pictures.style import in_notebook
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotLogEntry, SnapshotRef
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.spec.sorting import SortOrder
 from frazil.spec.table_metadata import TableMetadata
 
@@ -52,6 +56,9 @@ class Table(TableVerbs):
 
     def __repr__(self) -> str:
         return f"Table({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(draw_table(self._loaded))
 
     @property
     def identifier(self) -> tuple[str, ...]:
@@ -118,9 +125,21 @@ class Table(TableVerbs):
         """Branches and tags by name."""
         return self.metadata.refs
 
-    def history(self) -> tuple[SnapshotLogEntry, ...]:
-        """Return which snapshot was current since when, oldest first."""
-        return self.metadata.snapshot_log
+    def history(self) -> History:
+        """Return which snapshot was current since when, oldest first; in a notebook, on a graph of branches."""
+        return History(self.metadata.snapshot_log, self.metadata)
+
+    def difference(self, before: int | str, after: int | str = MAIN_BRANCH) -> Difference:
+        """Compare two snapshots, named by id or by branch or tag: in rows, in the schema, in files.
+
+        Rows come from the change feed, so the first is to be an ancestor of the second; rows that were only copied are
+        left out.
+        """
+        first, second = (
+            self.metadata.snapshot(one) if isinstance(one, int) else self.metadata.ref_snapshot(one)
+            for one in (before, after)
+        )
+        return Difference(self._loaded, first, second, self._cache)
 
     def refresh(self) -> Self:
         """Read the catalog again; refuse another table that has taken the name."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from frazil.pictures.markup import Html, element, join
+from frazil.pictures.style import in_notebook
 from frazil.spec.frozen_map import FrozenMap
 from frazil.visible_text import visible
 
@@ -70,6 +72,32 @@ class Report:
                 f"  ... and {self.further_problems + self.further_warnings:,} more of which only the number is told."
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return in_notebook(draw_report(self))
+
+
+def draw_report(report: Report) -> Html:
+    """Return a report as a short page."""
+    facts = element(
+        "table",
+        *(
+            element("tr", element("td", name.replace("_", " ")), element("td", f"{count:,}", class_="fz-number"))
+            for name, count in report.facts.items()
+        ),
+    )
+    problems = [
+        element("p", element("strong", one.kind), f" {one.what}", element("br"), element("span", one.to_do))
+        for one in report.problems
+    ]
+    further = report.further_problems + report.further_warnings
+    told = [
+        element("h4", report.title),
+        *(problems or [element("p", "No problems.")]),
+        element("p", f"… and {further:,} more") if further else None,
+        element("details", element("summary", "What was counted"), facts),
+    ]
+    return join(told)
 
 
 def counted(number: int, noun: str) -> str:

@@ -32,7 +32,9 @@ from frazil.columns.manifest_columns import live_mask
 from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.errors import StorageError
 from frazil.loaded import LoadedTable
-from frazil.maintenance.report import Findings, Problem, Report, counted
+from frazil.maintenance.report import Findings, Problem, Report
+from frazil.maintenance.report import counted as noun
+from frazil.progress import count, counted
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
@@ -153,9 +155,10 @@ def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestC
     deletes = [one for one in live if one.content is ManifestContent.DELETES]
     data = [one for one in live if one.content is ManifestContent.DATA]
     # Deletes first: data files are held against them as they come.
-    for files in map_in_order(read, deletes, threads=threads):
+    count("manifests read", 0, len(live))
+    for files in counted("manifests read", map_in_order(read, deletes, threads=threads)):
         _add_deletes(found, files, SMALL_SHARE * delete_target)
-    for files in map_in_order(read, data, threads=threads):
+    for files in counted("manifests read", map_in_order(read, data, threads=threads)):
         _add_data(found, files, SMALL_SHARE * target)
     return found
 
@@ -192,9 +195,9 @@ def _add_deletes(found: _Files, files: ManifestColumns, small_bytes: float) -> N
     )
     found.deleted_rows += int(rows[is_position].sum())
     names = files.column("referenced_data_file").to_pylist()
-    for name, count, counts in zip(names, rows.tolist(), is_position.tolist(), strict=True):
+    for name, deleted, counts in zip(names, rows.tolist(), is_position.tolist(), strict=True):
         if counts and name is not None:
-            found.deleted_in[name] += count
+            found.deleted_in[name] += deleted
     _count_partitions(found.small_deletes, files, is_position & ~is_vector & (sizes < small_bytes))
 
 
@@ -212,8 +215,8 @@ def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
     target = read_property(metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
     count = sum(crowded.values())
     what = (
-        f"{count:,} of {counted(files.data_files, 'data file')} are below {_bytes(SMALL_SHARE * target)}, in "
-        f"{counted(len(crowded), 'partition')} with {MIN_INPUT_FILES} or more of them"
+        f"{count:,} of {noun(files.data_files, 'data file')} are below {_bytes(SMALL_SHARE * target)}, in "
+        f"{noun(len(crowded), 'partition')} with {MIN_INPUT_FILES} or more of them"
     )
     to_do = "Run t.maintain.rewrite_data_files(), which packs them into files of the target size."
     yield Problem("small-files", what, to_do, procedure="rewrite_data_files")
@@ -221,16 +224,16 @@ def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
 
 def _deletes(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
     if files.kinds["equality"]:
-        what = f"rows are compared with those of {counted(files.kinds['equality'], 'equality delete file')}"
+        what = f"rows are compared with those of {noun(files.kinds['equality'], 'equality delete file')}"
         to_do = "Run t.maintain.rewrite_data_files() with delete-file-threshold=1, which applies them for good."
         yield Problem("equality-deletes", what, to_do, procedure="rewrite_data_files")
     if files.heavy:
-        what = f"{DELETED_SHARE:.0%} or more of the rows are deleted in {counted(files.heavy, 'data file')}"
+        what = f"{DELETED_SHARE:.0%} or more of the rows are deleted in {noun(files.heavy, 'data file')}"
         to_do = "Run t.maintain.rewrite_data_files(), which leaves deleted rows out."
         yield Problem("deleted-rows", what, to_do, procedure="rewrite_data_files")
     crowded = [count for count in files.small_deletes.values() if count >= MIN_INPUT_FILES]
     if files.kinds["position"] and (crowded or metadata.format_version >= 3):
-        what = f"scans open {counted(files.kinds['position'], 'position delete file')} one by one"
+        what = f"scans open {noun(files.kinds['position'], 'position delete file')} one by one"
         after = "deletion vectors" if metadata.format_version >= 3 else "fewer, larger files"
         to_do = f"Run t.maintain.rewrite_position_delete_files(), which makes {after} of them."
         yield Problem("position-deletes", what, to_do, procedure="rewrite_position_delete_files")
@@ -321,7 +324,7 @@ def _counts(snapshot: Snapshot, *names: str) -> list[int | None]:
 
 def _orphan_problems(count: int) -> Iterator[Problem]:
     if count:
-        what = f"about {counted(count, 'file')} in the data folder, three days old or more, are in no snapshot"
+        what = f"about {noun(count, 'file')} in the data folder, three days old or more, are in no snapshot"
         to_do = "Run t.maintain.remove_orphan_files(dry_run=True), which tells exactly, and then without dry_run."
         yield Problem("orphan-files", what, to_do, procedure="remove_orphan_files")
 

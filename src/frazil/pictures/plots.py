@@ -41,13 +41,15 @@ class Bar:
         return sum(self.values.values())
 
 
-def draw_growth(points: Sequence[Point], label: str, show: Callable[[float], str] = show_short) -> Html:
-    """Draw a value that stays until it changes, from the first point to the last."""
+def draw_growth(
+    points: Sequence[Point], label: str, show: Callable[[float], str] = show_short, *, base: int = 10
+) -> Html:
+    """Draw a value that stays until it changes, from the first point to the last; 1024 is the base of bytes."""
     if not points:
         return _empty(label, "nothing was written yet")
     shown = thin_out(sorted(points, key=lambda one: one.at_ms), MAX_POINTS)
     first, last = shown[0].at_ms, shown[-1].at_ms
-    ticks = nice_ticks(max(one.value for one in shown))
+    ticks = nice_ticks(max(one.value for one in shown), base=base)
     across = _scale(first, last, LEFT, WIDTH - RIGHT) if last > first else lambda _: (LEFT + WIDTH - RIGHT) / 2
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
     floor = down(0)
@@ -85,7 +87,7 @@ def draw_bars(bars: Sequence[Bar], label: str, show: Callable[[float], str] = sh
     ticks = nice_ticks(max(one.total for one in bars))
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
     step = (WIDTH - LEFT - RIGHT) / len(bars)
-    gap = min(step * 0.25, 8)
+    gap = max(min(step * 0.25, 8), step - 64)
     parts = []
     every = -(-len(bars) // 12)
     for at, one in enumerate(bars):
@@ -138,13 +140,14 @@ def thin_out(points: Sequence[Point], limit: int) -> list[Point]:
     return [points[0], *(points[min(int((at + 1) * size), len(points)) - 1] for at in range(limit))]
 
 
-def nice_ticks(largest: float, wanted: int = 4) -> list[float]:
-    """Return round numbers from 0 to one that is not below the largest value."""
+def nice_ticks(largest: float, wanted: int = 4, base: int = 10) -> list[float]:
+    """Return round numbers from 0 to one that is not below the largest value; of bytes, round in their unit."""
     if largest <= 0 or not math.isfinite(largest):
         return [0.0, 1.0]
     rough = largest / wanted
-    power: float = 10 ** math.floor(math.log10(rough))
-    step = next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= rough)
+    unit: float = 1 if base == 10 else base ** max(math.floor(math.log(rough, base)), 0)
+    power: float = unit * 10 ** math.floor(math.log10(rough / unit))
+    step = next(one * power for one in (1, 2, 5, 10) if one * power >= rough)
     if largest >= wanted:
         step = max(step, 1.0)
     return [at * step for at in range(math.ceil(largest / step - 1e-9) + 1)]

@@ -9,7 +9,7 @@ from typing import Final
 from frazil.pictures.markup import Html, element, join, svg
 from frazil.pictures.words import show_count
 
-WIDTH: Final = 720.0
+WIDTH: Final = 1160.0
 MAX_MANIFESTS: Final = 60
 KINDS: Final = (
     ("kept", "read"),
@@ -63,12 +63,12 @@ def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
     shown = sorted(manifests, key=lambda one: (-one.kept, -one.files))[:MAX_MANIFESTS]
     rest = len(manifests) - len(shown)
     widest = max(one.files for one in shown) or 1
-    row, left = 20.0, 250.0
+    row, left = 20.0, 330.0
     parts = []
     for at, one in enumerate(shown):
         top = at * row
-        name = one.name if len(one.name) <= 36 else "…" + one.name[-35:]
-        share = (WIDTH - left - 70) * one.files / widest
+        name = one.name if len(one.name) <= 50 else "…" + one.name[-49:]
+        share = (WIDTH - left - 110) * one.files / widest
         told = ", ".join(f"{show_count(getattr(one, kind))} {what}" for kind, what in KINDS if getattr(one, kind))
         parts.append(
             element(

@@ -10,7 +10,7 @@ _LIGHT: Final = """
   --fz-ink: #17202c; --fz-muted: #5b6777; --fz-line: #dfe4ea; --fz-surface: #ffffff; --fz-sunk: #f3f5f8;
   --fz-accent: #0b6bcb; --fz-good: #14794f; --fz-warn: #9a5b00; --fz-bad: #c0322b;
   --fz-append: #2a7de1; --fz-overwrite: #d97a1d; --fz-delete: #cf4038; --fz-replace: #7b61d1; --fz-none: #93a0b0;
-  --fz-kept: #14855a; --fz-metrics: #2a7de1; --fz-partition: #8fb8ea; --fz-summary: #d3dbe5;
+  --fz-kept: #14855a; --fz-metrics: #8db9ee; --fz-partition: #c3d9f4; --fz-summary: #e3e8ef;
   --fz-heat0: #cfe2f8; --fz-heat1: #f6dfae; --fz-heat2: #f3bf7a; --fz-heat3: #ea9257; --fz-heat4: #d9603f;
   --fz-cell: #17202c;
 """
@@ -18,7 +18,7 @@ _DARK: Final = """
   --fz-ink: #e4e9f0; --fz-muted: #95a3b5; --fz-line: #2a3443; --fz-surface: #151b24; --fz-sunk: #0f141b;
   --fz-accent: #69b1ff; --fz-good: #4cc38a; --fz-warn: #f0b45b; --fz-bad: #ff7a70;
   --fz-append: #4c9bf5; --fz-overwrite: #eb9a45; --fz-delete: #f0655c; --fz-replace: #9c86ee; --fz-none: #66748a;
-  --fz-kept: #3bb37d; --fz-metrics: #4c9bf5; --fz-partition: #2f5c93; --fz-summary: #303c4d;
+  --fz-kept: #3bb37d; --fz-metrics: #3a6ea8; --fz-partition: #284a72; --fz-summary: #263140;
   --fz-heat0: #24405f; --fz-heat1: #5b4a1f; --fz-heat2: #7a5524; --fz-heat3: #94552c; --fz-heat4: #b04f38;
   --fz-cell: #e9eef5;
 """
@@ -33,7 +33,7 @@ STYLE: Final = (
 .fz th, .fz td { padding: 3px 10px; text-align: left; border-bottom: 1px solid var(--fz-line); }
 .fz .fz-number { text-align: right; font-variant-numeric: tabular-nums; }
 .fz code { font-size: 12px; }
-.fz-plot { display: block; width: 100%; height: auto; max-width: 1100px; }
+.fz-plot { display: block; width: 100%; height: auto; }
 .fz-muted, .fz-tick { color: var(--fz-muted); fill: var(--fz-muted); }
 .fz-tick, .fz-cell { font: 11px system-ui, sans-serif; font-variant-numeric: tabular-nums; }
 .fz-cell { fill: var(--fz-cell); pointer-events: none; }

@@ -9,8 +9,8 @@ from typing import Final
 
 from frazil.pictures.markup import Html, element, svg
 
-WIDTH: Final = 720.0
-HEIGHT: Final = 300.0
+WIDTH: Final = 1160.0
+HEIGHT: Final = 320.0
 MAX_PARTS: Final = 150
 _HEAT_STEPS: Final = (2.0, 4.0, 8.0, 16.0)
 """How many times the median a part is, from which on it is drawn hotter."""

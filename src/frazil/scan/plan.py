@@ -40,6 +40,10 @@ from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.expr.residual import Residuals
 from frazil.loaded import LoadedTable
+from frazil.pictures.markup import element
+from frazil.pictures.pruning import PrunedManifest, draw_pruning
+from frazil.pictures.style import in_notebook
+from frazil.progress import counted
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.scan.explain import PlanCounts, explain_counts
@@ -121,6 +125,8 @@ class Plan:
         self._specs = partition_types(loaded.metadata)
         self._pruner = Pruner(predicate, self._specs)
         self._done: list[FileBatch] = []
+        self._read_counts: dict[str, PlanCounts] = {}
+        """What each data manifest that was read went through."""
         self._applied = 0
         self._source = self._read()
         self._is_complete = False
@@ -217,6 +223,32 @@ class Plan:
             is_complete=self._is_complete,
         )
 
+    def pruned_manifests(self) -> list[PrunedManifest]:
+        """Return what became of the files of each data manifest with live files; reads the plan to its end first."""
+        for _ in self.batches():
+            pass
+        found = []
+        for one in self.manifests:
+            if one.content is not ManifestContent.DATA or not one.has_live_files:
+                continue
+            name = one.manifest_path.rpartition("/")[2]
+            counts = self._read_counts.get(one.manifest_path)
+            files = (one.added_files_count or 0) + (one.existing_files_count or 0)
+            found.append(
+                PrunedManifest(name, summary=files)
+                if counts is None
+                else PrunedManifest(name, counts.kept, counts.pruned_by_metrics, counts.pruned_by_partition)
+            )
+        return found
+
+    def __repr__(self) -> str:
+        snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
+        return f"<{type(self).__name__} of {self.loaded.name}, snapshot {snapshot}; explain() tells what was pruned>"
+
+    def _repr_html_(self) -> str:
+        told = element("pre", self.explain())
+        return in_notebook(draw_pruning(self.pruned_manifests()), told)
+
     @cached_property
     def manifests(self) -> list[ManifestFile]:
         """The snapshot's manifests, all of them."""
@@ -232,8 +264,11 @@ class Plan:
 
     def _read(self) -> Iterator[FileBatch]:
         """Read and prune the data manifests, a few at a time, in their order."""
-        for batch, counts, applied in self._read_some(self._choose(ManifestContent.DATA, self.data_counts)):
+        chosen = self._choose(ManifestContent.DATA, self.data_counts)
+        read = counted("manifests read", self._read_some(chosen), len(chosen))
+        for manifest, (batch, counts, applied) in zip(chosen, read, strict=True):
             add_counts(self.data_counts, counts)
+            self._read_counts[manifest.manifest_path] = counts
             self._applied += applied
             if len(batch.files):
                 yield batch

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
+import frazil
 from tests.console_lake import whole_page, words_of
 from tests.served_lake import Served
 
@@ -56,3 +59,126 @@ def test_a_page_that_is_not_there_says_so(console: Served) -> None:
     missing = console.get("/tables/shop.nothing")
     assert missing.code == 404
     assert b"shop.nothing" in missing.body
+
+
+def snapshots(lake_folder: Path) -> list[int]:
+    with frazil.connect(lake_folder) as lake:
+        return [one.snapshot_id for one in lake.table("shop.orders").snapshots]
+
+
+def test_the_history_is_a_graph_with_branches_and_tags(console: Served, lake_folder: Path) -> None:
+    page = whole_page(console, "/tables/shop.orders/history")
+    for one in snapshots(lake_folder):
+        assert f"Choose snapshot {one} to compare" in page
+    assert page.count('class="fz-lanes"') == 7
+    said = words_of(page)
+    assert "append +500" in said
+    assert "delete −10" in said
+    assert "audit" in said
+    assert "five" in said
+
+
+def test_two_snapshots_differ_in_rows_columns_and_files(console: Served, lake_folder: Path) -> None:
+    first, *_, last = snapshots(lake_folder)
+    said = words_of(whole_page(console, f"/tables/shop.orders/diff?from={first}&to={last}"))
+    assert "+1,400 added, −10 removed" in said
+    assert "+5 (" in said
+    # Named the other way round, the older one still comes first.
+    assert f"From {first}" in words_of(whole_page(console, f"/tables/shop.orders/diff?from={last}&to={first}"))
+
+
+def test_snapshots_of_two_branches_are_compared_as_far_as_they_can_be(console: Served, lake_folder: Path) -> None:
+    with frazil.connect(lake_folder) as lake:
+        refs = lake.table("shop.orders").refs
+    path = f"/tables/shop.orders/diff?from={refs['audit'].snapshot_id}&to={refs['main'].snapshot_id}"
+    said = words_of(whole_page(console, path))
+    assert "is not an ancestor" in said
+    assert "+1 (" in said
+
+
+def test_files_are_shown_by_size_partition_and_deletes(console: Served) -> None:
+    page = whole_page(console, "/tables/shop.orders/files")
+    said = words_of(page)
+    assert "Data files 5" in said
+    assert "Delete files 1 10 rows" in said
+    assert "Partitions by size: 5, the largest ts_day=2026-01-05" in page
+    assert "10–30%: 1" in page
+    listed = words_of(whole_page(console, "/tables/shop.orders/files?partition=ts_day%3D2026-01-02"))
+    assert "Files of ts_day=2026-01-02" in listed
+    assert "Data files 5" in words_of(whole_page(console, "/tables/shop.orders/files?at=five"))
+
+
+def test_one_file_is_shown_with_bounds_and_row_groups(console: Served) -> None:
+    page = whole_page(console, "/tables/shop.orders/files")
+    link = re.search(r'href="(/tables/shop.orders/file\?[^"]+)"', page)
+    assert link is not None
+    said = words_of(whole_page(console, link[1].replace("&amp;", "&")))
+    assert "Row groups 1" in said
+    assert "2026-01-0" in said
+    assert "phone" in said
+
+
+def test_a_file_that_is_not_the_table_s_is_not_opened(console: Served, lake_folder: Path) -> None:
+    reply = console.get(f"/tables/shop.orders/file?path={lake_folder}/catalog.db")
+    assert reply.code == 404
+    assert b"not in this state" in reply.body
+
+
+def test_the_schema_shows_statistics_and_versions(console: Served) -> None:
+    said = words_of(whole_page(console, "/tables/shop.orders/schema"))
+    assert "1 id long required 0 0% 1000 5499" in said
+    assert "what the customer said" in said
+    assert "added note string" in said
+    assert "kind" not in words_of(whole_page(console, "/tables/shop.orders/schema?q=note")).split("Versions")[0]
+
+
+def test_rows_are_filtered_paged_and_of_any_state(console: Served) -> None:
+    page = whole_page(console, "/tables/shop.orders/rows?filter=id+%3D+1010")
+    assert "1010" in words_of(page)
+    assert "Rows 1 to 1 " in words_of(page) + " "
+    assert "No rows match" in words_of(whole_page(console, "/tables/shop.orders/rows?filter=id+%3D+1000"))
+    assert "Rows 1 to 1" in words_of(whole_page(console, "/tables/shop.orders/rows?filter=id+%3D+1000&at=five"))
+    assert "Rows 51 to 100" in words_of(whole_page(console, "/tables/shop.orders/rows?page=2"))
+    wrong = words_of(whole_page(console, "/tables/shop.orders/rows?filter=nothing+%3D+1"))
+    assert "Cannot find column" in wrong
+    assert "Show rows" in wrong
+
+
+def test_explain_draws_what_was_pruned_by_what(console: Served) -> None:
+    page = whole_page(console, "/tables/shop.orders/explain?filter=ts+%3E%3D+%272026-01-05%27+and+id+%3C+0")
+    said = words_of(page)
+    assert "1 pruned by column bounds" in said
+    assert "4 in manifests pruned by partition summary" in said
+    assert "Files to read 0" in said
+
+
+def test_sql_runs_here_and_is_given_for_spark(console: Served) -> None:
+    said = words_of(whole_page(console, "/sql?q=select+count(*)+as+n+from+shop.orders"))
+    assert "1490" in said
+    assert "USE lake; select count(*) as n from shop.orders" in said
+    assert "Cannot" in words_of(whole_page(console, "/sql?q=drop+table+shop.orders"))
+
+
+def test_a_query_of_another_site_s_link_is_shown_and_not_run(console: Served) -> None:
+    reply = console.ask(
+        "GET", "/sql?q=select+40%2B2", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    )
+    assert reply.code == 200
+    assert b"press Run" in reply.body
+    assert b"Answer" not in reply.body
+
+
+def test_activity_tells_who_commits_and_how_often(console: Served) -> None:
+    said = words_of(whole_page(console, "/tables/shop.orders/activity"))
+    assert "6 append, 1 delete" in said or "6 append" in said
+    assert "Last hour 7" in said
+
+
+def test_a_view_shows_its_query(console: Served) -> None:
+    assert "group by kind" in words_of(whole_page(console, "/views/shop.kinds"))
+    assert "/views/shop.kinds" in whole_page(console, "/")
+
+
+def test_every_page_of_an_empty_table_says_that_it_is_empty(console: Served) -> None:
+    for page in ("", "/history", "/files", "/schema", "/rows", "/explain", "/activity"):
+        whole_page(console, f"/tables/web.empty{page}")

@@ -1,0 +1,110 @@
+"""Streams and maintenance: how often and by whom a table is committed to, what maintenance did, what clients told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from frazil.console.visit import Visit
+from frazil.lake.history import HistoryLine, history_lines
+from frazil.lake.table_figures import engine_of
+from frazil.pictures.plots import bars_over_time, draw_bars
+from frazil.pictures.style import operation_kind
+from frazil.serve.exchange import Answer
+from frazil.spec.snapshot import Operation, Snapshot
+
+MAX_SNAPSHOTS: Final = 2_000
+MAX_RUNS: Final = 50
+_APPLICATION_KEYS: Final = ("spark.app.id", "app-id", "flink.job-id", "wap.id")
+
+
+@dataclass(slots=True)
+class Writer:
+    """Who commits: how often, and when last."""
+
+    name: str
+    commits: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    operations: str = ""
+
+    @property
+    def per_minute(self) -> float | None:
+        """Commits a minute between the first and the last."""
+        span = self.last_ms - self.first_ms
+        return None if self.commits < 2 or span <= 0 else (self.commits - 1) * 60_000 / span
+
+
+def activity_page(visit: Visit) -> Answer:
+    """Show commits over time, writers, maintenance and reports."""
+    table, metadata = visit.table, visit.table.metadata
+    heads = metadata.snapshots.heads[-MAX_SNAPSHOTS:]
+    snapshots = [metadata.snapshot(one.snapshot_id) for one in heads]
+    reports = visit.console.service.state.reports(table.identifier, 50)
+    lines = history_lines(metadata, 0, MAX_SNAPSHOTS)
+    points = [(one.timestamp_ms, operation_kind(one.operation)) for one in snapshots]
+    return visit.page(
+        "activity.html",
+        tab="activity",
+        table=table,
+        plot=draw_bars(bars_over_time(points), "Commits over time"),
+        writers=_writers(snapshots),
+        minute=_rate(snapshots, visit.now_ms, 60_000 * 60) / 60,
+        hour=_rate(snapshots, visit.now_ms, 60_000 * 60),
+        day=_rate(snapshots, visit.now_ms, 60_000 * 60 * 24),
+        runs=[one for one in lines if is_maintenance(one)][:MAX_RUNS],
+        own_runs=[one for one in visit.console.runs.values() if one.table == table.identifier][-MAX_RUNS:][::-1],
+        reports=[_report(one) for one in reports],
+        retries=sum(max(_metric(one, "attempts") - 1, 0) for one in reports),
+        shown=len(snapshots),
+        now_ms=visit.now_ms,
+    )
+
+
+def is_maintenance(line: HistoryLine) -> bool:
+    """Return whether a snapshot only rewrote files: rows stayed as they were."""
+    return line.snapshot.operation == Operation.REPLACE
+
+
+def _rate(snapshots: list[Snapshot], now_ms: int, span_ms: int) -> int:
+    return sum(one.timestamp_ms >= now_ms - span_ms for one in snapshots)
+
+
+def _writers(snapshots: list[Snapshot]) -> list[Writer]:
+    found: dict[str, Writer] = {}
+    operations: dict[str, dict[str, int]] = {}
+    for one in snapshots:
+        facts: Mapping[str, str] = one.summary or {}
+        application = next((facts[key] for key in _APPLICATION_KEYS if key in facts), None)
+        name = " · ".join(part for part in (engine_of(one), application) if part) or "not told"
+        writer = found.setdefault(name, Writer(name, first_ms=one.timestamp_ms))
+        writer.commits += 1
+        writer.first_ms, writer.last_ms = min(writer.first_ms, one.timestamp_ms), max(writer.last_ms, one.timestamp_ms)
+        counts = operations.setdefault(name, {})
+        counts[one.operation or "none"] = counts.get(one.operation or "none", 0) + 1
+    for name, writer in found.items():
+        writer.operations = ", ".join(f"{count} {operation}" for operation, count in sorted(operations[name].items()))
+    return sorted(found.values(), key=lambda one: -one.last_ms)[:MAX_RUNS]
+
+
+def _metric(report: Mapping[str, Any], name: str) -> int:
+    found = report.get("metrics")
+    value = found.get(name) if isinstance(found, Mapping) else None
+    number = value.get("value") if isinstance(value, Mapping) else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
+
+
+def _report(report: Mapping[str, Any]) -> dict[str, Any]:
+    metrics = report.get("metrics")
+    timers = metrics.values() if isinstance(metrics, Mapping) else ()
+    nanos = [one["total-duration"] for one in timers if isinstance(one, Mapping) and "total-duration" in one]
+    return {
+        "kind": str(report.get("report-type", "report"))[:40],
+        "received_ms": report["received-ms"],
+        "operation": str(report.get("operation", report.get("filter", "")))[:200],
+        "attempts": _metric(report, "attempts") or None,
+        "files": _metric(report, "result-data-files") or _metric(report, "added-data-files"),
+        "rows": _metric(report, "added-records") or None,
+        "ms": nanos[0] / 1_000_000 if nanos and isinstance(nanos[0], int | float) else None,
+    }

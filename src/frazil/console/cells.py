@@ -1,0 +1,59 @@
+"""Values as cells of a page: short text, whatever the value is."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+MAX_CELL: Final = 200
+MAX_COLUMNS: Final = 100
+
+
+def cell_text(value: Any) -> str | None:
+    """Return a value as text, None for null."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else _text(value)
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "0x" + value[:MAX_CELL].hex()
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
+    if isinstance(value, Mapping | Sequence):
+        return json.dumps(_plain(value), ensure_ascii=False)
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in list(value.items())[:MAX_CELL]}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value[:MAX_CELL]]
+    return value if value is None or isinstance(value, bool | int | float | str) else _text(value)
+
+
+def rows_of(table: pa.Table) -> list[list[str | None]]:
+    """Return the rows of a table as texts; a value that Python has no form for is told as Arrow writes it."""
+    columns = [_column(table.column(at)) for at in range(table.num_columns)]
+    return [list(one) for one in zip(*columns, strict=True)] if columns else []
+
+
+def _column(column: pa.ChunkedArray) -> list[str | None]:
+    try:
+        return [cell_text(one) for one in column.to_pylist()]
+    except (ValueError, OverflowError, pa.ArrowException):
+        # A time beyond what Python's calendar has.
+        return [cell_text(str(one)) for one in column]
+
+
+def type_text(kind: pa.DataType) -> str:
+    """Return a column's type, short."""
+    text = str(kind)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,119 @@
+"""The files of a table: sizes, deletes, a map of partitions, and one file in detail."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, Final
+
+from frazil.console.cells import cell_text
+from frazil.console.visit import Part, Visit, table_address
+from frazil.datafile.parquet_layout import read_parquet_layout
+from frazil.errors import FrazilError, NotFoundError
+from frazil.inspect.file_figures import SHARES, FileFigures, file_figures
+from frazil.inspect.files import find_file
+from frazil.pictures.markup import Html
+from frazil.pictures.plots import Bar, draw_bars
+from frazil.pictures.tree_map import Part as MapPart
+from frazil.pictures.tree_map import draw_map
+from frazil.pictures.words import show_bytes, show_count
+from frazil.serve.exchange import Answer
+
+MAX_MANIFESTS: Final = 100
+MAX_METRICS: Final = 300
+_SHARE_NAMES: Final = ("none", "below 1%", "1–10%", "10–30%", "30–60%", "60% and more")
+
+
+def files_page(visit: Visit) -> Answer:
+    """Show how the files of a state are spread."""
+    table, partition = visit.table, visit.query.get("partition")
+
+    def make() -> Html:
+        return _figures(visit, file_figures(table._loaded, visit.choice(), partition=partition))
+
+    return visit.page(
+        "files.html",
+        {"figures": Part(("files", visit.state_key, visit.text("at"), partition), f"files of {table.name}", make)},
+        tab="files",
+        table=table,
+        partition=partition,
+        refs=sorted(table.refs),
+    )
+
+
+def _figures(visit: Visit, found: FileFigures) -> Html:
+    table = visit.table
+    steps = range(min(found.sizes), max(found.sizes) + 1) if found.sizes else range(0)
+    sizes = [
+        Bar(
+            show_bytes(2**at),
+            {"append": found.sizes[at]},
+            f"{show_bytes(2**at)} to {show_bytes(2 ** (at + 1))}: {show_count(found.sizes[at])} files",
+        )
+        for at in steps
+    ]
+    shares = [
+        Bar(name, {"none" if at == 0 else "delete": found.shares[at]}, f"{name}: {show_count(found.shares[at])} files")
+        for at, name in enumerate(_SHARE_NAMES)
+    ]
+    parts = sorted(found.partitions.items(), key=lambda one: -one[1].bytes)
+    middle = median(one.bytes for _, one in parts) if parts else 0
+    drawn = [
+        MapPart(
+            text or "(the whole table)",
+            one.bytes,
+            f"{show_bytes(one.bytes)} in {show_count(one.files)} files, {show_count(one.rows)} rows",
+            table_address(table.identifier, "files", at=visit.text("at"), partition=text) + "#listed",
+        )
+        for text, one in parts
+    ]
+    return visit.html(
+        "files_figures.html",
+        table=table,
+        found=found,
+        sizes=draw_bars(sizes, "Data files by size"),
+        shares=draw_bars(shares, "Data files by deleted share") if found.delete_files else None,
+        map=draw_map(drawn, "Partitions by size"),
+        partitions=parts[:20],
+        middle=middle,
+        skew=parts[0][1].bytes / middle if parts and middle else None,
+        share_steps=SHARES,
+    )
+
+
+def file_page(visit: Visit) -> Answer:
+    """Show one file: its columns' bounds and counts, and its row groups."""
+    table, choice = visit.table, visit.choice()
+    path = visit.query.get("path", "")
+    found = find_file(table._loaded, path, choice)
+    if found is None:
+        raise NotFoundError(
+            f"Cannot show the file {path[:300]!r}: it is not in this state of {table.name}",
+            hint="A snapshot that had it may still be there: choose it in the history.",
+        )
+    metrics = found.pop("readable_metrics", None) or {}
+    columns = [
+        (name, one, cell_text(one["lower_bound"]), cell_text(one["upper_bound"]))
+        for name, one in list(metrics.items())[:MAX_METRICS]
+    ]
+    facts: list[tuple[str, Any]] = [
+        (key, cell_text(value))
+        for key, value in found.items()
+        if value is not None and not key.endswith(("_counts", "_bounds", "_sizes"))
+    ]
+    layout, problem = None, None
+    if found["file_format"] == "PARQUET":
+        try:
+            layout = read_parquet_layout(table._loaded.storage, path)
+        except FrazilError as error:
+            problem = str(error)
+    return visit.page(
+        "file.html",
+        tab="files",
+        table=table,
+        path=path,
+        facts=facts,
+        columns=columns,
+        further=max(len(metrics) - MAX_METRICS, 0),
+        layout=layout,
+        problem=problem,
+    )

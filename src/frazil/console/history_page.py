@@ -1,0 +1,84 @@
+"""The history of a table on a graph of branches, and the difference of two snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
+from frazil.console.visit import Part, Visit
+from frazil.errors import InvalidRequestError
+from frazil.lake.difference import Difference
+from frazil.lake.history import MAX_LINES, history_lines
+from frazil.pictures.markup import Html
+from frazil.serve.exchange import Answer
+from frazil.spec.snapshot_history import is_ancestor_of
+
+SHOWN_ROWS: Final = 200
+SHOWN_FILES: Final = 200
+
+
+def history_page(visit: Visit) -> Answer:
+    """Show snapshots, the newest first."""
+    table = visit.table
+    page = max(visit.number("page") or 1, 1)
+    return visit.page(
+        "history.html",
+        tab="history",
+        table=table,
+        lines=history_lines(table.metadata, (page - 1) * MAX_LINES),
+        page=page,
+        pages=-(-len(table.metadata.snapshots) // MAX_LINES),
+        now_ms=visit.now_ms,
+    )
+
+
+def difference_page(visit: Visit) -> Answer:
+    """Show what one snapshot has otherwise than another, the older one first."""
+    table, metadata = visit.table, visit.table.metadata
+    ids = [visit.number("from"), visit.number("to")]
+    if ids[1] is None:
+        ids[1] = metadata.current_snapshot_id
+    if ids[0] is None and ids[1] is not None:
+        ids[0] = metadata.snapshot(ids[1]).parent_snapshot_id
+    if ids[0] is None or ids[1] is None:
+        raise InvalidRequestError("Cannot compare snapshots: two are needed", hint="Choose two in the history.")
+    before, after = (metadata.snapshot(one) for one in ids if one is not None)
+    if is_ancestor_of(metadata, before.snapshot_id, after.snapshot_id):
+        before, after = after, before
+    found = table.difference(before.snapshot_id, after.snapshot_id)
+    key = (visit.state_key, before.snapshot_id, after.snapshot_id)
+
+    def part(name: str, make: Callable[[Visit, Difference], Html]) -> Part:
+        return Part((name, key), f"difference of {table.name}", lambda: make(visit, found))
+
+    return visit.page(
+        "difference.html",
+        {"rows": part("difference of rows", _rows), "files": part("difference of files", _files)},
+        tab="history",
+        table=table,
+        before=before,
+        after=after,
+        changes=found.schema,
+        now_ms=visit.now_ms,
+    )
+
+
+def _rows(visit: Visit, found: Difference) -> Html:
+    rows = found.rows
+    shown = rows.rows.slice(0, SHOWN_ROWS)
+    names = [one for one in shown.column_names if not one.startswith("_change") and one != "_commit_snapshot_id"]
+    kinds = shown.column("_change_type").to_pylist()
+    shown = shown.select(names[:MAX_COLUMNS])
+    return visit.html(
+        "difference_rows.html",
+        rows=rows,
+        names=shown.column_names,
+        types=[type_text(one.type) for one in shown.schema],
+        lines=list(zip(kinds, rows_of(shown), strict=True)),
+        further_columns=max(len(names) - MAX_COLUMNS, 0),
+    )
+
+
+def _files(visit: Visit, found: Difference) -> Html:
+    return visit.html("difference_files.html", files=found.files, limit=SHOWN_FILES)

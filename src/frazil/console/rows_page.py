@@ -1,0 +1,99 @@
+"""Look inside: rows of a table under a filter, page by page, at any state; and what a filter prunes, as a picture."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
+from frazil.console.visit import Part, Visit
+from frazil.lake.scan import Scan
+from frazil.pictures.markup import Html
+from frazil.pictures.pruning import draw_pruning
+from frazil.serve.exchange import Answer
+
+PAGE_ROWS: Final = 50
+MAX_PAGES: Final = 200
+"""Rows are read from the first on: a later page costs all before it."""
+
+
+def rows_page(visit: Visit) -> Answer:
+    """Show rows."""
+    table = visit.table
+    page = min(max(visit.number("page") or 1, 1), MAX_PAGES)
+    key = ("rows", visit.state_key, visit.text("filter"), visit.text("columns"), visit.text("at"), page)
+    return visit.page(
+        "rows.html",
+        {"rows": Part(key, f"rows of {table.name}", lambda: _rows(visit, make_scan(visit), page))},
+        tab="rows",
+        table=table,
+        refs=sorted(table.refs),
+    )
+
+
+def make_scan(visit: Visit) -> Scan:
+    """Return the scan that a page asks for: its filter, columns and state."""
+    choice = visit.choice()
+    names = [one.strip() for one in visit.text("columns").split(",") if one.strip()]
+    return visit.table.scan(
+        visit.text("filter") or None,
+        columns=names or None,
+        snapshot_id=choice.snapshot_id,
+        as_of=choice.as_of_ms,
+        ref=choice.ref,
+    )
+
+
+def _rows(visit: Visit, scan: Scan, page: int) -> Html:
+    names = [one.name for one in scan.schema.fields]
+    if len(names) > MAX_COLUMNS and scan.columns is None:
+        scan = visit.table.scan(
+            scan.predicate,
+            columns=names[:MAX_COLUMNS],
+            snapshot_id=scan.choice.snapshot_id,
+            as_of=scan.choice.as_of_ms,
+            ref=scan.choice.ref,
+        )
+    first, seen = (page - 1) * PAGE_ROWS, 0
+    found: list[pa.RecordBatch] = []
+    for batch in scan.to_batches(batch_rows=1_000):
+        if seen + batch.num_rows > first:
+            start = max(first - seen, 0)
+            found.append(batch.slice(start, PAGE_ROWS + 1 - sum(one.num_rows for one in found)))
+        seen += batch.num_rows
+        if seen > first + PAGE_ROWS:
+            break
+    lines = [row for one in found for row in rows_of(one)]
+    return visit.html(
+        "rows_table.html",
+        names=scan.arrow_schema.names,
+        types=[type_text(one.type) for one in scan.arrow_schema],
+        lines=lines[:PAGE_ROWS],
+        first=first,
+        page=page,
+        has_more=len(lines) > PAGE_ROWS and page < MAX_PAGES,
+        further_columns=max(len(names) - MAX_COLUMNS, 0),
+        table=visit.table,
+    )
+
+
+def explain_page(visit: Visit) -> Answer:
+    """Show what a filter prunes, manifest by manifest."""
+    table = visit.table
+    key = ("explain", visit.state_key, visit.text("filter"), visit.text("at"))
+    return visit.page(
+        "explain.html",
+        {"plan": Part(key, f"plan of {table.name}", lambda: _plan(visit, make_scan(visit)))},
+        tab="explain",
+        table=table,
+        refs=sorted(table.refs),
+    )
+
+
+def _plan(visit: Visit, scan: Scan) -> Html:
+    plan = scan.plan()
+    picture = draw_pruning(plan.pruned_manifests())
+    return visit.html(
+        "plan.html", picture=picture, told=plan.explain(), data=plan.data_counts, deletes=plan.delete_counts
+    )

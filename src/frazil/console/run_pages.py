@@ -1,0 +1,94 @@
+"""Maintenance from a page: a dry run, or a run where the console may write; what came of it has a page of its own."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final
+
+from frazil.catalog.names import Identifier
+from frazil.console.commands import Remedy, named_remedy
+from frazil.console.jobs import Job
+from frazil.console.visit import Part, Visit, redirect
+from frazil.errors import AccessDeniedError, NotFoundError
+from frazil.lake.parse_name import parse_name
+from frazil.pictures.markup import Html
+from frazil.serve.exchange import Answer
+
+MAX_RUNS: Final = 200
+MAX_ITEMS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A procedure that was begun from a page."""
+
+    run_id: str
+    table: Identifier
+    remedy: Remedy
+    is_dry: bool
+    began_ms: int
+    job: Job
+
+
+def begin_run(visit: Visit) -> Answer:
+    """Begin what a form asks for, and lead to its page."""
+    name, procedure = visit.names
+    remedy = named_remedy(procedure, visit.form.get("kind", ""))
+    is_dry = visit.form.get("how") != "run"
+    if not is_dry and not visit.may_write:
+        raise AccessDeniedError(
+            f"Cannot run {procedure}: the console may only look", hint="Start it with --write, and a token that writes."
+        )
+    table = visit.lake.table(parse_name(name))
+    run_id = secrets.token_hex(8)
+
+    def make() -> Html:
+        result = remedy.run(table, dry_run=is_dry)
+        return visit.html("run_result.html", facts=facts_of(result), is_dry=is_dry)
+
+    job = visit.console.jobs.job(("run", run_id), f"{procedure} of {table.name}", make)
+    runs = visit.console.runs
+    runs[run_id] = Run(run_id, table.identifier, remedy, is_dry, visit.now_ms, job)
+    while len(runs) > MAX_RUNS:
+        runs.pop(next(iter(runs)))
+    return redirect(f"/runs/{run_id}")
+
+
+def run_page(visit: Visit) -> Answer:
+    """Show what came of a run, or how far it is."""
+    run: Run | None = visit.console.runs.get(visit.names[0])
+    if run is None:
+        raise NotFoundError("Cannot find the run: it is not known here any more", hint="The table's history tells.")
+
+    def ended() -> Html:
+        raise NotFoundError("Cannot find what came of the run: too many came after it")
+
+    return visit.page(
+        "run.html",
+        {"result": Part(("run", run.run_id), "the run", ended)},
+        tab="activity",
+        table=visit.lake.table(run.table),
+        run=run,
+        texts=run.remedy.texts(run.table, visit.lake.catalog.warehouse),
+        now_ms=visit.now_ms,
+    )
+
+
+def facts_of(result: Any) -> list[tuple[str, str]]:
+    """Return what a procedure answered as names and texts."""
+    if is_dataclass(result) and not isinstance(result, type):
+        return [(one.name.replace("_", " "), _shown(getattr(result, one.name))) for one in fields(result)]
+    return [("result", _shown(result))]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "nothing" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list | tuple | set | frozenset):
+        lines = [str(one) for one in list(value)[:MAX_ITEMS]]
+        more = len(value) - MAX_ITEMS
+        return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])]) or "none"
+    return str(value)

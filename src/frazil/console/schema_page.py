@@ -1,0 +1,80 @@
+"""The schema of a table: its columns with what is known of their values, and every version of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from frazil.console.cells import cell_text
+from frazil.console.visit import Part, Visit
+from frazil.inspect.column_figures import column_figures, distinct_values
+from frazil.pictures.markup import Html
+from frazil.serve.exchange import Answer
+from frazil.spec.schema import Schema
+from frazil.spec.schema_difference import schema_changes
+from frazil.spec.types import NestedField, PrimitiveType
+
+PAGE_COLUMNS: Final = 100
+MAX_VERSIONS: Final = 50
+MAX_CHANGES: Final = 30
+
+
+def schema_page(visit: Visit) -> Answer:
+    """Show columns, the statistics of those on the page, and what each version changed."""
+    table, metadata = visit.table, visit.table.metadata
+    schema, wanted = metadata.current_schema, visit.text("q").lower()
+    found = [one for one in schema.fields_by_id.values() if wanted in schema.name_of(one.field_id).lower()]
+    page = max(visit.number("page") or 1, 1)
+    shown = found[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
+    key = ("columns", visit.state_key, tuple(one.field_id for one in shown))
+    return visit.page(
+        "schema.html",
+        {"columns": Part(key, f"columns of {table.name}", lambda: _columns(visit, schema, shown))},
+        tab="schema",
+        table=table,
+        total=len(found),
+        page=page,
+        pages=-(-len(found) // PAGE_COLUMNS),
+        versions=_versions(visit),
+    )
+
+
+def _columns(visit: Visit, schema: Schema, shown: list[NestedField]) -> Html:
+    figures = column_figures(visit.table._loaded, [one.field_id for one in shown])
+    measured_at, distinct = distinct_values(visit.table.metadata)
+    lines: list[dict[str, Any]] = []
+    for one in shown:
+        known = figures.get(one.field_id)
+        depth = len(schema.ancestors_of(one.field_id))
+        lines.append(
+            {
+                "field": one,
+                "depth": min(depth, 8),
+                "name": schema.name_of(one.field_id),
+                "is_simple": isinstance(one.field_type, PrimitiveType),
+                "is_key": one.field_id in schema.identifier_field_ids,
+                "type": cell_text(str(one.field_type)),
+                "figures": known,
+                "lower": None if known is None else cell_text(known.lower),
+                "upper": None if known is None else cell_text(known.upper),
+                "distinct": distinct.get(one.field_id),
+                "default": cell_text(one.write_default),
+            }
+        )
+    return visit.html("schema_columns.html", lines=lines, measured_at=measured_at, has_distinct=bool(distinct))
+
+
+def _versions(visit: Visit) -> list[dict[str, Any]]:
+    schemas = visit.table.metadata.schemas
+    found: list[dict[str, Any]] = []
+    for at in range(len(schemas) - 1, max(len(schemas) - 1 - MAX_VERSIONS, -1), -1):
+        changes = schema_changes(schemas[at - 1], schemas[at]) if at else []
+        found.append(
+            {
+                "schema": schemas[at],
+                "is_current": schemas[at].schema_id == visit.table.metadata.current_schema_id,
+                "changes": changes[:MAX_CHANGES],
+                "further": max(len(changes) - MAX_CHANGES, 0),
+                "is_first": at == 0,
+            }
+        )
+    return found

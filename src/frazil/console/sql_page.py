@@ -1,0 +1,67 @@
+"""SQL in this process, over the tables of the lake, for small results; and the same text for Spark."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Final
+
+import pyarrow as pa
+
+from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
+from frazil.console.visit import Part, Visit, name_text
+from frazil.pictures.markup import Html
+from frazil.serve.exchange import Answer
+from frazil.sql.quote_names import quote_if_needed
+
+MAX_ROWS: Final = 1_000
+MAX_NAMES: Final = 200
+
+
+def sql_page(visit: Visit) -> Answer:
+    """Show a query and its answer. A query that another site's link holds is shown, and not run."""
+    query = visit.text("q")
+    tables = [name_text(one) for one in visit.lake.catalog.all_tables()]
+    is_run = query != "" and visit.is_own
+    parts = {}
+    if is_run:
+        # The page's script asks for the answer of this very run.
+        run = visit.text("run") or secrets.token_hex(8)
+        visit.query = {**visit.query, "run": run}
+        parts["answer"] = Part(("sql", run, query), "the query", lambda: _answer(visit, query))
+    name = quote_if_needed(visit.lake.catalog.name)
+    return visit.page(
+        "sql.html",
+        parts,
+        tab="sql",
+        query=query,
+        is_run=is_run,
+        tables=tables[:MAX_NAMES],
+        further=max(len(tables) - MAX_NAMES, 0),
+        spark_text=f"USE {name};\n{query}",
+        has_query=query != "",
+    )
+
+
+def _answer(visit: Visit, query: str) -> Html:
+    began = time.monotonic()
+    result = visit.lake.sql(query)
+    batches: list[pa.RecordBatch] = []
+    count = 0
+    for batch in result.to_batches():
+        batches.append(batch.slice(0, MAX_ROWS - count))
+        count += batch.num_rows
+        if count > MAX_ROWS:
+            break
+    rows = pa.Table.from_batches(batches, schema=result.arrow_schema)
+    shown = rows.select(list(range(min(rows.num_columns, MAX_COLUMNS))))
+    return visit.html(
+        "sql_answer.html",
+        names=shown.column_names,
+        types=[type_text(one.type) for one in shown.schema],
+        lines=rows_of(shown),
+        is_cut=count > MAX_ROWS,
+        limit=MAX_ROWS,
+        seconds=time.monotonic() - began,
+        further_columns=max(rows.num_columns - MAX_COLUMNS, 0),
+    )

@@ -1,0 +1,14 @@
+"""One view: its query, in each dialect, and its columns."""
+
+from __future__ import annotations
+
+from frazil.console.visit import Visit
+from frazil.lake.parse_name import parse_name
+from frazil.serve.exchange import Answer
+
+
+def view_page(visit: Visit) -> Answer:
+    """Show a view."""
+    view = visit.lake.view(parse_name(visit.names[0]))
+    queries = [(one, view.sql_for(one)) for one in sorted(view.dialects)]
+    return visit.page("view.html", view=view, queries=queries, fields=view.schema.fields[:500])

@@ -1,0 +1,114 @@
+"""What is known of columns over all files of a snapshot: nulls, bounds, bytes; distinct values where measured.
+
+Manifests are read a few at a time and added up one by one. Bounds of text may be cut short, so they are bounds and not
+values. Distinct values come from statistics files, by what table metadata says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.arrow_schema import to_arrow_type
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.manifest_columns import bounds_of, counts_of
+from frazil.inspect.reachable import read_chosen_manifests, read_rows, with_content
+from frazil.inspect.readable_metrics import bound_values
+from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
+from frazil.spec.manifest import ManifestContent
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import GeographyType, GeometryType, PrimitiveType, Type, VariantType
+
+_FIELDS: Final = ("column_sizes", "value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+_SKETCH: Final = "apache-datasketches-theta-v1"
+
+
+@dataclass(slots=True)
+class ColumnFigures:
+    """What metrics say of a column; None where no file says anything."""
+
+    bytes: int | None = None
+    values: int | None = None
+    nulls: int | None = None
+    lower: Any = None
+    upper: Any = None
+
+
+def column_figures(
+    loaded: LoadedTable, field_ids: Sequence[int], choice: SnapshotChoice = CURRENT, *, threads: int | None = None
+) -> dict[int, ColumnFigures]:
+    """Return what is known of some columns."""
+    known = loaded.metadata.current_schema.fields_by_id
+    kinds = {
+        one: known[one].field_type
+        for one in field_ids
+        if one in known and isinstance(known[one].field_type, PrimitiveType)
+    }
+
+    def add_up(files: ManifestColumns) -> dict[int, ColumnFigures]:
+        return {field_id: _figures(files, field_id, kind) for field_id, kind in kinds.items()}
+
+    manifests = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
+    found = {one: ColumnFigures() for one in kinds}
+    for part in read_rows(loaded, manifests, _FIELDS, add_up, only_live=True, threads=threads):
+        for field_id, more in part.items():
+            _merge(found[field_id], more)
+    return found
+
+
+def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]]:
+    """Return the snapshot that distinct values were last measured of, and how many each column had."""
+    ids = {one.snapshot_id for one in metadata.snapshots.heads}
+    measured = [one for one in metadata.statistics if one.snapshot_id in ids]
+    current = metadata.current_snapshot_id
+    measured.sort(key=lambda one: one.snapshot_id == current)
+    if not measured:
+        return None, {}
+    counts = {}
+    for blob in measured[-1].blob_metadata:
+        text = blob.properties.get("ndv", "")
+        if blob.type == _SKETCH and len(blob.fields) == 1 and text.isascii() and text.isdigit() and len(text) < 20:
+            counts[blob.fields[0]] = int(text)
+    return measured[-1].snapshot_id, counts
+
+
+def _figures(files: ManifestColumns, field_id: int, kind: Type) -> ColumnFigures:
+    made = ColumnFigures(
+        pc.sum(counts_of(files, field_id, "column_sizes")).as_py(),
+        pc.sum(counts_of(files, field_id, "value_counts")).as_py(),
+        pc.sum(counts_of(files, field_id, "null_value_counts")).as_py(),
+    )
+    if not isinstance(kind, GeometryType | GeographyType | VariantType):
+        target = to_arrow_type(kind)
+        target = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
+        made.lower = _extreme(bound_values(bounds_of(files, field_id, "lower_bounds"), kind, target), pc.min)
+        made.upper = _extreme(bound_values(bounds_of(files, field_id, "upper_bounds"), kind, target), pc.max)
+    return made
+
+
+def _extreme(values: pa.Array, choose: Any) -> Any:
+    try:
+        found = choose(values)
+        return found.as_py()
+    except (pa.ArrowException, ValueError, OverflowError):
+        # A type that Arrow does not compare, or a time that Python has no form for.
+        return None
+
+
+def _merge(into: ColumnFigures, more: ColumnFigures) -> None:
+    for name in ("bytes", "values", "nulls"):
+        one, other = getattr(into, name), getattr(more, name)
+        setattr(into, name, other if one is None else one if other is None else one + other)
+    into.lower = _better(into.lower, more.lower, is_lower=True)
+    into.upper = _better(into.upper, more.upper, is_lower=False)
+
+
+def _better(one: Any, other: Any, *, is_lower: bool) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other) if is_lower else max(one, other)

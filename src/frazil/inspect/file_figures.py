@@ -1,0 +1,225 @@
+"""What the files of a snapshot look like: sizes, partitions, deletes for each file. For pictures, in bounded memory.
+
+Manifests are read a few at a time, only the columns that count, and each is added up before the next is read. What is
+kept are sums, the largest files and those with most deletes. Delete manifests come first: data files are held against
+what they say, as far as delete files name a data file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.codec.manifest_avro import ManifestColumns
+from frazil.codec.partition_arrow import values_of
+from frazil.columns.manifest_columns import single_chunk
+from frazil.inspect.reachable import read_chosen_manifests, read_rows, with_content
+from frazil.loaded import LoadedTable
+from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, partition_types
+from frazil.spec.data_file import FileContent
+from frazil.spec.manifest import ManifestContent
+from frazil.spec.partitioning import PartitionSpec
+from frazil.spec.types import StructType
+
+MAX_PARTITIONS: Final = 100_000
+MAX_NAMED: Final = 500_000
+"""Of more data files with deletes than these, deletes are not told file by file."""
+TOP: Final = 50
+SHARES: Final = (0.0, 0.01, 0.1, 0.3, 0.6)
+"""Where the histogram of deleted shares is cut; below the first are files without deletes."""
+_DATA_FIELDS: Final = ("file_path", "partition", "record_count", "file_size_in_bytes")
+_DELETE_FIELDS: Final = ("content", "record_count", "file_size_in_bytes", "referenced_data_file")
+
+
+@dataclass(slots=True)
+class PartitionFigures:
+    """What a partition holds."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """One data file."""
+
+    path: str
+    bytes: int
+    rows: int
+    deleted: int
+    partition: str
+
+
+@dataclass(slots=True)
+class FileFigures:
+    """The figures of one snapshot."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    delete_files: int = 0
+    delete_bytes: int = 0
+    deleted_rows: int = 0
+    """Rows that position deletes and vectors speak of."""
+    equality_deletes: int = 0
+    sizes: Counter[int] = field(default_factory=Counter)
+    """Data files by the power of two that their size reaches."""
+    shares: Counter[int] = field(default_factory=Counter)
+    """Data files by the step of `SHARES` that the deleted share of their rows is in; 0 for none."""
+    partitions: dict[str, PartitionFigures] = field(default_factory=dict)
+    further_partitions: int = 0
+    largest: list[FileLine] = field(default_factory=list)
+    most_deleted: list[FileLine] = field(default_factory=list)
+    listed: list[FileLine] = field(default_factory=list)
+    """The first files of the partition that was asked for."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """What one data manifest adds."""
+
+    files: int
+    bytes: int
+    rows: int
+    sizes: dict[int, int]
+    shares: dict[int, int]
+    partitions: list[tuple[str, PartitionFigures]]
+    lines: list[FileLine]
+    listed: list[FileLine]
+
+
+def file_figures(
+    loaded: LoadedTable, choice: SnapshotChoice = CURRENT, *, partition: str | None = None, threads: int | None = None
+) -> FileFigures:
+    """Return the figures of a snapshot's files; `partition` is the text of one whose files are listed."""
+    manifests = read_chosen_manifests(loaded, choice)
+    found = FileFigures()
+    deleted: Counter[str] = Counter()
+    deletes = with_content(manifests, ManifestContent.DELETES)
+    for more in read_rows(loaded, deletes, _DELETE_FIELDS, lambda files: files, only_live=True, threads=threads):
+        _add_deletes(found, deleted, more)
+    specs = partition_types(loaded.metadata)
+
+    def add_up(files: ManifestColumns) -> _Part:
+        return _add_up(files, specs[files.spec_id], deleted, partition)
+
+    data = with_content(manifests, ManifestContent.DATA)
+    for part in read_rows(loaded, data, _DATA_FIELDS, add_up, only_live=True, threads=threads):
+        _merge(found, part)
+    return found
+
+
+def partition_text(spec: PartitionSpec, kind: StructType, values: Sequence[Any]) -> str:
+    """Return a partition as people read it: `ts_day=2026-01-05, kind=web`."""
+    return ", ".join(
+        f"{one.name}={one.transform.human_text(value, part.field_type)}"
+        for one, part, value in zip(spec.fields, kind.fields, values, strict=True)
+    )
+
+
+def _add_deletes(found: FileFigures, deleted: Counter[str], files: ManifestColumns) -> None:
+    rows = np.maximum(files.column("record_count").to_numpy(), 0)
+    is_position = files.column("content").to_numpy() == FileContent.POSITION_DELETES
+    found.delete_files += len(files)
+    found.delete_bytes += int(np.maximum(files.column("file_size_in_bytes").to_numpy(), 0).sum())
+    found.deleted_rows += int(rows[is_position].sum())
+    found.equality_deletes += int((~is_position).sum())
+    if len(deleted) <= MAX_NAMED:
+        for name, count in zip(files.column("referenced_data_file").to_pylist(), rows.tolist(), strict=True):
+            if name is not None:
+                deleted[name] += count
+
+
+def _add_up(
+    files: ManifestColumns, known: tuple[PartitionSpec, StructType], deleted: Mapping[str, int], wanted: str | None
+) -> _Part:
+    spec, kind = known
+    sizes = np.maximum(files.column("file_size_in_bytes").to_numpy(), 0)
+    rows = np.maximum(files.column("record_count").to_numpy(), 0)
+    gone = np.zeros(len(files), np.int64)
+    if deleted:
+        gone = np.fromiter((deleted.get(one, 0) for one in files.column("file_path").to_pylist()), np.int64, len(files))
+    steps, counts = np.unique(np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1, return_counts=True)
+    share = np.where(gone > 0, np.searchsorted(SHARES, gone / np.maximum(rows, 1), side="right"), 0)
+    shares, share_counts = np.unique(share, return_counts=True)
+    names, groups = _partitions(files, kind)
+    texts = [partition_text(spec, kind, one) for one in names]
+
+    def sums(values: Any) -> Any:
+        return np.bincount(groups, weights=values, minlength=len(texts)).astype(np.int64)
+
+    by_files, by_bytes, by_rows, by_gone = (
+        np.bincount(groups, minlength=len(texts)),
+        sums(sizes),
+        sums(rows),
+        sums(gone),
+    )
+    paths = files.column("file_path")
+
+    def lines(places: Any) -> list[FileLine]:
+        return [
+            FileLine(paths[int(at)].as_py(), int(sizes[at]), int(rows[at]), int(gone[at]), texts[groups[at]])
+            for at in places
+        ]
+
+    top = {*np.argsort(sizes)[-TOP:].tolist(), *[at for at in np.argsort(gone)[-TOP:].tolist() if gone[at]]}
+    chosen: Any = [] if wanted is None or wanted not in texts else np.flatnonzero(groups == texts.index(wanted))[:200]
+    return _Part(
+        len(files),
+        int(sizes.sum()),
+        int(rows.sum()),
+        dict(zip(steps.tolist(), counts.tolist(), strict=True)),
+        dict(zip(shares.tolist(), share_counts.tolist(), strict=True)),
+        [
+            (text, PartitionFigures(*(int(one[at]) for one in (by_files, by_bytes, by_rows, by_gone))))
+            for at, text in enumerate(texts)
+        ],
+        lines(sorted(top)),
+        lines(chosen),
+    )
+
+
+def _partitions(files: ManifestColumns, kind: StructType) -> tuple[list[tuple[Any, ...]], Any]:
+    """Return the different partitions of a manifest, and for each file the number of its own."""
+    if not kind.fields:
+        return [()], np.zeros(len(files), np.int64)
+    children = single_chunk(files.column("partition")).flatten()
+    keys = {f"k{at}": one for at, one in enumerate(children)}
+    numbered = pa.table({**keys, "at": pa.array(np.arange(len(files)))})
+    grouped = numbered.group_by(list(keys), use_threads=False).aggregate([("at", "list")])
+    groups = np.zeros(len(files), np.int64)
+    lists = single_chunk(grouped.column("at_list"))
+    groups[lists.flatten().to_numpy()] = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+    columns = [values_of(grouped.column(name), part.field_type) for name, part in zip(keys, kind.fields, strict=True)]
+    return list(zip(*columns, strict=True)), groups
+
+
+def _merge(found: FileFigures, part: _Part) -> None:
+    found.files += part.files
+    found.bytes += part.bytes
+    found.rows += part.rows
+    found.sizes.update(part.sizes)
+    found.shares.update(part.shares)
+    for text, more in part.partitions:
+        known = found.partitions.get(text)
+        if known is None:
+            if len(found.partitions) >= MAX_PARTITIONS:
+                found.further_partitions += 1
+                continue
+            known = found.partitions[text] = PartitionFigures()
+        known.files += more.files
+        known.bytes += more.bytes
+        known.rows += more.rows
+        known.deleted += more.deleted
+    found.largest = sorted([*found.largest, *part.lines], key=lambda one: -one.bytes)[:TOP]
+    more_deleted = [*found.most_deleted, *(one for one in part.lines if one.deleted)]
+    found.most_deleted = sorted(more_deleted, key=lambda one: -one.deleted)[:TOP]
+    found.listed = [*found.listed, *part.listed][:200]

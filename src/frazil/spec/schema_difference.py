@@ -1,0 +1,64 @@
+"""What changed from one schema to another, column by column: by id, so that a new name is no new column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.spec.schema import Schema
+from frazil.spec.types import NestedField, PrimitiveType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """A column that was added, removed or changed; `what` says how, where it stayed."""
+
+    kind: str
+    column: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.column}{f': {self.what}' if self.what else ''}"
+
+
+def schema_changes(before: Schema, after: Schema) -> list[ColumnChange]:
+    """Return what was added, removed and changed, in the order of the later schema."""
+    old, new = before.fields_by_id, after.fields_by_id
+    found = []
+    for field_id, part in new.items():
+        name = after.name_of(field_id)
+        if field_id not in old:
+            found.append(ColumnChange("added", name, _type_text(part)))
+            continue
+        changes = _changes(old[field_id], part, before.name_of(field_id), name)
+        if changes:
+            found.append(ColumnChange("changed", name, ", ".join(changes)))
+    found += [
+        ColumnChange("removed", before.name_of(field_id), _type_text(part))
+        for field_id, part in old.items()
+        if field_id not in new
+    ]
+    order = [one.field_id for one in before.fields if one.field_id in new]
+    if order != [one.field_id for one in after.fields if one.field_id in old]:
+        found.append(ColumnChange("changed", "the order of columns"))
+    if before.identifier_field_ids != after.identifier_field_ids:
+        found.append(ColumnChange("changed", "the identifier fields"))
+    return found
+
+
+def _changes(old: NestedField, new: NestedField, old_name: str, new_name: str) -> list[str]:
+    found = []
+    if old.name != new.name:
+        found.append(f"was {old_name}")
+    if isinstance(new.field_type, PrimitiveType) and old.field_type != new.field_type:
+        found.append(f"{old.field_type} to {new.field_type}")
+    if old.required != new.required:
+        found.append("required" if new.required else "optional")
+    if old.doc != new.doc:
+        found.append("another comment")
+    if old.write_default != new.write_default:
+        found.append(f"default {new.write_default}")
+    return found
+
+
+def _type_text(part: NestedField) -> str:
+    return f"{part.field_type}{' required' if part.required else ''}"

@@ -9,7 +9,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-interop test-all bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-interop test-all bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
 	@tools/run_bench.sh $(BIN)/python $(VENV_SPARK_4_1)/bin/python
+
+azurite: ## Install Azurite, an emulator of Azure's store, from npm; tests of Azure are skipped where it is missing
+	mkdir -p .azurite && cd .azurite && { [ -f package.json ] || echo '{"private": true}' > package.json; } && npm install azurite
 
 names: setup ## Write public-names.txt and docs/python.md anew
 	$(BIN)/python -m tools.public_names --write

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from frazil.storage.azure import AzureRequests, AzureStorage, azure_service
+from frazil.storage.http import HttpClient
 from frazil.storage.multipart import PART_BYTES
-from frazil.storage.object_requests import ObjectRequests
+from frazil.storage.object_requests import ObjectRequests, Place
 from frazil.storage.object_service import s3_service
 from frazil.storage.object_store import ObjectStorage
+from tests import azure_server
 from tests.s3_server import S3Server, running
 
 
@@ -45,3 +48,23 @@ def s3_storage(s3_server: S3Server) -> ObjectStorage:
 def s3_parts(s3_server: S3Server) -> ObjectStorage:
     """A storage that sends files from 64 KiB on in parts."""
     return new_storage(s3_server.properties, part_bytes=1 << 16)
+
+
+@pytest.fixture(scope="session")
+def azure_running() -> Iterator[dict[str, str]]:
+    with azure_server.running() as properties:
+        requests = AzureRequests(azure_service(properties), HttpClient())
+        made = requests.send("PUT", Place(azure_server.CONTAINER, "", "container"), query=(("restype", "container"),))
+        assert made.is_success, made
+        yield properties
+
+
+@pytest.fixture
+def azure_storage(azure_running: dict[str, str]) -> AzureStorage:
+    return AzureStorage(azure_service(azure_running), schemes=("abfss", "abfs"))
+
+
+@pytest.fixture
+def azure_parts(azure_running: dict[str, str]) -> AzureStorage:
+    """A storage that sends files from 64 KiB on in blocks."""
+    return AzureStorage(azure_service(azure_running), schemes=("abfss", "abfs"), part_bytes=1 << 16)

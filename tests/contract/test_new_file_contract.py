@@ -16,6 +16,7 @@ from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from tests.azure_server import CONTAINER
 from tests.s3_server import BUCKET
 
 STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], tuple[Storage, str]]] = {
@@ -25,6 +26,11 @@ STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], tuple[Storage, str]]
     "failing-never": lambda *_: (FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
     "s3": lambda _, request: (request.getfixturevalue("s3_storage"), f"s3://{BUCKET}/{uuid.uuid4().hex}"),
     "s3-in-parts": lambda _, request: (request.getfixturevalue("s3_parts"), f"s3://{BUCKET}/{uuid.uuid4().hex}"),
+    "azure": lambda _, request: (request.getfixturevalue("azure_storage"), f"abfss://{CONTAINER}/{uuid.uuid4().hex}"),
+    "azure-in-blocks": lambda _, request: (
+        request.getfixturevalue("azure_parts"),
+        f"abfss://{CONTAINER}/{uuid.uuid4().hex}",
+    ),
 }
 
 

@@ -24,6 +24,7 @@ from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from tests.azure_server import ACCOUNT, CONTAINER
 from tests.s3_server import BUCKET
 
 
@@ -41,12 +42,18 @@ def s3(request: pytest.FixtureRequest) -> Case:
     return Case(storage, f"s3://{BUCKET}/{uuid.uuid4().hex}/a//b")
 
 
+def azure(request: pytest.FixtureRequest) -> Case:
+    storage: Storage = request.getfixturevalue("azure_storage")
+    return Case(storage, f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net/{uuid.uuid4().hex}/a/b")
+
+
 STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], Case]] = {
     "local": lambda folder, _: Case(LocalStorage(), f"file://{folder}"),
     "local-path": lambda folder, _: Case(LocalStorage(durable=False), str(folder)),
     "memory": lambda *_: Case(MemoryStorage(), "memory://bucket/warehouse"),
     "failing-never": lambda *_: Case(FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
     "s3": lambda _, request: s3(request),
+    "azure": lambda _, request: azure(request),
     "by-scheme": lambda folder, _: Case(choose_storage(durable=False), f"file:{folder}"),
 }
 

@@ -48,6 +48,7 @@ def test_secrets_of_a_lake_are_not_shown() -> None:
 
 def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
     assert package_of("s3://data/lake") == f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
+    assert package_of("abfss://c@a.dfs.core.windows.net/lake") == f"org.apache.hadoop:hadoop-azure:{hadoop_version()}"
     assert package_of("/srv/lake") is None
     assert package_of("file:///srv/lake") is None
     builder = frazil.session("s3://data/lake", catalog="sqlite:////x.db")
@@ -119,3 +120,15 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-2:] == ["1 [Row(a=1)]", "True 1"], done.stderr[-3000:]
     with frazil.connect(tmp_path / "pond") as lake:
         assert lake.table("db.t").scan().to_arrow().num_rows == 1
+
+
+def test_an_account_of_azures_gets_its_key_or_its_signed_query_and_no_other_does() -> None:
+    place = "abfss://c@account.dfs.core.windows.net/lake"
+    assert settings_of(place, {"adls.account-key": "k"}) == {
+        "spark.hadoop.fs.azure.account.key.account.dfs.core.windows.net": "k"
+    }
+    given = {"adls.sas-token": "?sig=all", "adls.sas-token.account": "sig=own", "adls.sas-token.other": "sig=other"}
+    assert settings_of(place, given) == {
+        "spark.hadoop.fs.azure.account.auth.type.account.dfs.core.windows.net": "SAS",
+        "spark.hadoop.fs.azure.sas.fixed.token.account.dfs.core.windows.net": "sig=own",
+    }

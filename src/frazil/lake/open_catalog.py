@@ -19,6 +19,7 @@ from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageErro
 from frazil.lake.named_connections import NamedConnection, find_connection
 from frazil.storage.base import Storage
 from frazil.storage.choose import (
+    AZURE_SCHEMES,
     GCS_SCHEMES,
     KNOWN_PROPERTIES,
     READ_ROOTS,
@@ -28,6 +29,7 @@ from frazil.storage.choose import (
 )
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
+from frazil.storage.object_properties import is_known
 from frazil.storage.read_only import read_only
 
 CATALOG_FILE = "catalog.db"
@@ -65,12 +67,12 @@ def open_catalog(
         location = f"file://{folder}"
     elif scheme == "memory":
         memory, location = MemoryStorage(), MEMORY_WAREHOUSE
-    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES):
+    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES):
         location = text
     else:
         raise InvalidRequestError(
             f"Cannot open a warehouse at a {scheme}: location: there is no storage for that scheme",
-            hint="Give a folder, an s3: or gs: URI, or memory:.",
+            hint="Give a folder, an s3:, gs: or abfss: URI, or memory:.",
         )
     if trust == TRUST_NONE:
         # Metadata may name files anywhere; of a stranger's, only those below the warehouse are opened.
@@ -158,7 +160,7 @@ def connection_names(warehouse: str) -> frozenset[str]:
 def check_properties(properties: Mapping[str, str], known: Collection[str]) -> None:
     """Refuse properties that are not known, or are no text."""
     for name, value in properties.items():
-        if name not in known:
+        if name not in known and not is_known(name):
             near = get_close_matches(str(name), known, 1)
             raise InvalidPropertyError(
                 f"Cannot connect with the property {name!r}: it is not known",

@@ -32,7 +32,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage
 from frazil.storage.locations import find_metadata_version, scheme_of, strip_slashes
-from frazil.storage.object_properties import SECRETS
+from frazil.storage.object_properties import is_secret
 
 _METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
 
@@ -115,7 +115,7 @@ class SourceTables:
 
 def _check_no_secrets(properties: Mapping[str, str], catalog: str | None = None) -> None:
     """Refuse to send what lets others in; the error does not show it."""
-    found = next((name for name in properties if name in SECRETS | SERVICE_SECRETS), None)
+    found = next((name for name in properties if is_secret(name) or name in SERVICE_SECRETS), None)
     parts = urlsplit(catalog or "")
     if found is None and parts.password is None and "password" not in {name.lower() for name in parse_qs(parts.query)}:
         return

@@ -37,7 +37,15 @@ class SigningService(S3Service):
     has_bulk_delete = False
 
     def authorize(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body_sha256: str,
+        now: datetime,
+        *,
+        body_bytes: int = 0,
     ) -> dict[str, str]:
         """Return the headers of a request as the service signed them."""
         if self.sign is None:

@@ -21,18 +21,23 @@ from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage, choose_storage
 from frazil.storage.object_properties import (
+    AZURE_SAS,
     GCS_TOKEN,
     NOT_BUILT,
     PROPERTIES,
     S3_ACCESS_KEY_ID,
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
+    is_secret,
 )
 from frazil.storage.sign_v4 import S3Credentials
 
 _RENEW_BEFORE_MS: Final = 300_000
-_EXPIRES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
+_EXPIRES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
+_SPELLINGS: Final = (
+    ("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://"), ("abfs://", "abfss://"), ("wasb://", "wasbs://"),
+)  # fmt: skip
 FetchKeys = Callable[[], "tuple[VendedKeys, ...]"]
 """Asks the service for new keys of a table."""
 
@@ -87,6 +92,10 @@ class KeyRing:
 
         return ask
 
+    def azure(self, prefix: str) -> Callable[[], Mapping[str, str]]:
+        """Return a source of keys of Azure's store."""
+        return lambda: {name: value for name, value in self.config(prefix).items() if is_secret(name)}
+
 
 class VendedStorage(SchemeStorage):
     """The storages of one table: below some prefixes with the service's keys, elsewhere with the user's own."""
@@ -135,7 +144,7 @@ def table_storage(
     if config.get(ENABLED, "false").lower() == "true":
         return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)}, is_signed=True)
     vended = [*keys]
-    if any(name in config for name in (*S3_ACCESS_KEY_ID, GCS_TOKEN)):
+    if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
         vended.append(VendedKeys("", config))
     settings = {**own, **known_only(config)}
     if not vended:
@@ -146,6 +155,7 @@ def table_storage(
             {**settings, **known_only(one.config)},
             s3_credentials=ring.s3(one.prefix),
             gcs_token=ring.gcs(one.prefix),
+            azure_secrets=ring.azure(one.prefix),
         )
         for one in vended
     }
@@ -157,8 +167,8 @@ def known_only(config: Mapping[str, str]) -> dict[str, str]:
 
     What may be read and deleted (`read.roots` and the like) is the user's word alone.
     """
-    secret = {*S3_ACCESS_KEY_ID, *S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN, *NOT_BUILT}
-    return {name: value for name, value in config.items() if name in PROPERTIES and name not in secret}
+    kept = (name for name in config if name in PROPERTIES and name not in {*S3_ACCESS_KEY_ID, *NOT_BUILT})
+    return {name: config[name] for name in kept if not is_secret(name)}
 
 
 def _is_below(location: str, prefix: str) -> bool:
@@ -167,14 +177,14 @@ def _is_below(location: str, prefix: str) -> bool:
 
 
 def _plain_scheme(location: str) -> str:
-    for scheme, usual in (("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://")):
+    for scheme, usual in _SPELLINGS:
         if location.startswith(scheme):
             return usual + location.removeprefix(scheme)
     return location
 
 
 def _ends_ms(config: Mapping[str, str]) -> int | None:
-    texts = [config[name] for name in _EXPIRES if name in config]
+    texts = [value for name, value in config.items() if name.startswith(_EXPIRES)]
     ends = [int(one) for one in texts if one.isascii() and one.isdigit()]
     return min(ends, default=None)
 

@@ -4,6 +4,7 @@
     memory:                 this process's memory, where the caller brought one
     s3:, s3a:, s3n:         Amazon S3 and stores that speak its protocol
     gs:, gcs:               Google Cloud Storage
+    abfss:, abfs:, az:, …   Azure's
 
 A store is loaded and set up when the first location asks for it, so that nobody needs keys, nor waits for modules, for
 what they do not use.
@@ -32,7 +33,7 @@ FILE_SCHEME: Final = "file"
 MEMORY_SCHEME: Final = "memory"
 S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 GCS_SCHEMES: Final = ("gs", "gcs")
-_AZURE_SCHEMES: Final = ("az", "abfs", "abfss", "wasb", "wasbs", "adl")
+AZURE_SCHEMES: Final = ("abfss", "abfs", "wasbs", "wasb", "az")
 
 READ_ROOTS: Final = "read.roots"
 READ_SCHEMES: Final = "read.schemes"
@@ -227,11 +228,12 @@ def choose_storage(
     warehouse: str | None = None,
     s3_credentials: CredentialSource | None = None,
     gcs_token: Callable[[], str] | None = None,
+    azure_secrets: Callable[[], Mapping[str, str]] | None = None,
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
-    `s3_credentials` and `gcs_token` are asked for keys at each request, in place of those in the properties. Where
-    `read.roots` restricts what may be used, the warehouse is one of the roots.
+    `s3_credentials`, `gcs_token` and `azure_secrets` are asked for keys at each request, in place of those in the
+    properties. Where `read.roots` restricts what may be used, the warehouse is one of the roots.
     """
     known = dict(properties or {})
     roots = _roots(known, warehouse)
@@ -247,7 +249,12 @@ def choose_storage(
         made: Storage = _object_stores().open_gcs(known, gcs_token, schemes=GCS_SCHEMES)
         return made
 
+    def make_azure() -> Storage:
+        made: Storage = _object_stores().open_azure(known, azure_secrets, schemes=AZURE_SCHEMES)
+        return made
+
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
+    makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
     return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(known))
 
 
@@ -345,9 +352,7 @@ def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
             hint="Files in memory belong to the process and the catalog that made them.",
         )
     hint = (
-        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs: or gcs:; on Spark also with those of "
-        f"{READ_SCHEMES}."
+        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb: or az:; "
+        f"on Spark also with those of {READ_SCHEMES}."
     )
-    if scheme in _AZURE_SCHEMES:
-        return UnsupportedError(f"Cannot use a {scheme}: location: Azure's stores are not built", hint=hint)
     return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)

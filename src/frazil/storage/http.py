@@ -3,7 +3,8 @@
 A writer must know whether a request may have been carried out, so two failures are told apart: `RequestNotSent`,
 where no connection came about, and `AnswerLost`, where the request, or part of it, went out and no whole answer came
 back. An answer of any status is an answer. Nothing is sent twice here, no redirect is followed, and no proxy or
-credential is taken from the environment.
+credential is taken from the environment. A proxy that a caller names is asked for a tunnel, or, for plain HTTP, for the
+whole address.
 
 Connections are kept between requests. Any number of threads may share a client; a forked process leaves its parent's
 connections alone and opens its own.
@@ -21,7 +22,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, cast
 
 from frazil.errors import InvalidRequestError
@@ -81,13 +82,33 @@ class Answer:
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A server that passes requests on; what it asks to see is not shown, and not pickled."""
+
+    origin: Origin
+    authorization: str | None = field(default=None, repr=False)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that say to the proxy who asks."""
+        return {} if self.authorization is None else {"proxy-authorization": self.authorization}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Proxy, (self.origin,)
+
+
 class HttpClient:
     """Connections to servers. Timeouts are in seconds: for connecting, and for each wait for the server."""
 
-    __slots__ = ("_clock", "_context", "_idle", "_pid", "connect_timeout", "timeout")
+    __slots__ = ("_clock", "_context", "_idle", "_pid", "connect_timeout", "proxy", "timeout")
 
     def __init__(
-        self, *, connect_timeout: float = 5.0, timeout: float = 30.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        connect_timeout: float = 5.0,
+        timeout: float = 30.0,
+        proxy: Proxy | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not 0 < connect_timeout <= 3600 or not 0 < timeout <= 3600:
             raise InvalidRequestError(
@@ -95,6 +116,7 @@ class HttpClient:
             )
         self.connect_timeout = connect_timeout
         self.timeout = timeout
+        self.proxy = proxy
         self._clock = clock
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Origin, deque[http.client.HTTPConnection]] = {}
@@ -120,6 +142,8 @@ class HttpClient:
         is_kept = connection is not None
         if connection is None:
             connection = self._connect(origin)
+        if self.proxy is not None and not origin.is_tls:
+            target, headers = f"{origin}{target}", {**headers, **self.proxy.headers()}
         try:
             response = self._exchange(connection, method, target, headers, body)
             answer = self._read_answer(response, min_bytes, max_bytes)
@@ -213,15 +237,18 @@ class HttpClient:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _connect(self, origin: Origin) -> http.client.HTTPConnection:
+        nearest = origin if self.proxy is None else self.proxy.origin
         try:
             if origin.is_tls:
                 if self._context is None:
                     self._context = ssl.create_default_context()
                 connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                    origin.host, origin.port, timeout=self.connect_timeout, context=self._context
+                    nearest.host, nearest.port or 443, timeout=self.connect_timeout, context=self._context
                 )
+                if self.proxy is not None:
+                    connection.set_tunnel(origin.host, origin.port or 443, self.proxy.headers())
             else:
-                connection = http.client.HTTPConnection(origin.host, origin.port, timeout=self.connect_timeout)
+                connection = http.client.HTTPConnection(nearest.host, nearest.port or 80, timeout=self.connect_timeout)
             connection.connect()
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RequestNotSent(f"no connection to {origin}: {_reason(error)}") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import escape as escape_xml
@@ -95,7 +95,7 @@ class PartedNewFile(NewFile):
         upload, self._upload = self._upload, None
         if upload is not None:
             with contextlib.suppress(FrazilError):
-                self._requests.send("DELETE", self._place, query=(("uploadId", upload),))
+                self._abort(upload)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -109,11 +109,18 @@ class PartedNewFile(NewFile):
             )
         if self._upload is None:
             self._upload = self._begin()
-        query = (("partNumber", str(len(self._etags) + 1)), ("uploadId", self._upload))
-        outcome = self._requests.send("PUT", self._place, query=query, body=data)
+        number = len(self._etags) + 1
+        outcome = self._requests.send("PUT", self._place, query=self._part_query(number), body=data)
         if outcome.answer is None or not outcome.is_success:
             raise self._refused(outcome)
-        self._etags.append(outcome.answer.headers.get("etag", ""))
+        self._etags.append(self._part_tag(number, outcome.answer.headers))
+
+    def _part_query(self, number: int) -> Iterable[tuple[str, str]]:
+        return (("partNumber", str(number)), ("uploadId", self._upload or ""))
+
+    def _part_tag(self, number: int, headers: Mapping[str, str]) -> str:
+        """Return what names a part when the upload is completed."""
+        return headers.get("etag", "")
 
     def _begin(self) -> str:
         outcome = self._requests.send("POST", self._place, query=(("uploads", ""),), headers=self._headers)
@@ -126,25 +133,31 @@ class PartedNewFile(NewFile):
         raise StorageError(f"Cannot write {self.path}: the server does not name the upload", path=self.path)
 
     def _complete(self, is_conditional: bool) -> Outcome:
-        parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape_xml(etag)}</ETag></Part>"
-            for number, etag in enumerate(self._etags, 1)
-        )
         is_doubtful = False
         for _ in range(_COMPLETIONS):
-            outcome = self._requests.send(
-                "POST",
-                self._place,
-                query=(("uploadId", self._upload or ""),),
-                headers=dict([self._requests.service.condition]) if is_conditional else {},
-                body=f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode(),
-            )
+            outcome = self._send_complete(dict([self._requests.service.condition]) if is_conditional else {})
             answer = outcome.answer
             if answer is None or not outcome.is_success or error_of(answer)[0] == "":
                 return replace(outcome, may_have_happened=is_doubtful or outcome.may_have_happened)
             # The status was sent before the work was done, and the work failed.
             is_doubtful = True
         return Outcome(None, True, "the server says that it failed to complete the upload")
+
+    def _send_complete(self, condition: Mapping[str, str]) -> Outcome:
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape_xml(etag)}</ETag></Part>"
+            for number, etag in enumerate(self._etags, 1)
+        )
+        return self._requests.send(
+            "POST",
+            self._place,
+            query=(("uploadId", self._upload or ""),),
+            headers=condition,
+            body=f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode(),
+        )
+
+    def _abort(self, upload: str) -> None:
+        self._requests.send("DELETE", self._place, query=(("uploadId", upload),))
 
     def _refused(self, outcome: Outcome) -> StorageError:
         # Nothing has the file's name yet, so whatever happened to a part, the file was not written.

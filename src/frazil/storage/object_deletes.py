@@ -15,7 +15,7 @@ from typing import Final
 from xml.sax.saxutils import escape as escape_xml
 
 from frazil.errors import StorageError
-from frazil.storage.object_requests import ObjectRequests, Place, child_text, children, error_of, parse_xml
+from frazil.storage.object_requests import NO_BUCKET, ObjectRequests, Place, child_text, children, error_of, parse_xml
 
 MAX_BULK: Final = 1000
 """How many objects one request may delete."""
@@ -30,7 +30,7 @@ def delete_object(requests: ObjectRequests, place: Place) -> None:
         return
     if outcome.answer is None or outcome.status != 404:
         raise requests.failed_write("delete", place, outcome)
-    if error_of(outcome.answer)[0] == "NoSuchBucket":
+    if error_of(outcome.answer)[0] in NO_BUCKET:
         raise requests.refused("delete", place, outcome)
 
 

@@ -20,8 +20,19 @@ REQUEST_TIMEOUT: Final = "s3.request-timeout"
 GCS_TOKEN: Final = "gcs.oauth2.token"
 GCS_ENDPOINT: Final = "gcs.service.host"
 GCS_ANONYMOUS: Final = "gcs.no-auth"
+AZURE_ACCOUNT: Final = "adls.account-name"
+AZURE_KEY: Final = "adls.account-key"
+AZURE_SAS: Final = "adls.sas-token"
+AZURE_TOKEN: Final = "adls.token"
+AZURE_ENDPOINT: Final = "adls.endpoint"
+AZURE_ANONYMOUS: Final = "adls.anonymous"
+AZURE_KEY_NAMES: Final = (AZURE_KEY, "adls.auth.shared-key.account.key")
+AZURE_ACCOUNT_NAMES: Final = (AZURE_ACCOUNT, "adls.auth.shared-key.account.name")
+PROXY: Final = ("s3.proxy-uri", "http-client.proxy-endpoint")
 
-SECRETS: Final = frozenset({*S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN})
+SECRETS: Final = frozenset(
+    {*S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN, *AZURE_KEY_NAMES, AZURE_SAS, AZURE_TOKEN, *PROXY}
+)
 """The properties whose values let whoever reads them in."""
 
 NOT_BUILT: Final = {
@@ -30,7 +41,6 @@ NOT_BUILT: Final = {
     "s3.role-arn": "assuming a role",
     "client.role-arn": "assuming a role",
     "client.assume-role.arn": "assuming a role",
-    "s3.proxy-uri": "a proxy",
     "s3.acceleration-enabled": "transfer acceleration",
     "s3.use-arn-region-enabled": "ARNs of buckets",
 }
@@ -51,9 +61,26 @@ PROPERTIES: Final = frozenset(
         GCS_TOKEN,
         GCS_ENDPOINT,
         GCS_ANONYMOUS,
+        *AZURE_ACCOUNT_NAMES,
+        *AZURE_KEY_NAMES,
+        AZURE_SAS,
+        AZURE_TOKEN,
+        AZURE_ENDPOINT,
+        AZURE_ANONYMOUS,
+        *PROXY,
         CONNECT_TIMEOUT,
         REQUEST_TIMEOUT,
         *NOT_BUILT,
     }
 )
 """Every property that is looked at."""
+
+
+def is_known(name: str) -> bool:
+    """Return whether a property is looked at; those for one account of Azure's have its name at their end."""
+    return name in PROPERTIES or name.startswith(f"{AZURE_SAS}.")
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a property's value lets whoever reads it in."""
+    return name in SECRETS or name.startswith(f"{AZURE_SAS}.")

@@ -24,11 +24,12 @@ from frazil.storage.http import MAX_ERROR_BYTES, Answer, AnswerLost, HttpClient,
 from frazil.storage.object_service import ObjectService
 from frazil.storage.sign_v4 import escape, query_text
 
-_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{1,221}[A-Za-z0-9]")
 _LATER: Final = frozenset({408, 425, 429})
 """The server did not do it, and may do it later."""
 _CONFLICT_CODES: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"})
 """Another request for the name was under way: nothing was done, and nothing is said about whether the name is taken."""
+_NO_FILE: Final = frozenset({"NoSuchKey", "BlobNotFound"})
+NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _PAUSES: Final = (0.1, 0.4, 1.2)
 _MAX_LIST_BYTES: Final = 1 << 24
 
@@ -104,7 +105,7 @@ class ObjectRequests:
         """Send a request until there is an answer to go by, or enough was tried."""
         body_sha256 = hashlib.sha256(body).hexdigest()
         address = self.service.address(place.bucket)
-        path = escape(f"{address.path}{place.key}", is_path=True)
+        path = escape(self.service.path(place.bucket, place.key), is_path=True)
         query_string = query_text(query)
         target = path if query_string == "" else f"{path}?{query_string}"
         plain = {"host": address.origin.authority, **(headers or {})}
@@ -112,11 +113,15 @@ class ObjectRequests:
         is_doubtful = False
         reason = ""
         for pause in (*_PAUSES, None):
-            signed = self.service.authorize(method, path, query_string, plain, body_sha256, self._now())
+            signed = self.service.authorize(
+                method, path, query_string, plain, body_sha256, self._now(), body_bytes=len(body)
+            )
+            secret = self.service.secret_query(path, plain["host"])
+            asked = target if secret == "" else f"{target}{'&' if query_string else '?'}{secret}"
             answer, is_lost = None, False
             try:
                 answer = self._http.send(
-                    address.origin, method, target, signed, body, min_bytes=min_bytes, max_bytes=max_bytes
+                    address.origin, method, asked, signed, body, min_bytes=min_bytes, max_bytes=max_bytes
                 )
             except RequestNotSent as error:
                 reason = str(error)
@@ -147,8 +152,8 @@ class ObjectRequests:
         if answer is None:
             return StorageError(f"Cannot {verb} {location}: {outcome.reason}", path=location)
         code, _ = error_of(answer)
-        if answer.status == 404 and (code in ("NoSuchKey", "NoSuchBucket") or answer.body == b""):
-            what = "bucket" if code == "NoSuchBucket" else "file"
+        if answer.status == 404 and (code in _NO_FILE or code in NO_BUCKET or answer.body == b""):
+            what = "bucket" if code in NO_BUCKET else "file"
             return MissingFileError(f"Cannot {verb} {location}: there is no such {what}", path=location)
         region = answer.headers.get("x-amz-bucket-region")
         hint: str | None = None
@@ -175,31 +180,40 @@ class ObjectRequests:
 
     def list_pages(self, place: Place, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
         """Yield the objects whose keys start with a prefix, a page at a time; by folder unless the listing is deep."""
-        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(max_keys)}
-        if not is_deep:
-            query["delimiter"] = "/"
+        following: str | None = None
         bucket = Place(place.bucket, "", place.location)
         seen: set[bytes] = set()
         while True:
+            query = self._list_query(prefix, is_deep, max_keys, following)
             outcome = self.send("GET", bucket, query=query.items(), max_bytes=_MAX_LIST_BYTES)
             if outcome.answer is None or not outcome.is_success or not outcome.answer.is_read:
                 raise self.refused("list", place, outcome)
-            page, following = _parse_page(outcome.answer.body, place.location)
+            page, following = self._parse_page(outcome.answer.body, place.location)
             yield page
             if following is None:
                 return
             token = hashlib.blake2b(following.encode(errors="surrogatepass"), digest_size=16).digest()
             if token in seen:
-                raise _unreadable(place.location, "its pages go in a circle")
+                raise unreadable(place.location, "its pages go in a circle")
             seen.add(token)
-            query["continuation-token"] = following
+
+    def _list_query(self, prefix: str, is_deep: bool, max_keys: int, following: str | None) -> dict[str, str]:
+        """Return what asks for a page."""
+        query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(max_keys)}
+        if not is_deep:
+            query["delimiter"] = "/"
+        return query if following is None else {**query, "continuation-token": following}
+
+    def _parse_page(self, body: bytes, location: str) -> tuple[Listed, str | None]:
+        """Return a page, and what asks for the next one."""
+        return _parse_page(body, location)
 
 
-def place_of(location: str, scheme: str) -> Place:
+def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectService.bucket_pattern) -> Place:
     """Return the bucket and the key of a location, which are taken literally."""
     rest = location[len(scheme) + 1 :]
     bucket, _, key = rest[2:].partition("/")
-    if not rest.startswith("//") or not _BUCKET.fullmatch(bucket):
+    if not rest.startswith("//") or not buckets.fullmatch(bucket):
         # The text may hold a password before an @, so it is not shown.
         raise InvalidRequestError(f"Cannot use the {scheme}: location: what follows // is not the name of a bucket")
     if any(step in (".", "..") for step in key.split("/")):
@@ -218,7 +232,8 @@ def error_of(answer: Answer) -> tuple[str, str]:
     try:
         root = parse_xml(answer.body)
     except ET.ParseError:
-        return "", ""
+        # Azure says it in the head too, which is all that an answer to HEAD has.
+        return answer.headers.get("x-ms-error-code", ""), ""
     return child_text(root, "Code"), child_text(root, "Message")
 
 
@@ -266,7 +281,7 @@ def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
     try:
         root = parse_xml(body)
         if _local(root) != "ListBucketResult":
-            raise _unreadable(location, "the answer is not a listing")
+            raise unreadable(location, "the answer is not a listing")
         is_escaped = child_text(root, "EncodingType") == "url"
         objects = [
             (_name(child_text(one, "Key"), is_escaped), int(child_text(one, "Size")), _time_ms(one))
@@ -274,12 +289,12 @@ def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
         ]
         prefixes = [_name(child_text(one, "Prefix"), is_escaped) for one in children(root, "CommonPrefixes")]
     except (ET.ParseError, ValueError, OverflowError) as error:
-        raise _unreadable(location, "the answer is not a listing") from error
+        raise unreadable(location, "the answer is not a listing") from error
     following: str | None = None
     if child_text(root, "IsTruncated").lower() == "true":
         following = child_text(root, "NextContinuationToken")
         if following == "":
-            raise _unreadable(location, "the answer is cut and does not say where to go on")
+            raise unreadable(location, "the answer is cut and does not say where to go on")
     return Listed(objects, prefixes), following
 
 
@@ -295,5 +310,6 @@ def _local(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _unreadable(location: str, why: str) -> StorageError:
+def unreadable(location: str, why: str) -> StorageError:
+    """Return the error for a listing that cannot be read."""
     return StorageError(f"Cannot list {location}: {why}", path=location)

@@ -62,13 +62,16 @@ class ObjectService(ABC):
     __slots__ = ()
 
     name: str
-    header_prefix: str
-    """What the store's own headers start with."""
+    id_header: str
+    """The header, kept with an object, that carries the id of the call that wrote it."""
     condition: tuple[str, str]
     """The header that makes a write fail where the name is taken."""
     has_bulk_delete: bool
     has_conditional_parts: bool
     """Whether a file written in parts can be completed on the same condition."""
+    taken_codes: frozenset[str] = frozenset()
+    """Codes of a conflict (409) that say that the name is taken; elsewhere 412 says that."""
+    bucket_pattern: re.Pattern[str] = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{1,221}[A-Za-z0-9]")
 
     @property
     @abstractmethod
@@ -79,11 +82,27 @@ class ObjectService(ABC):
     def address(self, bucket: str) -> Address:
         """Return where a bucket is."""
 
+    def path(self, bucket: str, key: str) -> str:
+        """Return the path of an object, or of a bucket where the key is empty."""
+        return f"{self.address(bucket).path}{key}"
+
     @abstractmethod
     def authorize(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body_sha256: str,
+        now: datetime,
+        *,
+        body_bytes: int = 0,
     ) -> dict[str, str]:
         """Return the headers of a request with those that say who asks."""
+
+    def secret_query(self, path: str, host: str) -> str:
+        """Return what the query of a request ends with, where that says who asks; it is not signed."""
+        return ""
 
     @abstractmethod
     def without_secrets(self) -> ObjectService:
@@ -117,7 +136,7 @@ class S3Service(ObjectService):
     encryption_key: str | None = None
 
     name = "S3"
-    header_prefix = "x-amz-"
+    id_header = "x-amz-meta-frazil-write"
     condition = ("if-none-match", "*")
     has_bulk_delete = True
     has_conditional_parts = True
@@ -143,7 +162,15 @@ class S3Service(ObjectService):
         return Address(replace(origin, host=f"{bucket}.{origin.host}"), "/")
 
     def authorize(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body_sha256: str,
+        now: datetime,
+        *,
+        body_bytes: int = 0,
     ) -> dict[str, str]:
         """Return the headers of a request, signed."""
         if self.is_anonymous:
@@ -190,7 +217,7 @@ class GcsService(ObjectService):
     is_anonymous: bool = False
 
     name = "Google Cloud Storage"
-    header_prefix = "x-goog-"
+    id_header = "x-goog-meta-frazil-write"
     condition = ("x-goog-if-generation-match", "0")
     has_bulk_delete = False
     has_conditional_parts = False
@@ -205,7 +232,15 @@ class GcsService(ObjectService):
         return Address(Origin("storage.googleapis.com") if self.endpoint is None else self.endpoint, f"/{bucket}/")
 
     def authorize(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], body_sha256: str, now: datetime
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body_sha256: str,
+        now: datetime,
+        *,
+        body_bytes: int = 0,
     ) -> dict[str, str]:
         """Return the headers of a request with the token."""
         if self.is_anonymous:
@@ -231,14 +266,14 @@ def s3_service(properties: Mapping[str, str], credentials: CredentialSource | No
         if properties.get(name, "false").lower() != "false":
             raise UnsupportedError(f"Cannot use the property {name}: {what} is not built")
     endpoint = parse_endpoint(S3_ENDPOINT, properties[S3_ENDPOINT]) if S3_ENDPOINT in properties else None
-    is_virtual = _bool(properties, S3_VIRTUAL)
-    is_path_style = _bool(properties, S3_PATH_STYLE, default=endpoint is not None and not is_virtual)
+    is_virtual = is_true(properties, S3_VIRTUAL)
+    is_path_style = is_true(properties, S3_PATH_STYLE, default=endpoint is not None and not is_virtual)
     if is_virtual and is_path_style:
         raise InvalidPropertyError(f"Cannot use both {S3_VIRTUAL} and {S3_PATH_STYLE}: they contradict each other")
     encryption, encryption_key = _encryption(properties)
-    is_anonymous = _bool(properties, S3_ANONYMOUS)
+    is_anonymous = is_true(properties, S3_ANONYMOUS)
     return S3Service(
-        region=_first(properties, S3_REGION) or "us-east-1",
+        region=first_of(properties, S3_REGION) or "us-east-1",
         endpoint=endpoint,
         is_path_style=is_path_style,
         is_anonymous=is_anonymous,
@@ -251,7 +286,7 @@ def s3_service(properties: Mapping[str, str], credentials: CredentialSource | No
 def gcs_service(properties: Mapping[str, str], token: Callable[[], str] | None = None) -> GcsService:
     """Return the Google Cloud Storage that properties describe; a caller's own source of tokens goes before theirs."""
     endpoint = parse_endpoint(GCS_ENDPOINT, properties[GCS_ENDPOINT]) if GCS_ENDPOINT in properties else None
-    is_anonymous = _bool(properties, GCS_ANONYMOUS)
+    is_anonymous = is_true(properties, GCS_ANONYMOUS)
     if token is None and not is_anonymous:
         if GCS_TOKEN not in properties:
             raise InvalidRequestError(
@@ -304,10 +339,10 @@ class _Fixed:
 
 
 def _credentials(properties: Mapping[str, str]) -> CredentialSource:
-    key_id = _first(properties, S3_ACCESS_KEY_ID)
-    secret = _first(properties, S3_SECRET_ACCESS_KEY)
+    key_id = first_of(properties, S3_ACCESS_KEY_ID)
+    secret = first_of(properties, S3_SECRET_ACCESS_KEY)
     if key_id is None and secret is None:
-        if _bool(properties, S3_USE_ENVIRONMENT):
+        if is_true(properties, S3_USE_ENVIRONMENT):
             return EnvironmentCredentials()
         raise InvalidRequestError(
             "Cannot use S3: there are no keys",
@@ -316,7 +351,7 @@ def _credentials(properties: Mapping[str, str]) -> CredentialSource:
         )
     if key_id is None or secret is None:
         raise InvalidPropertyError(f"Cannot use S3: {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]} go together")
-    found = S3Credentials(key_id, secret, _first(properties, S3_SESSION_TOKEN))
+    found = S3Credentials(key_id, secret, first_of(properties, S3_SESSION_TOKEN))
     return lambda: found
 
 
@@ -329,11 +364,13 @@ def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
     return _ENCRYPTIONS[kind], properties.get(S3_ENCRYPTION_KEY) if kind != "s3" else None
 
 
-def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+def first_of(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """Return the first of several properties that is there."""
     return next((properties[name] for name in names if name in properties), None)
 
 
-def _bool(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+def is_true(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Return whether a property is true."""
     text = properties.get(name)
     if text is None:
         return default

@@ -45,12 +45,12 @@ from frazil.storage.base import (
     too_large,
     too_short,
 )
-from frazil.storage.http import HttpClient
+from frazil.storage.http import HttpClient, Proxy
 from frazil.storage.locations import scheme_of
 from frazil.storage.multipart import PART_BYTES, PartedNewFile
 from frazil.storage.new_file import NewFile
 from frazil.storage.object_deletes import delete_object, delete_objects
-from frazil.storage.object_requests import ObjectRequests, Outcome, Place, place_of
+from frazil.storage.object_requests import ObjectRequests, Outcome, Place, error_of, place_of
 from frazil.storage.object_service import ObjectService
 
 _ROUNDS: Final = 3
@@ -67,19 +67,22 @@ class ObjectStorage(Storage):
 
     __slots__ = ("_has_conditions", "_http", "_new_id", "_part_bytes", "_requests", "_schemes")
 
+    requests_kind: type[ObjectRequests] = ObjectRequests
+    parts_kind: type[PartedNewFile] = PartedNewFile
+
     def __init__(
         self,
         service: ObjectService,
         *,
         schemes: Iterable[str] = ("s3", "s3a", "s3n"),
         http: HttpClient | None = None,
-        requests: Callable[[ObjectService, HttpClient], ObjectRequests] = ObjectRequests,
+        requests: Callable[[ObjectService, HttpClient], ObjectRequests] | None = None,
         new_id: Callable[[], str] = _new_id,
         part_bytes: int = PART_BYTES,
     ) -> None:
         self._schemes = frozenset(schemes)
         self._http = HttpClient() if http is None else http
-        self._requests = requests(service, self._http)
+        self._requests = (self.requests_kind if requests is None else requests)(service, self._http)
         self._new_id = new_id
         self._part_bytes = part_bytes
         # What trials have shown, by bucket. Two threads may both try; they find the same.
@@ -89,8 +92,8 @@ class ObjectStorage(Storage):
         return f"ObjectStorage({self._requests.service.without_secrets()!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        timeouts = (self._http.connect_timeout, self._http.timeout)
-        return _rebuild, (self._requests.service.without_secrets(), tuple(sorted(self._schemes)), timeouts)
+        reached = (self._http.connect_timeout, self._http.timeout, self._http.proxy)
+        return _rebuild, (type(self), self._requests.service.without_secrets(), tuple(sorted(self._schemes)), reached)
 
     def __copy__(self) -> ObjectStorage:
         return self
@@ -176,10 +179,10 @@ class ObjectStorage(Storage):
         place = self._file(path)
         service = self._requests.service
         id_ = self._new_id()
-        return PartedNewFile(
+        return self.parts_kind(
             place,
             self._requests,
-            headers={**service.write_headers(), id_header(service): id_},
+            headers={**service.write_headers(), service.id_header: id_},
             create=self.create,
             publish=lambda place, complete: self._publish_parts(place, id_, complete),
             part_bytes=self._part_bytes,
@@ -199,7 +202,7 @@ class ObjectStorage(Storage):
 
     def _put_new(self, place: Place, data: bytes, id_: str) -> Outcome:
         service = self._requests.service
-        headers = dict([service.condition, (id_header(service), id_)])
+        headers = dict([service.condition, (service.id_header, id_)])
         return self._requests.send("PUT", place, headers={**service.write_headers(), **headers}, body=data)
 
     def _publish_parts(self, place: Place, id_: str, complete: Callable[[bool], Outcome]) -> None:
@@ -220,12 +223,12 @@ class ObjectStorage(Storage):
             if outcome.is_success:
                 return
             may_have_happened = may_have_happened or outcome.may_have_happened
-            is_taken = outcome.status in _TAKEN
+            is_taken = self._is_taken(outcome)
             if not is_taken and not may_have_happened and outcome.status != 409:
                 raise self._requests.refused("create", place, outcome)
             found = self._requests.send("HEAD", place)
             if found.answer is not None and found.is_success:
-                if found.answer.headers.get(id_header(self._requests.service)) == id_:
+                if found.answer.headers.get(self._requests.service.id_header) == id_:
                     return
                 if is_conditional:
                     # Whatever of ours is still under way will be refused.
@@ -241,6 +244,12 @@ class ObjectStorage(Storage):
         if may_have_happened:
             raise self._requests.unknown(place, outcome)
         raise self._requests.refused("create", place, outcome)
+
+    def _is_taken(self, outcome: Outcome) -> bool:
+        """Return whether an answer says that the name is taken."""
+        if outcome.status != 409 or outcome.answer is None:
+            return outcome.status in _TAKEN
+        return error_of(outcome.answer)[0] in self._requests.service.taken_codes
 
     # Whether the store can be relied on
 
@@ -270,17 +279,17 @@ class ObjectStorage(Storage):
         try:
             if created.status == 501:
                 return False
-            if not created.is_success and created.status not in _TAKEN:
+            if not created.is_success and not self._is_taken(created):
                 raise self._requests.refused("write", beside, created)
             again = self._put_new(trial, b"", second)
             if again.is_success:
                 return False
-            if again.status not in _TAKEN:
+            if not self._is_taken(again):
                 raise self._requests.refused("write", beside, again)
             found = self._requests.send("HEAD", trial)
             if found.answer is None or not found.is_success:
                 raise self._requests.refused("read back what was written beside", beside, found)
-            return found.answer.headers.get(id_header(self._requests.service)) == first
+            return found.answer.headers.get(self._requests.service.id_header) == first
         finally:
             # What is left of it where this fails is empty, and nothing refers to it.
             self._requests.send("DELETE", trial)
@@ -359,16 +368,17 @@ class ObjectStorage(Storage):
             raise InvalidRequestError(
                 f"Cannot use the location {path!r}: this storage has those of {', '.join(sorted(self._schemes))} only"
             )
-        return place_of(path, scheme)
+        return place_of(path, scheme, self._requests.service.bucket_pattern)
 
 
-def id_header(service: ObjectService) -> str:
-    """Return the header that carries the id of the call that wrote an object."""
-    return f"{service.header_prefix}meta-frazil-write"
-
-
-def _rebuild(service: ObjectService, schemes: tuple[str, ...], timeouts: tuple[float, float]) -> ObjectStorage:
-    return ObjectStorage(service, schemes=schemes, http=HttpClient(connect_timeout=timeouts[0], timeout=timeouts[1]))
+def _rebuild(
+    kind: type[ObjectStorage],
+    service: ObjectService,
+    schemes: tuple[str, ...],
+    reached: tuple[float, float, Proxy | None],
+) -> ObjectStorage:
+    http = HttpClient(connect_timeout=reached[0], timeout=reached[1], proxy=reached[2])
+    return kind(service, schemes=schemes, http=http)
 
 
 def _exists(path: str) -> FileAlreadyExistsError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
+from urllib.parse import unquote
 
 from frazil.errors import InvalidPropertyError
+from frazil.storage.azure import AzureStorage, azure_service
 from frazil.storage.base import Storage
-from frazil.storage.http import HttpClient
-from frazil.storage.object_properties import CONNECT_TIMEOUT, REQUEST_TIMEOUT
-from frazil.storage.object_service import gcs_service, s3_service
+from frazil.storage.http import HttpClient, Proxy
+from frazil.storage.object_properties import CONNECT_TIMEOUT, PROXY, REQUEST_TIMEOUT
+from frazil.storage.object_service import gcs_service, parse_endpoint, s3_service
 from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import CredentialSource
 
@@ -25,10 +28,32 @@ def open_gcs(properties: Mapping[str, str], token: Callable[[], str] | None, *, 
     return ObjectStorage(gcs_service(properties, token), schemes=schemes, http=_http(properties))
 
 
+def open_azure(
+    properties: Mapping[str, str], secrets: Callable[[], Mapping[str, str]] | None, *, schemes: tuple[str, ...]
+) -> Storage:
+    """Return Azure's object store."""
+    return AzureStorage(azure_service(properties, secrets), schemes=schemes, http=_http(properties))
+
+
 def _http(properties: Mapping[str, str]) -> HttpClient:
     return HttpClient(
-        connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0), timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0)
+        connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0),
+        timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0),
+        proxy=_proxy(properties),
     )
+
+
+def _proxy(properties: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy that a property names: http://host:port, perhaps with user:password@ before the host."""
+    name = next((one for one in PROXY if one in properties), None)
+    if name is None:
+        return None
+    scheme, mark, rest = properties[name].partition("://")
+    user, at, host = rest.rpartition("@")
+    if scheme.lower() != "http" or not mark:
+        raise InvalidPropertyError(f"Cannot use the property {name}: a proxy is http://host:port")
+    shown = "" if not at else "Basic " + base64.b64encode(unquote(user).encode()).decode()
+    return Proxy(parse_endpoint(name, f"http://{host}"), shown or None)
 
 
 def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:

@@ -42,7 +42,7 @@ def test_nobody_needs_keys_for_what_they_do_not_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "reason"),
     [
-        ("abfss://c@a.dfs.core.windows.net/f", "Azure's stores are not built"),
+        ("adl://account/f", "no storage for that scheme"),
         ("hdfs://host/f", "no storage for that scheme"),
         ("https://host/f", "no storage for that scheme"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import pickle
 import socket
 import ssl
 import threading
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frazil.errors import InvalidRequestError
-from frazil.storage.http import AnswerLost, HttpClient, Origin, RequestNotSent
+from frazil.storage.http import AnswerLost, HttpClient, Origin, Proxy, RequestNotSent
 
 Serve = Callable[[socket.socket], None]
 
@@ -219,6 +220,53 @@ def test_proxies_of_the_environment_are_not_used(client: HttpClient, monkeypatch
             monkeypatch.setenv(name, str(proxy))
         assert client.send(origin, "GET", "/", {"host": "a"}).body == b"ok"
         assert made == []
+
+
+def test_a_proxy_is_asked_for_the_whole_address_of_a_plain_server() -> None:
+    heads: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        heads.append(read_head(connection))
+        connection.sendall(OK)
+
+    with served(serve) as (proxy, _):
+        client = HttpClient(connect_timeout=2, timeout=2, proxy=Proxy(proxy, "Basic canary"))
+        assert client.send(Origin("store.example", 9000, is_tls=False), "GET", "/b/k?x=1", {"host": "a"}).body == b"ok"
+    assert heads[0].startswith(b"GET http://store.example:9000/b/k?x=1 HTTP/1.1\r\n")
+    assert b"proxy-authorization: Basic canary" in heads[0]
+    assert "canary" not in repr(Proxy(proxy, "Basic canary"))
+    assert b"canary" not in pickle.dumps(Proxy(proxy, "Basic canary"))
+
+
+def test_a_proxy_is_asked_for_a_tunnel_to_a_secure_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = own_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    heads: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        heads.append(read_head(connection))
+        connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+        with context.wrap_socket(connection, server_side=True) as secure:
+            heads.append(read_head(secure))
+            secure.sendall(OK)
+
+    with served(serve) as (proxy, _):
+        client = HttpClient(connect_timeout=2, timeout=2, proxy=Proxy(proxy, "Basic canary"))
+        assert client.send(Origin("localhost"), "GET", "/k", {"host": "localhost", "authorization": "s"}).body == b"ok"
+    assert heads[0].startswith(b"CONNECT localhost:443 HTTP/1.")
+    assert b"Basic canary" in heads[0]
+    assert b"authorization: s" not in heads[0]
+    assert heads[1].startswith(b"GET /k HTTP/1.1\r\n")
+    assert b"canary" not in heads[1]
+
+
+def test_a_proxy_that_refuses_means_that_nothing_was_sent() -> None:
+    with served(always(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")) as (proxy, _):
+        client = HttpClient(connect_timeout=2, timeout=2, proxy=Proxy(proxy))
+        with pytest.raises(RequestNotSent, match="407"):
+            client.send(Origin("localhost"), "PUT", "/k", {"host": "localhost"})
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])

@@ -1,8 +1,8 @@
 """The Hadoop file system that Spark needs for a lake in an object store: its package, and settings for its keys.
 
-Spark ships Hadoop without what reads S3. `hadoop-aws` of the very version that Spark ships reads it; another one does
-not load. Settings are for the lake's bucket alone, and Spark shows nobody the keys among them
-(`spark.redaction.regex`).
+Spark ships Hadoop without what reads S3 and Azure's store. `hadoop-aws` and `hadoop-azure` of the very version that
+Spark ships read them; others do not load. Settings are for the lake's bucket or account alone, and Spark shows nobody
+the keys among them (`spark.redaction.regex`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from pyspark.find_spark_home import _find_spark_home
 
 from frazil.storage.object_properties import (
+    AZURE_KEY_NAMES,
+    AZURE_SAS,
     S3_ACCESS_KEY_ID,
     S3_ANONYMOUS,
     S3_ENDPOINT,
@@ -27,6 +29,7 @@ from frazil.storage.object_properties import (
 
 PACKAGES = "spark.jars.packages"
 _S3 = ("s3", "s3a", "s3n")
+_AZURE = ("abfs", "abfss")
 _CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
@@ -41,20 +44,18 @@ def hadoop_version() -> str | None:
     return None
 
 
-def s3_package() -> str | None:
-    """Return the name of the package with which this Spark reads S3."""
-    version = hadoop_version()
-    return None if version is None else f"org.apache.hadoop:hadoop-aws:{version}"
-
-
 def package_of(place: str) -> str | None:
     """Return the package with which Spark reads files of a place; None where it needs none, or none is known."""
-    return s3_package() if urlsplit(place).scheme in _S3 else None
+    scheme, version = urlsplit(place).scheme, hadoop_version()
+    name = "hadoop-aws" if scheme in _S3 else "hadoop-azure" if scheme in _AZURE else None
+    return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
 
 
 def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for files of a place: which class reads them, where, and as whom."""
     parts = urlsplit(place)
+    if parts.scheme in _AZURE:
+        return _azure_settings(parts.netloc.rpartition("@")[2], properties)
     if parts.scheme not in _S3:
         return {}
     found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
@@ -79,6 +80,19 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
         kind = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
         own["aws.credentials.provider"] = f"{_PROVIDERS}{kind}"
     return found | {prefix + name: value for name, value in own.items() if value is not None}
+
+
+def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's settings for an account of Azure's."""
+    account = host.partition(".")[0]
+    key = _first(properties, AZURE_KEY_NAMES)
+    queries = [name for name in properties if name == AZURE_SAS or name.startswith(f"{AZURE_SAS}.{account}")]
+    own: dict[str, str] = {}
+    if queries:
+        own = {"account.auth.type": "SAS", "sas.fixed.token": properties[max(queries, key=len)].lstrip("?")}
+    elif key is not None:
+        own = {"account.key": key}
+    return {f"spark.hadoop.fs.azure.{name}.{host}": value for name, value in own.items()}
 
 
 def missing_line(place: str) -> str:

@@ -50,10 +50,10 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 from frazil.storage.base import Storage
-from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
+from frazil.storage.choose import AZURE_SCHEMES, FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
 
 Mask = npt.NDArray[np.bool_]
-_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
+_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES))}):)"
 BLOCK_BITS = 4
 _MOST_ROWS = 1 << 31
 _ROWS_AT_ONCE = 1 << 20

@@ -1,0 +1,304 @@
+"""Azure's object store: accounts, containers and blobs, as `abfss:` and its kin name them.
+
+    abfss://container@account.dfs.core.windows.net/path     abfs:, wasb:, wasbs: with the same after them
+    abfss://container/path, az://container/path             the account is `adls.account-name`
+
+Accounts with folders of their own (Data Lake Storage) answer the same requests as those without, at `blob.` in place of
+`dfs.`. What differs from S3 is here: who asks (a shared key, a signed query, or a token of Entra's), the header that a
+blob must have, listings, and blocks in place of parts. How a file is created, and what a lost answer means, is in
+`object_store.py`, as for every store.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.storage.http import Origin
+from frazil.storage.multipart import PartedNewFile
+from frazil.storage.object_properties import (
+    AZURE_ACCOUNT,
+    AZURE_ACCOUNT_NAMES,
+    AZURE_ANONYMOUS,
+    AZURE_ENDPOINT,
+    AZURE_KEY,
+    AZURE_KEY_NAMES,
+    AZURE_SAS,
+    AZURE_TOKEN,
+)
+from frazil.storage.object_requests import (
+    Listed,
+    ObjectRequests,
+    Outcome,
+    child_text,
+    children,
+    parse_xml,
+    unreadable,
+)
+from frazil.storage.object_service import Address, ObjectService, first_of, is_true, parse_endpoint
+from frazil.storage.object_store import ObjectStorage
+
+_VERSION: Final = "2021-08-06"
+_ACCOUNT: Final = r"[a-z0-9]{3,24}"
+_BUCKET: Final = re.compile(
+    rf"(?P<container>[a-z0-9$][a-z0-9\-]{{2,62}})(?:@(?P<account>{_ACCOUNT})(?:\.(?:dfs|blob)(?P<tail>\.[a-z0-9.\-]+))?)?"
+)
+_PLAIN_ACCOUNT: Final = re.compile(_ACCOUNT)
+_TAIL: Final = ".core.windows.net"
+_SIGNED: Final = (
+    "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
+    "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
+)  # fmt: skip
+"""The headers whose values are signed, in this order."""
+
+Secrets = Mapping[str, str]
+"""Properties that say who asks; asked for at each request, since a service may renew them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureService(ObjectService):
+    """Accounts of Azure, or an emulator of them at an endpoint."""
+
+    account: str | None = None
+    endpoint: Origin | None = None
+    is_anonymous: bool = False
+    secrets: Callable[[], Secrets] | None = field(default=None, repr=False)
+
+    name = "Azure Blob Storage"
+    id_header = "x-ms-meta-frazilwrite"
+    condition = ("if-none-match", "*")
+    taken_codes = frozenset({"BlobAlreadyExists"})
+    has_bulk_delete = False
+    has_conditional_parts = True
+    bucket_pattern = _BUCKET
+
+    @property
+    def is_proven(self) -> bool:
+        """Azure's own store keeps to the condition."""
+        return self.endpoint is None
+
+    def address(self, bucket: str) -> Address:
+        """Return where a container is: the account in the host's name, or first in an emulator's path."""
+        container, account, tail = self._parts(bucket)
+        if self.endpoint is not None:
+            return Address(self.endpoint, f"/{account}/{container}/")
+        return Address(Origin(f"{account}.blob{tail}"), f"/{container}/")
+
+    def path(self, bucket: str, key: str) -> str:
+        """Return the path of a blob, or of a container, which ends without a slash."""
+        path = self.address(bucket).path
+        return f"{path}{key}" if key != "" else path[:-1]
+
+    def _parts(self, bucket: str) -> tuple[str, str, str]:
+        found = _BUCKET.fullmatch(bucket)
+        assert found is not None
+        account = found["account"] or self.account
+        if account is None:
+            raise InvalidRequestError(
+                f"Cannot use the container {bucket!r}: no account is named",
+                hint=f"Write container@account.dfs{_TAIL}, or set {AZURE_ACCOUNT}.",
+            )
+        return found["container"], account, found["tail"] or _TAIL
+
+    def authorize(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        body_sha256: str,
+        now: datetime,
+        *,
+        body_bytes: int = 0,
+    ) -> dict[str, str]:
+        """Return the headers of a request with those that say who asks."""
+        made = {**headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(now, usegmt=True)}
+        account = self._account_of(path, headers["host"])
+        kind, secret = self._secret(account)
+        if kind == AZURE_TOKEN:
+            made["authorization"] = f"Bearer {secret}"
+        elif kind == AZURE_KEY:
+            length = str(body_bytes) if body_bytes else ""
+            made["authorization"] = (
+                f"SharedKey {account}:{_signature(secret, account, method, path, query, made, length)}"
+            )
+        return made
+
+    def secret_query(self, path: str, host: str) -> str:
+        """Return the signed query of an account, where that says who asks."""
+        kind, secret = self._secret(self._account_of(path, host))
+        return secret.lstrip("?") if kind == AZURE_SAS else ""
+
+    def _account_of(self, path: str, host: str) -> str:
+        return path.split("/")[1] if self.endpoint is not None else host.partition(".")[0]
+
+    def _secret(self, account: str) -> tuple[str, str]:
+        if self.is_anonymous:
+            return "", ""
+        if self.secrets is None:
+            raise InvalidRequestError(
+                "Cannot use the object store: its keys were left behind when the storage was pickled",
+                hint="Choose the storage from its properties where it is used.",
+            )
+        known = self.secrets()
+        for name in (f"{AZURE_SAS}.{account}", *(one for one in known if one.startswith(f"{AZURE_SAS}.{account}."))):
+            if name in known:
+                return AZURE_SAS, known[name]
+        for kind, names in ((AZURE_SAS, (AZURE_SAS,)), (AZURE_TOKEN, (AZURE_TOKEN,)), (AZURE_KEY, AZURE_KEY_NAMES)):
+            found = first_of(known, names)
+            if found is not None:
+                return kind, found
+        raise InvalidRequestError(
+            f"Cannot use the account {account!r}: there are no keys for it",
+            hint=f"Set {AZURE_KEY}, {AZURE_SAS} (or {AZURE_SAS}.{account}), {AZURE_TOKEN}, or {AZURE_ANONYMOUS}.",
+        )
+
+    def without_secrets(self) -> AzureService:
+        """Return the service without keys."""
+        return replace(self, secrets=None)
+
+    def write_headers(self) -> Mapping[str, str]:
+        """Return what a blob that is written by one request must say."""
+        return {"x-ms-blob-type": "BlockBlob"}
+
+    def _secrets(self) -> tuple[str, ...]:
+        if self.secrets is None:
+            return ()
+        found = tuple(self.secrets().values())
+        return (*found, *(value for text in found for name, value in parse_qsl(text) if name == "sig"))
+
+
+def azure_service(properties: Mapping[str, str], secrets: Callable[[], Secrets] | None = None) -> AzureService:
+    """Return the accounts that properties describe; a caller's own source of keys goes before theirs."""
+    account = first_of(properties, AZURE_ACCOUNT_NAMES)
+    if account is not None and not _PLAIN_ACCOUNT.fullmatch(account):
+        raise InvalidPropertyError(f"Cannot use the account {account!r}: it is not an account's name")
+    endpoint = parse_endpoint(AZURE_ENDPOINT, properties[AZURE_ENDPOINT]) if AZURE_ENDPOINT in properties else None
+    own = {name: value for name, value in properties.items() if is_azure_secret(name)}
+    for name, value in own.items():
+        if not value.isascii() or not value.isprintable() or value == "" or " " in value:
+            raise InvalidPropertyError(f"Cannot use {name}: it is empty or has odd characters")
+    is_anonymous = is_true(properties, AZURE_ANONYMOUS)
+    if not own and secrets is None and not is_anonymous:
+        raise InvalidRequestError(
+            "Cannot use Azure's store: there are no keys",
+            hint=f"Set {AZURE_KEY}, {AZURE_SAS}, {AZURE_TOKEN}, or {AZURE_ANONYMOUS} for a public container.",
+        )
+    return AzureService(account, endpoint, is_anonymous, secrets or (lambda: own))
+
+
+def is_azure_secret(name: str) -> bool:
+    """Return whether a property says who asks for blobs."""
+    return name in (AZURE_SAS, AZURE_TOKEN, *AZURE_KEY_NAMES) or name.startswith(f"{AZURE_SAS}.")
+
+
+def _signature(
+    key: str, account: str, method: str, path: str, query: str, headers: Mapping[str, str], length: str
+) -> str:
+    """Return the signature of a request by an account's key."""
+    values = {**headers, "content-length": length, "date": ""}
+    own = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-ms-"))
+    resource = f"/{account}{path}"
+    for name, value in sorted(parse_qsl(query, keep_blank_values=True)):
+        resource += f"\n{name.lower()}:{value}"
+    text = "\n".join([method, *(values.get(name, "") for name in _SIGNED)]) + f"\n{own}{resource}"
+    try:
+        secret = base64.b64decode(key, validate=True)
+    except ValueError as error:
+        raise InvalidPropertyError(f"Cannot use {AZURE_KEY}: it is not in base64") from error
+    return base64.b64encode(hmac.new(secret, text.encode(), hashlib.sha256).digest()).decode()
+
+
+class AzureRequests(ObjectRequests):
+    """Requests to Azure, whose listings are its own."""
+
+    __slots__ = ()
+
+    def _list_query(self, prefix: str, is_deep: bool, max_keys: int, following: str | None) -> dict[str, str]:
+        query = {"restype": "container", "comp": "list", "prefix": prefix, "maxresults": str(max_keys)}
+        if not is_deep:
+            query["delimiter"] = "/"
+        return query if following is None else {**query, "marker": following}
+
+    def _parse_page(self, body: bytes, location: str) -> tuple[Listed, str | None]:
+        try:
+            root = parse_xml(body)
+            if root.tag != "EnumerationResults":
+                raise unreadable(location, "the answer is not a listing")
+            blobs = next(iter(children(root, "Blobs")), ET.Element("Blobs"))
+            objects = [
+                (_name(one), int(child_text(told, "Content-Length")), _time_ms(told))
+                for one in children(blobs, "Blob")
+                for told in children(one, "Properties")[:1]
+                # An account with folders of its own lists them too.
+                if child_text(told, "ResourceType") != "directory"
+            ]
+            prefixes = [_name(one) for one in children(blobs, "BlobPrefix")]
+        except (ET.ParseError, ValueError, OverflowError, TypeError) as error:
+            raise unreadable(location, "the answer is not a listing") from error
+        following = child_text(root, "NextMarker")
+        return Listed(objects, prefixes), None if following == "" else following
+
+
+def _name(element: ET.Element) -> str:
+    named = children(element, "Name")[0]
+    text = named.text or ""
+    return unquote(text, errors="strict") if named.get("Encoded", "").lower() == "true" else text
+
+
+def _time_ms(element: ET.Element) -> int:
+    return int(parsedate_to_datetime(child_text(element, "Last-Modified")).timestamp() * 1000)
+
+
+class BlocksNewFile(PartedNewFile):
+    """A new blob that is sent in blocks: they wait without being seen until a list of them is sent.
+
+    Blocks that no list names are removed by the store after a week.
+    """
+
+    __slots__ = ()
+
+    def _begin(self) -> str:
+        return hashlib.blake2b(repr(sorted(self._headers.items())).encode(), digest_size=12).hexdigest()
+
+    def _part_query(self, number: int) -> Iterable[tuple[str, str]]:
+        return (("comp", "block"), ("blockid", self._block(number)))
+
+    def _block(self, number: int) -> str:
+        return base64.b64encode(f"{self._upload}-{number:05}".encode()).decode()
+
+    def _part_tag(self, number: int, headers: Mapping[str, str]) -> str:
+        return self._block(number)
+
+    def _send_complete(self, condition: Mapping[str, str]) -> Outcome:
+        listed = "".join(f"<Latest>{one}</Latest>" for one in self._etags)
+        kept = {name: value for name, value in self._headers.items() if name != "x-ms-blob-type"}
+        return self._requests.send(
+            "PUT",
+            self._place,
+            query=(("comp", "blocklist"),),
+            headers={**kept, **condition},
+            body=f"<?xml version='1.0' encoding='utf-8'?><BlockList>{listed}</BlockList>".encode(),
+        )
+
+    def _abort(self, upload: str) -> None:
+        """Leave the blocks: the store removes what no list names."""
+
+
+class AzureStorage(ObjectStorage):
+    """The containers of Azure's accounts."""
+
+    __slots__ = ()
+
+    requests_kind = AzureRequests
+    parts_kind = BlocksNewFile

@@ -14,7 +14,7 @@ from frazil.cli.main import app
 from frazil.visible_text import visible
 from tests.hostile.hostile_lake import CANARY_ROW, ENVIRONMENT_SECRET, EVIL, SECRETS, VARIABLE, Outside, Stranger
 
-NEEDS_SPARK_OR_MORE = ("sql", "demo", "serve", "spark-server")
+NEEDS_SPARK_OR_MORE = ("sql", "demo", "serve", "spark-server", "ui")
 VALUES = {
     "name": "{table}",
     "table_name": "{table}",
@@ -29,7 +29,11 @@ VALUES = {
     "source_prefix": "file:///nowhere",
     "target_prefix": "file:///nowhere/else",
     "snapshot_id": "1",
+    "target": "file:///nowhere/else",
 }
+
+ENDS = {("table", "follow"): ("--after", "beginning", "--until", "now")}
+"""What a command is told that would go on for ever."""
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -52,7 +56,7 @@ def commands() -> Iterator[tuple[str, ...]]:
             assert parameter.name in VALUES, f"{words}: tell tests/hostile what to give for {parameter.name!r}"
             value = VALUES[parameter.name]
             given += [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
-        yield (*words, *given)
+        yield (*words, *given, *ENDS.get(words, ()))
 
     yield from walk(typer.main.get_command(app), ())
 

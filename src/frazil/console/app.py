@@ -147,7 +147,7 @@ class ConsoleApp:
         if parts == ["sign-in"]:
             return sign_in.sign_in(visit, method, is_secure=exchange.is_encrypted)
         try:
-            visit.caller = guard.caller_of(headers)
+            visit.caller, visit.is_known = guard.caller_of(headers), True
         except NotKnown:
             return sign_in.ask(visit, back=path if method == "GET" else "/")
         if parts == ["sign-out"] and method == "POST":

@@ -77,6 +77,8 @@ class Visit:
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     caller: Caller = ANYONE
+    is_known: bool = False
+    """Whether it is known who asks; others are not told even where the lake is."""
     is_own: bool = True
     """Whether the request is from a page of this console, or typed in."""
 
@@ -219,6 +221,7 @@ def make_templates(version: str) -> jinja2.Environment:
         "short": show_short,
         "time": show_time,
         "name": name_text,
+        "python": repr,
     }
     made.globals |= {"address": table_address, "ago": show_ago, "version": version}
     return made

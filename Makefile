@@ -4,6 +4,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 VENV_SPARK_4_1 := .venv-spark-4.1
+SPARKS ?= 4.0 4.1 4.2 4.3
 SOURCES := src tests bench tools examples
 FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
@@ -51,13 +52,11 @@ test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzze
 	@tools/check_java.sh
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
 	$(BIN)/pytest -q -m spark
-	@$(MAKE) --no-print-directory test-spark-4.1
+	@$(MAKE) --no-print-directory test-sparks SPARKS="4.0 4.1 4.2"
 
-test-spark-4.1: ## Run the tests of reading on Spark with PySpark 4.1, in an environment of its own
+test-sparks: ## Run the core of the Spark suite on every Spark 4, each in an environment of its own; SPARKS="4.1 4.3" chooses
 	@tools/check_java.sh
-	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
-	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
-	$(VENV_SPARK_4_1)/bin/pytest -q -m "spark and not slow" tests/spark
+	@PYTHON="$(PYTHON)" tools/test_sparks.sh $(SPARKS)
 
 test-interop: setup ## Let every implementation check every other; write docs/interop.md and docs/sql-differences.md
 	@tools/check_java.sh

@@ -17,6 +17,8 @@ compile requirements/dev.lock pyproject.toml --group build --group test --group 
 compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock
 # Peers for the matrix of implementations, added to the same environment.
 compile requirements/interop.lock pyproject.toml --group interop --constraint requirements/dev.lock
-# The Spark that others' jars support; the newest is in spark.lock.
-compile requirements/spark-4.1.lock pyproject.toml --extra spark --constraint requirements/dev.lock \
-    --constraint requirements/spark-4.1.in
+# Every other Spark 4, each for an environment of its own; the newest is in spark.lock.
+for spark in 4.0 4.1 4.2; do
+    compile "requirements/spark-$spark.lock" pyproject.toml --extra spark --constraint requirements/dev.lock \
+        --constraint "requirements/spark-$spark.in"
+done

@@ -59,6 +59,8 @@ class TableVerbs(MetadataVerbs):
     """
 
     _cache: ManifestCache | None = None
+    _said: Mapping[str, str] = NO_PROPERTIES
+    """Properties that count for what is written through this value, whatever the table's are."""
 
     def append(
         self,
@@ -87,7 +89,7 @@ class TableVerbs(MetadataVerbs):
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
             target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-            files = write_rows(state, data, may_lack_parts=merge_schema)
+            files = write_rows(state, data, may_lack_parts=merge_schema, said=self._said)
             action = Append(files, target, written_schema=state.metadata.current_schema)
             return table._commit(state, action, paths_of(files))[1] if files else None
 
@@ -168,13 +170,13 @@ class TableVerbs(MetadataVerbs):
         if predicate is not None and takes_files_whole(state, branch, predicate, self._cache):
             predicate = bind(schema, predicate)
             read = read_set_of(state, branch, predicate)
-            files = write_rows(state, data, may_lack_parts=may_lack_parts)
+            files = write_rows(state, data, may_lack_parts=may_lack_parts, said=self._said)
             action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
             return self._commit(state, action, paths_of(files))[1]
         choice = choose_engine(
             engine, state, data, lambda: prepare_overwrite(state, where, target, self._session(), self._cache)
         )
-        files = write_rows(state, data, may_lack_parts=may_lack_parts)
+        files = write_rows(state, data, may_lack_parts=may_lack_parts, said=self._said)
         if choice.plan is not None:
             return self._carry_out(state, run_overwrite(choice.plan, files))
         from frazil.spark.change import overwrite as room
@@ -210,7 +212,7 @@ class TableVerbs(MetadataVerbs):
             state = table._begin()
             target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
             read = read_set_of(state, branch, TRUE)
-            files = write_rows(state, data, may_lack_parts=merge_schema)
+            files = write_rows(state, data, may_lack_parts=merge_schema, said=self._said)
             action = ReplacePartitions(files, read, target, state.metadata.current_schema)
             return table._commit(state, action, paths_of(files))[1] if files else None
 
@@ -519,6 +521,7 @@ class OnceTable(TableVerbs):
         self._state = state
         self._guard = guard
         self._cache = table._cache
+        self._said = table._said
         self.has_committed = False
 
     def _begin(self) -> LoadedTable:

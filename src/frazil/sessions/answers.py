@@ -33,6 +33,7 @@ from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.stream_sinks import SINK_VERBS
 from frazil.sessions.stream_sources import STREAM_VERBS, named_stream
 from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
 from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
@@ -215,6 +216,7 @@ def _loaded(
             "any-schema": takes_any and kept.evolution is None,
             "evolves": evolves,
             "stream": stream,
+            "uuid": None if table is None else table.metadata.table_uuid,
         }
     )
 
@@ -636,4 +638,5 @@ _VERBS: dict[str, Callable[[Question], Any]] = {
     "evolution-as-option": lambda question: evolution_as_option(question.told["text"]),
     "statement": _statement,
     **STREAM_VERBS,
+    **SINK_VERBS,
 }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
@@ -38,6 +39,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     plan = (LogicalPlan) plan.resolveOperatorsUp(new StreamNames());
     if (plan instanceof InsertIntoStatement || plan instanceof V2WriteCommand) return write(plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
+    if (plan instanceof WriteToStreamStatement) LakeSink.check((WriteToStreamStatement) plan);
     if (!(plan instanceof Union || plan instanceof WithCTE)) return plan;
     ArrayList made = new ArrayList();
     boolean changed = false;

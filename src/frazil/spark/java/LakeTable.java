@@ -49,6 +49,11 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return (Map) found.get("stream");
   }
 
+  /** What tells it from another table of its name; null where it is no table. */
+  public String uuid() {
+    return (String) found.get("uuid");
+  }
+
   /** A question about this table. */
   Map told() {
     Map told = catalog.told(identifier);
@@ -113,6 +118,7 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
               TableCapability.BATCH_READ,
               TableCapability.MICRO_BATCH_READ,
               TableCapability.BATCH_WRITE,
+              TableCapability.STREAMING_WRITE,
               TableCapability.TRUNCATE,
               TableCapability.OVERWRITE_BY_FILTER,
               TableCapability.OVERWRITE_DYNAMIC

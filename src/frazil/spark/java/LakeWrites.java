@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.streaming.WriteToStream;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableChange;
@@ -64,6 +65,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
     if (plan instanceof TruncateTable) return truncate((TruncateTable) plan);
     if (plan instanceof V2CreateTablePlan) return create((V2CreateTablePlan) plan);
+    if (plan instanceof WriteToStream) return LakeSink.of((WriteToStream) plan);
     return plan;
   }
 

@@ -73,6 +73,18 @@ public class Spark {
     }
   }
 
+  /** Whether a stream is to write without batches; newer plans have the trigger itself. */
+  static boolean isContinuous(Object plan) {
+    if (flag(plan, "isContinuousTrigger")) return true;
+    scala.Product parts = (scala.Product) plan;
+    for (int i = 0; i < parts.productArity(); i++)
+      if ("trigger".equals(parts.productElementName(i))) {
+        String kind = parts.productElement(i).getClass().getSimpleName();
+        return kind.startsWith("Continuous") || kind.startsWith("RealTime");
+      }
+    return false;
+  }
+
   /** A plan or an expression with other arguments at some places. */
   static TreeNode with(TreeNode plan, int[] places, Object[] values) {
     Object[] arguments = new Object[((scala.Product) plan).productArity()];

@@ -1,0 +1,152 @@
+"""What Python answers for tables that streams write to: one commit for each batch, which happens once.
+
+    sink-open    a query is started: refuse what cannot be written to
+    sink-batch   the rows of a batch
+
+A batch is named by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
+found done, whatever has expired since and whichever branch it is on. Output modes: `append` adds the rows, `complete`
+replaces all rows, `update` replaces rows by their keys and adds the others.
+
+The table is loaded anew for each batch. A batch that meets another writer's change of the same rows is written again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from frazil.commit.once import Once
+from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.lake.sql_session import Place
+from frazil.lake.table import Table
+from frazil.sessions.question import Kept, Question, checked_target
+from frazil.sessions.source_names import BY_PATH, find_relation
+from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
+from frazil.sessions.write_options import write_options
+from frazil.spark.change.resolved import schema_of_json
+from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, WRITE_DISTRIBUTION_MODE, read_property
+from frazil.spec.snapshot import Snapshot
+
+UPSERT_KEYS, FANOUT, MERGE_APPEND = "upsert-keys", "fanout-enabled", "use-merge-append-for-streaming"
+_TRIES = 10
+_WAIT_SECONDS = 0.2
+
+
+def _target(question: Question) -> tuple[Place, Table, str | None]:
+    """Return the table that a stream writes to, as it is now, and the branch that its name carries."""
+    place = question.place
+    relation = checked_target(Kept(find_relation(question.own_session(), place), place))
+    table = relation.table
+    uuid = question.told["uuid"]
+    if uuid is not None and table.metadata.table_uuid != uuid:
+        raise InvalidRequestError(
+            f"Cannot go on streaming to {place}: another table has taken its name since the query was started",
+            hint="Start the query again to write to the new table.",
+        )
+    return relation.place, table, relation.state.branch
+
+
+def _open(question: Question) -> None:
+    """Refuse what cannot be written to when the query is started, and not when its first batch comes."""
+    if question.place.name[0] == BY_PATH:
+        raise InvalidRequestError(
+            f"Cannot stream to {question.place.name[-1]!r}: it is a path, and catalogs commit",
+            hint="Give the table's name in its lake.",
+        )
+    place, table, _ = _target(question)
+    if read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+        return
+    known = {part.name.lower() for part in table.schema.fields}
+    names = [one.name for one in schema_of_json(question.told["columns"]).fields]
+    unknown = [one for one in names if one.lower() not in known]
+    if unknown:
+        raise InvalidRequestError(
+            f"Cannot stream to {place}: the table has no column {unknown[0]!r}",
+            hint=f"Its columns are: {', '.join(part.name for part in table.schema.fields)}.",
+        )
+
+
+def _batch(question: Question) -> None:
+    told = question.told
+    place, table, branch = _target(question)
+    options = {key.lower(): value for key, value in told["options"].items()}
+    given = write_options(question.engine(), table, branch, options)
+    given["once"] = Once(told["query"], told["batch"], is_epoch=True)
+    if _flag(options, FANOUT) or (FANOUT not in options and _flag(table.properties, "write.spark.fanout.enabled")):
+        table._said = {WRITE_DISTRIBUTION_MODE.name: "none"}
+    if not _flag(options, MERGE_APPEND, otherwise=True):
+        raise InvalidRequestError(
+            f"Cannot stream to {place} with {MERGE_APPEND}=false",
+            hint="Manifests are merged as the table says: set commit.manifest-merge.enabled=false on it.",
+        )
+    write = _writer(question, place, table, options, given)
+    compaction = compaction_of(place, options)
+    made = _patiently(write)
+    _compact(question, table, given, made, compaction)
+
+
+def _compact(
+    question: Question, table: Table, given: Mapping[str, Any], made: Snapshot | None, compaction: Compaction | None
+) -> None:
+    if compaction is not None:
+        compact_after(question.told["query"], table, given.get("branch"), made, compaction)
+
+
+def _writer(
+    question: Question, place: Place, table: Table, options: Mapping[str, str], given: Mapping[str, Any]
+) -> Callable[[], Snapshot | None]:
+    mode, frame = question.told["mode"], question.frame(0)
+    merges = _merges_schema(place, table, options)
+    if mode == "append":
+        return lambda: table.append(frame, merge_schema=merges, **given)
+    if mode == "complete":
+        return lambda: table.overwrite(frame, merge_schema=merges, **given)
+    keys = _keys(place, table, options)
+    if merges:
+        raise InvalidRequestError(f"Cannot stream to {place} in update mode and change its schema")
+    return lambda: table.upsert(frame, keys, engine="spark", **given)
+
+
+def _merges_schema(place: Place, table: Table, options: Mapping[str, str]) -> bool:
+    merges = _flag(options, "mergeschema") or _flag(options, "merge-schema")
+    if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+        raise InvalidRequestError(
+            f"Cannot change the schema of {place} with a stream: the table does not allow it",
+            hint="Set write.spark.accept-any-schema=true.",
+        )
+    return merges
+
+
+def _keys(place: Place, table: Table, options: Mapping[str, str]) -> list[str]:
+    """Return the columns by which rows of a batch replace those of the table."""
+    if UPSERT_KEYS in options:
+        return [one.strip() for one in options[UPSERT_KEYS].split(",")]
+    schema = table.schema
+    found = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]
+    if not found:
+        raise InvalidRequestError(
+            f"Cannot stream to {place} in update mode: nothing says which rows are the same",
+            hint=f'Give the table identifier fields, or the option {UPSERT_KEYS}: "id, day".',
+        )
+    return found
+
+
+def _flag(options: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
+    text = options.get(name, str(otherwise)).strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidRequestError(f"Cannot stream with {name}={options[name]!r}: it is neither true nor false")
+    return text == "true"
+
+
+def _patiently(write: Callable[[], Snapshot | None]) -> Snapshot | None:
+    """Write; where others changed the same rows meanwhile, write again on what they made of them."""
+    for turn in range(1, _TRIES):
+        try:
+            return write()
+        except ConcurrentChangeError:
+            time.sleep(_WAIT_SECONDS * turn)
+    return write()
+
+
+SINK_VERBS: dict[str, Callable[[Question], Any]] = {"sink-open": _open, "sink-batch": _batch}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.lake_options import TableProperties
+from frazil.cli.render import OutputFormat
 from frazil.cli.session import Settings, opened, pairs_of, reported, take_properties
 from frazil.cli.table_name import DeleteRoots, TableName
 
@@ -337,20 +338,17 @@ def _run(context: typer.Context, table_name: str, procedure: str, **arguments: A
 
 
 def _show(settings: Settings, result: Any) -> None:
-    settings.show([{"result": name, "value": value} for name, value in _facts(result).items()], ["result", "value"])
+    """Print what a procedure did: a line for each fact, or one object of them in JSON."""
+    facts = _facts(result)
+    if settings.form is OutputFormat.JSON:
+        settings.show([facts])
+    else:
+        settings.show([{"result": name, "value": value} for name, value in facts.items()], ["result", "value"])
 
 
 def _facts(result: Any) -> Mapping[str, Any]:
     if result is None:
         return {"nothing to do": None}
     if is_dataclass(result):
-        return {one.name: _brief(getattr(result, one.name)) for one in fields(result)}
-    return {"result": _brief(result)}
-
-
-def _brief(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_brief(one) for one in value]
-    if isinstance(value, Mapping):
-        return {str(name): _brief(one) for name, one in value.items()}
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+        return {one.name: getattr(result, one.name) for one in fields(result)}
+    return {"result": result}

@@ -1,4 +1,9 @@
-"""Results as text: a table for people, JSON or CSV for programs."""
+"""Results as text: a table for people, JSON or CSV for programs.
+
+JSON is a list of objects, one for each row, and JSON all the way down: structs, maps and reports are objects, lists are
+lists. What JSON has no form for is text: times in ISO 8601, bytes in base64, decimals and uuids as they are written,
+and `NaN`, `Infinity`, `-Infinity`.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,11 @@ import datetime
 import decimal
 import io
 import json
+import math
 import unicodedata
-import uuid
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any
 
 from frazil.visible_text import visible
@@ -88,6 +94,9 @@ def _values_of(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _column_values(column: pa.ChunkedArray) -> list[Any]:
     try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except (KeyError, TypeError):
+        # Keys that are there twice, or that Python takes for no key: a list of pairs.
         return list(column.to_pylist())
     except (ValueError, OverflowError):
         return [_value(one) for one in column]
@@ -96,8 +105,8 @@ def _column_values(column: pa.ChunkedArray) -> list[Any]:
 def _value(one: pa.Scalar) -> Any:
     """Return a value as Python has it, or as text where Python has no such date or time."""
     try:
-        return one.as_py()
-    except (ValueError, OverflowError):
+        return one.as_py(maps_as_pydicts="strict")
+    except (ValueError, OverflowError, KeyError, TypeError):
         # What it is stored as, with its type: `253402300800000000 (timestamp[us])`.
         return f"{getattr(one, 'value', 'a value that cannot be shown')} ({one.type})"
 
@@ -192,15 +201,34 @@ def _cell(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; bytes become base64, times ISO text, decimals text."""
+    """Return a value as JSON has it."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NO_NUMBERS.get(value, "NaN")
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
-    if isinstance(value, datetime.timedelta | decimal.Decimal | uuid.UUID):
-        return str(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {_key(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value
+    if isinstance(value, Set):
+        return sorted((_plain(one) for one in value), key=str)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if not one.name.startswith("_")}
+    return str(value)
+
+
+_NO_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+def _key(value: Any) -> str:
+    """Return the key of a map as JSON has it: text."""
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else json.dumps(plain)

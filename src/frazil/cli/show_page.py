@@ -35,25 +35,35 @@ _DATA = 0
 
 
 def table_facts(table: LoadedTable) -> dict[str, Any]:
-    """Return the main facts of a table by name."""
-    snapshot = table.metadata.current_snapshot
+    """Return the main facts of a table by name; counts are None where the snapshot does not say them."""
+    metadata = table.metadata
+    schema, snapshot = metadata.current_schema, metadata.current_snapshot
     summary = _summary(snapshot)
+    counts = {"rows": "total-records", "data_files": "total-data-files", "delete_files": "total-delete-files"}
     return {
         "name": _name(table),
-        "format version": table.metadata.format_version,
-        "uuid": table.metadata.table_uuid,
-        "location": table.metadata.location,
+        "format_version": metadata.format_version,
+        "uuid": metadata.table_uuid,
+        "location": metadata.location,
         "metadata": table.metadata_location,
-        "columns": len(table.metadata.current_schema.fields),
-        "partitioned by": _terms(partition_terms(table.metadata.current_schema, table.metadata.default_spec)),
-        "sorted by": _terms(order_terms(table.metadata.current_schema, table.metadata.default_sort_order)),
-        "snapshots": len(table.metadata.snapshots),
-        "current snapshot": None if snapshot is None else snapshot.snapshot_id,
-        "rows": summary.get("total-records"),
-        "data files": summary.get("total-data-files"),
-        "delete files": summary.get("total-delete-files"),
-        "bytes": summary.get("total-files-size"),
+        "columns": [
+            {"id": one.field_id, "name": one.name, "type": str(one.field_type), "required": one.required}
+            for one in schema.fields
+        ],
+        "partitioned_by": list(partition_terms(schema, metadata.default_spec)),
+        "sorted_by": list(order_terms(schema, metadata.default_sort_order)),
+        "properties": dict(metadata.properties),
+        "refs": {
+            name: {"type": str(ref.type), "snapshot_id": ref.snapshot_id} for name, ref in sorted(metadata.refs.items())
+        },
+        "snapshots": len(metadata.snapshots),
+        "current_snapshot": None if snapshot is None else snapshot.snapshot_id,
+        **{name: _count_of(summary, key) for name, key in {**counts, "bytes": "total-files-size"}.items()},
     }
+
+
+def _count_of(summary: Mapping[str, str], name: str) -> int | None:
+    return _number(summary[name]) if name in summary else None
 
 
 def show_page(table: LoadedTable, *, now_ms: int, width: int | None = None) -> str:

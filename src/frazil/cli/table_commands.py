@@ -46,6 +46,8 @@ def show_table(context: typer.Context, name: TableName) -> None:
         page = import_module("frazil.cli.show_page")
         if settings.form is OutputFormat.TABLE:
             typer.echo(page.show_page(loaded, now_ms=catalog.now_ms(), width=terminal_width()))
+        elif settings.form is OutputFormat.JSON:
+            settings.show([page.table_facts(loaded)])
         else:
             rows = [{"fact": fact, "value": value} for fact, value in page.table_facts(loaded).items()]
             settings.show(rows, ["fact", "value"])

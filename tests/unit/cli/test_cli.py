@@ -49,9 +49,16 @@ def test_tables_are_listed(warehouse: str) -> None:
 
 
 def test_main_facts_are_shown(warehouse: str) -> None:
-    facts = {row["fact"]: row["value"] for row in rows(warehouse, "table", "show", "db.events")}
-    assert facts["rows"] == "3"
-    assert facts["format version"] == 2
+    (facts,) = rows(warehouse, "table", "show", "db.events")
+    assert facts["rows"] == 3
+    assert facts["format_version"] == 2
+    assert facts["columns"] == [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "kind", "type": "string", "required": False},
+    ]
+    assert facts["partitioned_by"] == ["kind"]
+    assert facts["refs"] == {"main": {"type": "branch", "snapshot_id": facts["current_snapshot"]}}
+    assert "rows,3" in run(warehouse, "table", "show", "db.events", form="csv").splitlines()
 
 
 def test_columns_are_listed_with_their_ids(warehouse: str) -> None:
@@ -78,7 +85,7 @@ def test_a_table_is_created_renamed_and_dropped(warehouse: str) -> None:
 
 
 def test_a_dropped_table_is_registered_again(warehouse: str) -> None:
-    facts = {row["fact"]: row["value"] for row in rows(warehouse, "table", "show", "db.events")}
+    (facts,) = rows(warehouse, "table", "show", "db.events")
     run(warehouse, "table", "drop", "db.events")
     run(warehouse, "table", "register", "db.back", str(facts["metadata"]))
     assert rows(warehouse, "table", "list") == [{"name": "db.back", "kind": "table"}]
@@ -136,7 +143,7 @@ def test_files_and_folders_of_others_are_adopted(warehouse: str, tmp_path: Path)
     pq.write_table(pa.table({"id": [7, 8]}), folder / "0.parquet")
     added = ["maintain", "add-files", "db.events", str(tmp_path / "old"), "--partition", "kind=x"]
     for options in (["--dry-run"], []):
-        found = {one["result"]: one["value"] for one in rows(warehouse, *added, *options)}
+        (found,) = rows(warehouse, *added, *options)
         assert found["added_files_count"] == 1
     run(warehouse, "maintain", "snapshot", f"parquet.`{tmp_path / 'old'}`", "db.new", "--property", "a=b")
     run(warehouse, "maintain", "migrate", f"parquet.`{tmp_path / 'old'}`", code=1)
@@ -149,8 +156,8 @@ def test_files_and_folders_of_others_are_adopted(warehouse: str, tmp_path: Path)
 def test_a_table_is_prepared_for_another_place(warehouse: str, tmp_path: Path) -> None:
     source, target = f"file://{warehouse}/db/events", f"file://{tmp_path}/copy"
     command = ["maintain", "rewrite-table-path", "db.events", source, target]
-    planned = {one["result"]: one["value"] for one in rows(warehouse, *command, "--dry-run")}
-    found = {one["result"]: one["value"] for one in rows(warehouse, *command)}
+    (planned,) = rows(warehouse, *command, "--dry-run")
+    (found,) = rows(warehouse, *command)
     assert planned["rewritten_manifest_file_paths_count"] == found["rewritten_manifest_file_paths_count"] == 1
     assert Path(str(found["file_list_location"]).removeprefix("file://")).exists()
 
@@ -314,9 +321,8 @@ def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> No
     assert "outside the warehouse" in run(warehouse, "maintain", "remove-orphan-files", "db.apart", code=1)
     run(warehouse, "maintain", "remove-orphan-files", "db.apart", "--delete-root", data)
     expire = ["maintain", "expire-snapshots", "db.apart", "--older-than", "2100-01-01T00:00:00Z", "--retain-last", "1"]
-    assert {"result": "kept_count", "value": 1} in rows(warehouse, *expire, "--dry-run")
-    deleted = {"result": "deleted_data_files_count", "value": 1}
-    assert deleted in rows(warehouse, *expire, "--delete-root", data)
+    assert rows(warehouse, *expire, "--dry-run")[0]["kept_count"] == 1
+    assert rows(warehouse, *expire, "--delete-root", data)[0]["deleted_data_files_count"] == 1
     assert "outside the warehouse" in run(warehouse, "table", "drop", "db.apart", "--purge", code=1)
     run(warehouse, "table", "drop", "db.apart", "--purge", "--delete-root", data)
     assert list(Path(data).rglob("*")) == []

@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import uuid
+from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
 from frazil.cli.render import OutputFormat, render_rows, show_size
@@ -56,6 +59,52 @@ def test_programs_get_values_whole() -> None:
     (found,) = json.loads(render_rows([row], list(row), OutputFormat.JSON))
     assert found == {"d": "1.50", "t": "2026-01-02T03:00:00+00:00", "i": "0:00:05", "s": "x" * 200, "b": "AQ=="}
     assert render_rows([{"a": None, "b": ""}], ["a", "b"], OutputFormat.CSV) == "a,b\n,"
+
+
+@dataclass(frozen=True)
+class Inner:
+    path: str
+    ids: frozenset[int] = frozenset({2, 1})
+
+
+@dataclass(frozen=True)
+class Outer:
+    files: tuple[Inner, ...]
+    form: OutputFormat = OutputFormat.CSV
+
+
+def test_json_is_json_all_the_way_down() -> None:
+    day = datetime.date(2026, 1, 2)
+    key = uuid.UUID(int=5)
+    row = {
+        "report": Outer((Inner("a"), Inner("b"))),
+        "map": {day: [b"\x01", {"at": datetime.datetime(2026, 1, 2, 3)}], 7: key, (1, 2): None},
+        "floats": [1.5, float("nan"), float("inf"), float("-inf")],
+    }
+    (found,) = json.loads(render_rows([row], list(row), OutputFormat.JSON), parse_constant=pytest.fail)
+    assert found == {
+        "report": {"files": [{"path": "a", "ids": [1, 2]}, {"path": "b", "ids": [1, 2]}], "form": "csv"},
+        "map": {"2026-01-02": ["AQ==", {"at": "2026-01-02T03:00:00"}], "7": str(key), "[1, 2]": None},
+        "floats": [1.5, "NaN", "Infinity", "-Infinity"],
+    }
+
+
+def test_maps_of_arrow_are_objects_and_nested_values_stay_nested() -> None:
+    kind = pa.struct({"m": pa.map_(pa.string(), pa.list_(pa.int64())), "b": pa.binary()})
+    table = pa.table(
+        {
+            "s": pa.array([{"m": [("a", [1, 2])], "b": b"\x00"}], kind),
+            "twice": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64())),
+            "days": pa.array([[(datetime.date(2026, 1, 2), decimal.Decimal("1.5"))]],
+                             pa.map_(pa.date32(), pa.decimal128(3, 1))),
+            "far": pa.array([{"m": [("a", 2**62)]}], pa.struct({"m": pa.map_(pa.string(), pa.timestamp("us"))})),
+        }
+    )  # fmt: skip
+    (found,) = json.loads(render_rows(table, table.column_names, OutputFormat.JSON))
+    assert found["s"] == {"m": {"a": [1, 2]}, "b": "AA=="}
+    assert found["twice"] == [["a", 1], ["a", 2]]
+    assert found["days"] == {"2026-01-02": "1.5"}
+    assert "struct" in found["far"]
 
 
 def test_sizes_read_well() -> None:

@@ -198,6 +198,46 @@ def test_long_values_are_cut_to_the_terminal(warehouse: str) -> None:
         assert max(len(line) for line in terminal.lines()) <= 90
 
 
+def test_output_longer_than_the_screen_is_paged_and_ctrl_c_is_the_pagers(warehouse: str) -> None:
+    command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
+    with Terminal(
+        [sys.executable, *command], environment=environment(PAGER="less", LESS="RX"), columns=100, height=12
+    ) as terminal:
+        terminal.wait_for(":")
+        assert any("shop.orders" in line for line in terminal.lines())
+        assert not any("Advice" in line for line in terminal.lines())
+        terminal.press(CTRL_C)
+        # The pager throws away what is typed while it deals with ctrl-C.
+        for _ in range(50):
+            terminal.press("G")
+            terminal.pause(0.3)
+            if "(END)" in terminal.lines()[-1]:
+                break
+        terminal.wait_for("(END)")
+        terminal.press("q")
+        assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.parametrize("pager", ["", "cat", "no-such-pager", "'"])
+def test_a_pager_that_is_not_wanted_or_not_there_is_left_out(warehouse: str, pager: str) -> None:
+    command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
+    with Terminal([sys.executable, *command], environment=environment(PAGER=pager), height=12) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert any("rewrite-data-files" in line for line in terminal.lines())
+
+
+def test_a_purge_is_asked_about(warehouse: str) -> None:
+    command = ["-m", "frazil.cli", "-w", warehouse, "table", "drop", "shop.orders", "--purge"]
+    for answer, code, is_there in (("n", 1, True), ("y", 0, False)):
+        with on_terminal(*command) as terminal:
+            terminal.wait_for("[y/N]:")
+            terminal.press(answer + ENTER)
+            assert terminal.wait_for_end() == code
+        with frazil.connect(warehouse) as lake:
+            assert lake.table_exists("shop.orders") is is_there
+        assert bool(list(Path(warehouse).rglob("*.parquet"))) is is_there
+
+
 @pytest.mark.parametrize("command", [[], ["sql"], ["table", "show"], ["check"], ["demo"]], ids=" ".join)
 def test_help_has_examples(command: list[str]) -> None:
     with on_terminal("-m", "frazil.cli", *command, "--help", height=80) as terminal:

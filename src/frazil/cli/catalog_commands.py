@@ -57,11 +57,12 @@ def copy(
     """
     with reported():
         given = settings_of(context)
-        for name in ("warehouse", "catalog"):
+        for name in ("warehouse", "catalog", "name"):
             if is_given(context, name):
                 raise InvalidRequestError(
                     f"Cannot copy with --{name}: there are two",
-                    hint="SRC and DST name the lakes, --source-catalog and --target-catalog their catalogs.",
+                    hint="SRC and DST name the lakes; --source-catalog and --source-name, --target-catalog and "
+                    "--target-name say which catalogs they have.",
                 )
         sides = [
             (source, source_catalog, source_name, connection_properties(source_property, source_properties_file)),

@@ -31,6 +31,9 @@ Warehouse = Annotated[
 CatalogUri = Annotated[
     str | None, typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem")
 ]
+CatalogName = Annotated[
+    str | None, typer.Option("--name", help="The catalog's name in a SQL database that several share; lake by default")
+]
 Form = Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")]
 Properties = Annotated[
     list[str] | None, typer.Option("--property", "-p", help="NAME=VALUE of the connection. May be repeated")
@@ -53,6 +56,7 @@ class LakeOptions:
     properties: Sequence[str] = field(default=(), repr=False)
     properties_file: str | None = None
     trust: Trust | None = None
+    name: str | None = None
 
     def under(self, later: LakeOptions) -> LakeOptions:
         """Return the options with those that were given later over them."""
@@ -146,5 +150,8 @@ def _signature(
         str | None, typer.Option("--properties-file", callback=_keep, help="A file of lines NAME=VALUE")
     ] = None,
     trust: Annotated[Trust | None, typer.Option("--trust", callback=_keep, help="none: what a stranger wrote")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", callback=_keep, help="The catalog's name in a SQL database")
+    ] = None,
 ) -> None:
     """Stand for every command."""

@@ -16,7 +16,17 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.command_groups import CommandGroups
-from frazil.cli.lake_options import CatalogUri, Form, LakeOptions, Properties, PropertiesFile, TrustLevel, Warehouse
+from frazil.cli.lake_options import (
+    CatalogName,
+    CatalogUri,
+    Form,
+    LakeOptions,
+    Properties,
+    PropertiesFile,
+    TrustLevel,
+    Warehouse,
+)
+from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, Trust
 from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported
@@ -51,6 +61,7 @@ def options(
     context: typer.Context,
     warehouse: Warehouse = None,
     catalog: CatalogUri = None,
+    name: CatalogName = None,
     form: Form = OutputFormat.TABLE,
     properties: Properties = None,
     properties_file: PropertiesFile = None,
@@ -72,7 +83,7 @@ def options(
 
     Options of the lake may stand after the command too. Set FRAZIL_WAREHOUSE to leave -w out.
     """
-    context.obj = LakeOptions(warehouse, catalog, form, tuple(properties or ()), properties_file, trust)
+    context.obj = LakeOptions(warehouse, catalog, form, tuple(properties or ()), properties_file, trust, name)
     if os.environ.get("NO_COLOR"):
         context.color = False
 
@@ -205,7 +216,7 @@ def version() -> None:
 
 def _report(report: Any, settings: Settings, *, fails: bool = True) -> None:
     if settings.form is OutputFormat.TABLE:
-        typer.echo(str(report))
+        print_paged(str(report))
     else:
         settings.show(
             [

@@ -11,7 +11,7 @@ import typer
 from frazil.cli.lake_options import TableProperties
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import Settings, opened, pairs_of, reported, take_properties
-from frazil.cli.table_name import DeleteRoots, TableName
+from frazil.cli.table_name import Branch, DeleteRoots, TableName
 
 maintain_app = typer.Typer(help="Keep tables fast and small.", no_args_is_help=True)
 
@@ -20,7 +20,6 @@ Options = Annotated[
     list[str] | None, typer.Option("--option", help="NAME=VALUE, as the procedure has it. May be repeated")
 ]
 Where = Annotated[str | None, typer.Option(help="Only files that can hold such rows")]
-Branch = Annotated[str, typer.Option(help="The branch to work on")]
 SnapshotId = Annotated[int | None, typer.Option(help="The snapshot; the current one by default")]
 Concurrent = Annotated[int | None, typer.Option("--max-concurrent-deletes", help="How many files to delete at once")]
 IgnoreMissing = Annotated[
@@ -99,7 +98,9 @@ def rewrite_manifests(
 def expire_snapshots(
     context: typer.Context,
     name: TableName,
-    older_than: Annotated[str | None, typer.Option(help="A time: 2024-06-01T00:00:00Z")] = None,
+    older_than: Annotated[
+        str | None, typer.Option(help="A time: 7d, yesterday, 2024-06-01, 2024-06-01T00:00:00Z")
+    ] = None,
     retain_last: Annotated[int | None, typer.Option(help="Keep so many of each branch")] = None,
     snapshot_ids: Annotated[
         list[int] | None, typer.Option("--snapshot-id", help="This snapshot. May be repeated")
@@ -131,7 +132,7 @@ def remove_orphan_files(
     context: typer.Context,
     name: TableName,
     older_than: Annotated[
-        str | None, typer.Option(help="A time: 2024-06-01T00:00:00Z; three days ago by default")
+        str | None, typer.Option(help="A time: 7d, yesterday, 2024-06-01T00:00:00Z; three days ago by default")
     ] = None,
     location: Annotated[str | None, typer.Option(help="Only this folder of the table")] = None,
     equal_schemes: Annotated[

@@ -18,9 +18,10 @@ from typing import IO, Any
 
 import typer
 
+from frazil.cli.find_java import check_java
 from frazil.cli.start import allow_pandas
 from frazil.lake.lake import Lake
-from frazil.lake.on_spark import choose_session
+from frazil.lake.on_spark import active_session, check_pyspark, choose_session
 from frazil.visible_text import visible
 
 _LINES_SHOWN = 20
@@ -28,6 +29,9 @@ _LINES_SHOWN = 20
 
 def start_spark(lake: Lake) -> Any:
     """Return the session that is active, or start a local one; tell somebody who watches that it takes a while."""
+    if lake.attached_spark is None and active_session() is None:
+        check_pyspark()
+        check_java()
     allow_pandas()
     # Spark's Python logs what it raises.
     logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -54,7 +58,9 @@ def _silenced() -> Iterator[None]:
             yield
         except BaseException:
             os.dup2(kept, 2)
-            typer.echo(f"\n{_tail(log)}", err=True)
+            tail = _tail(log)
+            if tail or sys.stderr.isatty():
+                typer.echo(f"\n{tail}", err=True)
             raise
         finally:
             os.dup2(kept, 2)

@@ -19,6 +19,7 @@ import typer
 
 from frazil.cli.complete_sql import LAKE, complete_sql
 from frazil.cli.cut_statements import Statement, all_statements
+from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped
 from frazil.cli.shell import Shell, history_file
@@ -134,7 +135,7 @@ def _show(settings: Settings, answer: _Answer, began: float | None) -> None:
         count = counted(min(rows.num_rows, MAX_ROWS), "row")
         if is_table and rows.num_rows > MAX_ROWS:
             rows, count = rows.slice(0, MAX_ROWS), f"the first {count}"
-        typer.echo(render_rows(rows, answer.columns, settings.form, width=terminal_width(), has_count=False))
+        print_paged(render_rows(rows, answer.columns, settings.form, width=terminal_width(), has_count=False))
     if is_table and began is not None:
         typer.echo(f"({count}, {time.monotonic() - began:.1f} s)")
     elif is_table and answer.columns:

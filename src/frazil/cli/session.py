@@ -21,6 +21,7 @@ import typer
 
 import frazil
 from frazil.cli.lake_options import LakeOptions, give_connection, given_after
+from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_more, render_rows
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
 from frazil.visible_text import visible
@@ -42,17 +43,21 @@ class Settings:
     form: OutputFormat
     properties: Mapping[str, str] = field(default_factory=dict)
     trust: str = "all"
+    name: str = "lake"
 
     def open_lake(self, *, makes: bool) -> frazil.Lake:
         """Open the lake that was named; one that is not there is made where the command makes things."""
         self._look(makes)
-        return frazil.connect(self._named(), catalog=self.catalog, properties=self.properties, trust=self.trust)
+        return frazil.connect(self._named(), **self._how())
 
     def open_catalog(self, *, makes: bool) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
         self._look(makes)
         opener = import_module("frazil.lake.open_catalog").open_catalog
-        return opener(self._named(), catalog=self.catalog, properties=self.properties, trust=self.trust)
+        return opener(self._named(), **self._how())
+
+    def _how(self) -> dict[str, Any]:
+        return {"catalog": self.catalog, "name": self.name, "properties": self.properties, "trust": self.trust}
 
     def _look(self, makes: bool) -> None:
         """Refuse a lake that is not there, or tell that it is made."""
@@ -76,7 +81,7 @@ class Settings:
         """Print rows."""
         if names is None:
             names = (list(rows[0]) if rows else []) if isinstance(rows, Sequence) else rows.column_names
-        typer.echo(render_rows(rows, names, self.form, width=terminal_width()))
+        print_paged(render_rows(rows, names, self.form, width=terminal_width()))
 
     def show_more(self, rows: pa.RecordBatch, *, is_first: bool) -> None:
         """Print rows that others follow, or have come before."""
@@ -86,6 +91,17 @@ class Settings:
 def terminal_width() -> int | None:
     """Return how wide the terminal is that rows are printed to; None where it is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def confirm(question: str, *, is_agreed: bool) -> None:
+    """Ask before what cannot be undone; leave where the answer is no. Where nobody can be asked, refuse."""
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequestError(f"Cannot ask: {question} There is no terminal", hint="Give --yes to go on.")
+    if not typer.confirm(question, err=True):
+        typer.echo("Nothing was done.", err=True)
+        raise typer.Exit(FAILED)
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -104,6 +120,7 @@ def settings_of(context: typer.Context) -> Settings:
         OutputFormat.TABLE if options.form is None else options.form,
         {**secrets_of_environment(options.warehouse), **properties},
         "all" if options.trust is None else options.trust.value,
+        "lake" if options.name is None else options.name,
     )
 
 

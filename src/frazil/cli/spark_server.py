@@ -17,8 +17,10 @@ from typing import Annotated, Any
 
 import typer
 
+from frazil.cli.find_java import check_java
 from frazil.cli.session import opened
 from frazil.errors import EngineError, InvalidRequestError
+from frazil.lake.on_spark import check_pyspark
 
 TOKEN_VARIABLE = "FRAZIL_SPARK_TOKEN"
 _LOOK_SECONDS = 1.0
@@ -108,6 +110,8 @@ def _driver(
     settings: dict[str, str],
 ) -> Iterator[Any]:
     """Start Spark for the time of a server; what it keeps for itself goes with it."""
+    check_pyspark()
+    check_java()
     import_module("frazil.cli.start").allow_pandas()
     clients = import_module("frazil.spark.jvm.serve_clients")
     systems = import_module("frazil.spark.jvm.file_systems")

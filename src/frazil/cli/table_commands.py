@@ -7,15 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from frazil.cli.history_commands import cherry_pick, publish, rollback, set_current
 from frazil.cli.lake_options import TableProperties
+from frazil.cli.pager import print_paged
+from frazil.cli.ref_commands import open_table
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import opened_catalog, reported, take_properties, terminal_width
+from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
 from frazil.cli.table_name import DeleteRoots, TableName
 from frazil.lake.parse_name import parse_name
+from frazil.visible_text import visible
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
 
 MAX_ROWS = 1000
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")]
 
 
 @table_app.command("list")
@@ -45,7 +50,7 @@ def show_table(context: typer.Context, name: TableName) -> None:
         loaded = catalog.load_table(parse_name(name))
         page = import_module("frazil.cli.show_page")
         if settings.form is OutputFormat.TABLE:
-            typer.echo(page.show_page(loaded, now_ms=catalog.now_ms(), width=terminal_width()))
+            print_paged(page.show_page(loaded, now_ms=catalog.now_ms(), width=terminal_width()))
         elif settings.form is OutputFormat.JSON:
             settings.show([page.table_facts(loaded)])
         else:
@@ -182,9 +187,17 @@ def drop_table(
     name: TableName,
     purge: Annotated[bool, typer.Option("--purge", help="Delete the table's files too")] = False,
     delete_roots: DeleteRoots = None,
+    yes: Yes = False,
 ) -> None:
-    """Drop a table; its files stay unless they are purged."""
+    """Drop a table; its files stay unless they are purged, which is asked about.
+
+    \b
+    frazil -w warehouse table drop shop.orders
+    frazil -w warehouse table drop shop.orders --purge --yes
+    """
     with opened_catalog(context) as (catalog, settings):
+        if purge:
+            confirm(_purge_question(catalog, name), is_agreed=yes)
         how = import_module("frazil.maintenance.purge_files").purge_files if purge else None
         catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots or ())
         settings.show([{"dropped": name, "purged": purge}])
@@ -208,6 +221,46 @@ def register_table(
     with opened_catalog(context, makes=True) as (catalog, settings):
         table = catalog.register_table(parse_name(name), metadata)
         settings.show([{"registered": _shown(table.identifier), "location": table.metadata.location}])
+
+
+@table_app.command("set")
+def set_properties(
+    context: typer.Context,
+    name: TableName,
+    pairs: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Properties to set")],
+) -> None:
+    """Set properties of a table.
+
+    \b
+    frazil -w warehouse table set shop.orders write.target-file-size-bytes=134217728 comment='all orders'
+    """
+    with opened_catalog(context) as (catalog, settings):
+        given = pairs_of(pairs, "property")
+        open_table(catalog, name).set_properties(given)
+        settings.show([{"name": one, "value": value} for one, value in given.items()])
+
+
+@table_app.command("unset")
+def remove_properties(
+    context: typer.Context,
+    name: TableName,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Properties to remove")],
+) -> None:
+    """Remove properties of a table."""
+    with opened_catalog(context) as (catalog, settings):
+        open_table(catalog, name).remove_properties(names)
+        settings.show([{"removed": one} for one in names])
+
+
+table_app.command("rollback")(rollback)
+table_app.command("set-current")(set_current)
+table_app.command("cherry-pick")(cherry_pick)
+table_app.command("publish")(publish)
+
+
+def _purge_question(catalog: Any, name: str) -> str:
+    metadata = catalog.load_table(parse_name(name)).metadata
+    return f"Drop {visible(name)} and delete its files in {visible(metadata.location)}? They cannot be brought back."
 
 
 def _namespaces(catalog: Any) -> list[tuple[str, ...]]:

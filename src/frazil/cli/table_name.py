@@ -14,7 +14,7 @@ from frazil.errors import FrazilError
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     """Return the tables of the lake that the command line or the environment names."""
     before = context.find_root().params
-    given = LakeOptions(before.get("warehouse"), before.get("catalog"))
+    given = LakeOptions(before.get("warehouse"), before.get("catalog"), name=before.get("name"))
     for after in given_after(context):
         given = given.under(after)
     if given.warehouse is None:
@@ -24,7 +24,7 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
         opening = import_module("frazil.lake.open_catalog")
         if not opening.lake_exists(given.warehouse, given.catalog):
             return []
-        with opening.open_catalog(given.warehouse, catalog=given.catalog) as catalog:
+        with opening.open_catalog(given.warehouse, catalog=given.catalog, name=given.name or "lake") as catalog:
             parent = tuple(space.split(".")) if space else ()
             found = [".".join(one) + "." for one in catalog.list_namespaces(parent)]
             if parent:
@@ -38,6 +38,7 @@ DeleteRoots = Annotated[
     list[str] | None,
     typer.Option("--delete-root", help="A folder outside the warehouse that is the table's own. May be repeated"),
 ]
+Branch = Annotated[str, typer.Option(help="The branch to work on")]
 TableName = Annotated[
     str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
 ]

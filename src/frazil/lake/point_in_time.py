@@ -1,9 +1,9 @@
 """Points in time and ages as users give them, for scans as of a time, for ages of snapshots, and in the terminal.
 
-    2024-06-01T00:00:00Z, 2024-06-01 10:00+02:00    a time, with its zone
-    2024-06-01, today, yesterday                    the first moment of a day, in UTC
-    7d, 2 hours ago, 90 minutes                     so long ago: seconds, minutes, hours, days, weeks
-    now
+2024-06-01T00:00:00Z, 2024-06-01 10:00+02:00    a time, with its zone
+2024-06-01, today, yesterday                    the first moment of a day, in UTC
+7d, 2 hours ago, 90 minutes                     so long ago: seconds, minutes, hours, days, weeks
+now
 """
 
 from __future__ import annotations

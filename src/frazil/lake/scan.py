@@ -83,8 +83,8 @@ def scan_table(
     `columns` are full names, nested ones with dots, in the order to show them; `*` stands for all columns of the
     table, and metadata columns (`_file`, `_pos`, `_partition`, `_spec_id`, `_deleted`, `_row_id`,
     `_last_updated_sequence_number`) are shown where they are named. `as_of` is a point in time: a datetime with
-    a zone, text such as `2024-06-01T00:00:00Z`, `yesterday` or `7d`, or milliseconds from 1970. `parameters` are values for names in the text of the
-    predicate: `:name`.
+    a zone, text such as `2024-06-01T00:00:00Z`, `yesterday` or `7d`, or milliseconds from 1970. `parameters` are values
+    for names in the text of the predicate: `:name`.
     """
     if isinstance(predicate, str) or parameters:
         predicate = parse_predicate(predicate if isinstance(predicate, str) else "true", parameters)

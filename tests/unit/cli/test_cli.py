@@ -80,7 +80,7 @@ def test_a_table_is_created_renamed_and_dropped(warehouse: str) -> None:
         "--property", "a=b", "--format-version", "3")  # fmt: skip
     assert {"name": "a", "value": "b"} in rows(warehouse, "table", "properties", "db.t")
     run(warehouse, "table", "rename", "db.t", "db.u")
-    run(warehouse, "table", "drop", "db.u", "--purge")
+    run(warehouse, "table", "drop", "db.u", "--purge", "--yes")
     assert rows(warehouse, "table", "list", "db") == [{"name": "db.events", "kind": "table"}]
 
 
@@ -323,8 +323,8 @@ def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> No
     expire = ["maintain", "expire-snapshots", "db.apart", "--older-than", "2100-01-01T00:00:00Z", "--retain-last", "1"]
     assert rows(warehouse, *expire, "--dry-run")[0]["kept_count"] == 1
     assert rows(warehouse, *expire, "--delete-root", data)[0]["deleted_data_files_count"] == 1
-    assert "outside the warehouse" in run(warehouse, "table", "drop", "db.apart", "--purge", code=1)
-    run(warehouse, "table", "drop", "db.apart", "--purge", "--delete-root", data)
+    assert "outside the warehouse" in run(warehouse, "table", "drop", "db.apart", "--purge", "--yes", code=1)
+    run(warehouse, "table", "drop", "db.apart", "--purge", "--yes", "--delete-root", data)
     assert list(Path(data).rglob("*")) == []
 
 

@@ -64,7 +64,7 @@ def test_lengths_of_time() -> None:
         1000, 120_000, 10_800_000, 86_400_000, 1_209_600_000,
     ]  # fmt: skip
     for wrong in ("7", "yesterday", "7d ago", ""):
-        with pytest.raises(frazil.InvalidRequestError, match="Cannot use .* as a length of time"):
+        with pytest.raises(frazil.InvalidRequestError, match=r"Cannot use .* as a length of time"):
             age_ms(wrong)
 
 

@@ -172,7 +172,8 @@ def test_the_terminal_looks_and_does_not_change(warehouse: Path) -> None:
     before = state_of(warehouse)
     shown = CliRunner().invoke(app, ["-w", str(warehouse), "--trust", "none", "table", "show", "db.t"])
     assert shown.exit_code == 0, shown.output
-    dropped = CliRunner().invoke(app, ["-w", str(warehouse), "--trust", "none", "table", "drop", "db.t", "--purge"])
+    purge = ["table", "drop", "db.t", "--purge", "--yes"]
+    dropped = CliRunner().invoke(app, ["-w", str(warehouse), "--trust", "none", *purge])
     assert dropped.exit_code == 1
     assert 'trust="none"' in dropped.output
     assert state_of(warehouse) == before

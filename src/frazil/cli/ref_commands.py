@@ -1,0 +1,192 @@
+"""`frazil branch …` and `frazil tag …`: names for snapshots, made, moved and dropped. None of it starts a JVM."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli.session import Settings, opened_catalog
+from frazil.cli.table_name import TableName
+from frazil.lake.parse_name import parse_name
+from frazil.lake.point_in_time import age_ms, milliseconds_of
+from frazil.spec.snapshot_history import show_ms, snapshot_as_of
+
+branch_app = typer.Typer(help="Branches of a table: list, create, move, rename, drop.", no_args_is_help=True)
+tag_app = typer.Typer(help="Tags of a table: list, create, drop.", no_args_is_help=True)
+
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch's name")]
+TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name")]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at", help="A snapshot's id, a branch, a tag, or a time (7d, yesterday); the current one by default"
+    ),
+]
+KeepSnapshots = Annotated[
+    int | None, typer.Option("--keep-snapshots", min=1, help="Expiry leaves so many of its snapshots at least")
+]
+KeepFor = Annotated[str | None, typer.Option("--keep-for", help="Expiry leaves its snapshots for so long: 7d")]
+LastsFor = Annotated[str | None, typer.Option("--lasts-for", help="Expiry drops it when it is older: 30d")]
+Replace = Annotated[bool, typer.Option("--replace", help="Move one of this name that exists")]
+IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Leave one of this name as it is")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="A missing one is no error")]
+
+
+@branch_app.command("list")
+def list_branches(context: typer.Context, name: TableName) -> None:
+    """List a table's branches."""
+    with opened_catalog(context) as (catalog, settings):
+        _show(settings, open_table(catalog, name), "branch")
+
+
+@branch_app.command("create")
+def create_branch(
+    context: typer.Context,
+    name: TableName,
+    branch: BranchName,
+    at: At = None,
+    keep_snapshots: KeepSnapshots = None,
+    keep_for: KeepFor = None,
+    lasts_for: LastsFor = None,
+    replace: Replace = False,
+    if_not_exists: IfNotExists = False,
+) -> None:
+    """Create a branch at a snapshot.
+
+    \b
+    frazil -w warehouse branch create shop.orders audit
+    frazil -w warehouse branch create shop.orders audit --at yesterday --keep-snapshots 5 --keep-for 7d
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        table.create_branch(
+            branch,
+            snapshot_of(table, at),
+            min_snapshots_to_keep=keep_snapshots,
+            max_snapshot_age_ms=_age(keep_for),
+            max_ref_age_ms=_age(lasts_for),
+            replaces=replace,
+            exist_ok=if_not_exists,
+        )
+        _show(settings, table, "branch", branch)
+
+
+@branch_app.command("drop")
+def drop_branch(context: typer.Context, name: TableName, branch: BranchName, if_exists: IfExists = False) -> None:
+    """Drop a branch; its snapshots stay until they expire."""
+    with opened_catalog(context) as (catalog, settings):
+        open_table(catalog, name).drop_branch(branch, missing_ok=if_exists)
+        settings.show([{"dropped": branch, "of": name}])
+
+
+@branch_app.command("rename")
+def rename_branch(
+    context: typer.Context,
+    name: TableName,
+    branch: BranchName,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="The new name")],
+) -> None:
+    """Rename a branch."""
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        table.rename_branch(branch, new_name)
+        _show(settings, table, "branch", new_name)
+
+
+@branch_app.command("fast-forward")
+def fast_forward(
+    context: typer.Context,
+    name: TableName,
+    branch: BranchName,
+    to: Annotated[str, typer.Argument(metavar="TO", help="The branch or tag to go to, which came from this one")],
+) -> None:
+    """Move a branch to the head of another that came from it: what was written there is published.
+
+    \b
+    frazil -w warehouse branch fast-forward shop.orders main audit
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        table.fast_forward(branch, to=to)
+        _show(settings, table, "branch", branch)
+
+
+@tag_app.command("list")
+def list_tags(context: typer.Context, name: TableName) -> None:
+    """List a table's tags."""
+    with opened_catalog(context) as (catalog, settings):
+        _show(settings, open_table(catalog, name), "tag")
+
+
+@tag_app.command("create")
+def create_tag(
+    context: typer.Context,
+    name: TableName,
+    tag: TagName,
+    at: At = None,
+    lasts_for: LastsFor = None,
+    replace: Replace = False,
+    if_not_exists: IfNotExists = False,
+) -> None:
+    """Create a tag at a snapshot.
+
+    \b
+    frazil -w warehouse tag create shop.orders 2026-q1
+    frazil -w warehouse tag create shop.orders before-the-load --at '2 hours ago' --lasts-for 30d
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        table.create_tag(
+            tag, snapshot_of(table, at), max_ref_age_ms=_age(lasts_for), replaces=replace, exist_ok=if_not_exists
+        )
+        _show(settings, table, "tag", tag)
+
+
+@tag_app.command("drop")
+def drop_tag(context: typer.Context, name: TableName, tag: TagName, if_exists: IfExists = False) -> None:
+    """Drop a tag; its snapshot stays until it expires."""
+    with opened_catalog(context) as (catalog, settings):
+        open_table(catalog, name).drop_tag(tag, missing_ok=if_exists)
+        settings.show([{"dropped": tag, "of": name}])
+
+
+def snapshot_of(table: Any, text: str | None) -> int | None:
+    """Return the snapshot that a text names: a branch, a tag, an id, or a time; None is the current one."""
+    if text is None:
+        return None
+    metadata = table.metadata
+    ref = metadata.refs.get(text)
+    if ref is not None:
+        return int(ref.snapshot_id)
+    if text.isascii() and text.isdigit():
+        return int(metadata.snapshot(int(text)).snapshot_id)
+    return int(snapshot_as_of(metadata, milliseconds_of(text)).snapshot_id)
+
+
+def open_table(catalog: Any, name: str) -> Any:
+    """Return a table as Python has it; what that needs is imported when it is."""
+    return import_module("frazil.lake.table").Table(catalog, catalog.load_table(parse_name(name)))
+
+
+def _age(text: str | None) -> int | None:
+    return None if text is None else age_ms(text)
+
+
+def _show(settings: Settings, table: Any, kind: str, name: str | None = None) -> None:
+    """Print the references of a kind, or one of them."""
+    found = {one: ref for one, ref in table.refs.items() if ref.type == kind and name in (None, one)}
+    heads = {one: table.metadata.snapshots.find_head(ref.snapshot_id) for one, ref in found.items()}
+    ages = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
+    limits = ages if kind == "branch" else ages[2:]
+    rows = [
+        {
+            kind: one,
+            "snapshot_id": ref.snapshot_id,
+            "at": None if heads[one] is None else show_ms(heads[one].timestamp_ms),
+            **{limit: getattr(ref, limit) for limit in limits},
+        }
+        for one, ref in sorted(found.items())
+    ]
+    settings.show(rows, [kind, "snapshot_id", "at", *limits])

@@ -1,0 +1,52 @@
+"""Before Spark is started, a missing or old Java is told, with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import frazil
+from frazil.cli.find_java import check_java
+from frazil.cli.main import app
+
+
+def java(folder: Path, release: str | None) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "java"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    if release is not None:
+        (folder / "release").write_text(release)
+    return folder
+
+
+@pytest.mark.parametrize("release", ['JAVA_VERSION="17.0.15"\n', 'OS="Linux"\nJAVA_VERSION="21"\n', None])
+def test_a_java_that_will_do_is_found_by_its_home_and_on_the_path(tmp_path: Path, release: str | None) -> None:
+    home = java(tmp_path / "java", release)
+    check_java({"JAVA_HOME": str(home), "PATH": "/nowhere"})
+    check_java({"PATH": f"/nowhere:{home / 'bin'}"})
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402"])
+def test_an_old_java_is_refused_with_its_version(tmp_path: Path, version: str) -> None:
+    home = java(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
+    with pytest.raises(frazil.UnsupportedError, match=r"needs Java 17 or newer, and .*java is Java (11|8)\n"):
+        check_java({"JAVA_HOME": str(home)})
+
+
+@pytest.mark.parametrize("environment", [{"PATH": "/nowhere"}, {"JAVA_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}])
+def test_no_java_is_refused_with_what_to_install(environment: dict[str, str]) -> None:
+    with pytest.raises(frazil.UnsupportedError, match=r"(?s)needs Java 17.*Hint: Install Java 17.*sql --local"):
+        check_java(environment)
+
+
+@pytest.mark.parametrize("command", [["sql", "select 1"], ["demo", "--spark"], ["spark-server", "--connect", "0"]])
+def test_commands_that_need_java_say_so_and_fail(tmp_path: Path, command: list[str]) -> None:
+    if command[0] != "demo":
+        command = ["-w", str(tmp_path / "lake"), *command]
+    result = CliRunner().invoke(app, command, env={"JAVA_HOME": "/nowhere"})
+    assert result.exit_code == 1
+    assert "Cannot start Spark: it needs Java 17 or newer, and JAVA_HOME is '/nowhere'" in result.output
+    assert "Traceback" not in result.output

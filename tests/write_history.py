@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -11,14 +12,48 @@ import pyarrow as pa
 
 import frazil
 
-Row = tuple[int | None, str | None, int | None, int | None]
-"""id, k, v and the only field of s."""
-DDL = "id bigint, k string, v int, s struct<a: int>"
+Row = tuple[int | None, str | None, int | None, int | None, datetime.datetime | None]
+"""id, k, v, the only field of s, and at."""
+DDL = "id bigint, k string, v int, s struct<a: int>, at timestamptz"
 ARROW = pa.schema(
-    [("id", pa.int64()), ("k", pa.string()), ("v", pa.int32()), ("s", pa.struct([pa.field("a", pa.int32())]))]
+    [
+        ("id", pa.int64()),
+        ("k", pa.string()),
+        ("v", pa.int32()),
+        ("s", pa.struct([pa.field("a", pa.int32())])),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
 )
 VERSIONS_AND_MODES = [(1, "copy-on-write"), *((v, m) for v in (2, 3) for m in ("copy-on-write", "merge-on-read"))]
-SPECS = [[], ["k"], ["bucket(3, id)"], ["truncate(5, v)", "k"]]
+SPECS = [
+    [],
+    ["k"],
+    ["bucket(3, id)"],
+    ["truncate(5, v)", "k"],
+    ["year(at)"],
+    ["month(at)", "bucket(2, k)"],
+    ["day(at)"],
+    ["hour(at)", "truncate(1, k)"],
+    ["at"],
+    ["void(k)", "bucket(2, at)"],
+    ["s.a"],
+]
+"""Every transform, alone or beside another."""
+TERMS = ["k", "bucket(2, id)", "truncate(4, v)", "month(at)", "day(at)", "void(v)"]
+TIMES = [
+    None,
+    *(
+        datetime.datetime(*parts, tzinfo=datetime.UTC)  # type: ignore[arg-type, misc]
+        for parts in (
+            (1969, 12, 31, 23, 59, 59, 999999),
+            (1970, 1, 1),
+            (2024, 2, 29, 5, 30),
+            (2024, 2, 29, 6),
+            (2024, 12, 31, 23, 59, 59, 1),
+            (2025, 1, 1),
+        )
+    ),
+]
 KEYS = ["a", "b", "", None, "é/=%"]
 
 
@@ -32,15 +67,16 @@ class Hand:
 
 def arrow_rows(rows: list[Row]) -> pa.Table:
     """Return rows as Arrow."""
-    given = [{"id": a, "k": b, "v": c, "s": None if d is None else {"a": d}} for a, b, c, d in rows]
+    given = [{"id": a, "k": b, "v": c, "s": None if d is None else {"a": d}, "at": e} for a, b, c, d, e in rows]
     return pa.Table.from_pylist(given, schema=ARROW)
 
 
 class History:
     """A table and the rows it must have, changed together, by one hand or by several in turns."""
 
-    def __init__(self, table: frazil.Table, seed: int, *hands: Hand) -> None:
+    def __init__(self, table: frazil.Table, seed: int, *hands: Hand, evolves: bool = False) -> None:
         self.hands = hands
+        self.evolves = evolves
         self.hand = hands[0]
         self.table = table
         self.chance = random.Random(seed)
@@ -56,7 +92,7 @@ class History:
             self.next_id += 1
         some = self.chance
         inner = some.choice([None, some.randrange(3)])
-        return row_id, some.choice(KEYS), some.choice([None, some.randrange(-20, 20)]), inner
+        return row_id, some.choice(KEYS), some.choice([None, some.randrange(-20, 20)]), inner, some.choice(TIMES)
 
     def frame(self, rows: list[Row]) -> Any:
         return self.hand.rows(rows)
@@ -81,6 +117,11 @@ class History:
                 ),
                 (f"not (v > {number})", lambda row: row[2] is not None and not row[2] > number),
                 ("s.a = 1", lambda row: row[3] == 1),
+                (
+                    "at >= '2024-02-29T06:00:00+00:00'",
+                    lambda row: row[4] is not None and row[4] >= datetime.datetime(2024, 2, 29, 6, tzinfo=datetime.UTC),
+                ),
+                ("at is null", lambda row: row[4] is None),
                 (f"id between {low} and {low + 2}", lambda row: row[0] is not None and low <= row[0] <= low + 2),
             ]
         )
@@ -102,7 +143,7 @@ class History:
         self.table.update({"v": "id + coalesce(v, 0)", "k": "concat(k, 'x')"}, where=text, engine=self.engine)
 
         def changed(row: Row) -> Row:
-            return row[0], None if row[1] is None else row[1] + "x", (row[0] or 0) + (row[2] or 0), row[3]
+            return row[0], None if row[1] is None else row[1] + "x", (row[0] or 0) + (row[2] or 0), row[3], row[4]
 
         self.rows = [changed(row) if holds(row) else row for row in self.rows]
 
@@ -146,14 +187,31 @@ class History:
                 continue
             elif row[1] == "a":
                 value = None if row[2] is None else new[2] - row[2]
-                kept.append((row[0], row[1], value, 7))
+                kept.append((row[0], row[1], value, 7, row[4]))
             else:
                 kept.append(new if new[1] is not None else row)
         self.rows = kept + [row for row in by_id.values() if row[2] is not None]
 
+    def evolve_spec(self) -> None:
+        """Partition new files by something more, or by something less; rows stay."""
+        spec = self.table.spec
+        names = [one.name for one in spec.fields if not one.transform.is_void]
+        is_less = bool(names) and self.chance.random() < 0.5
+        name, term = self.chance.choice(names or [""]), self.chance.choice(TERMS)
+        try:
+            with self.table.update_spec() as update:
+                if is_less:
+                    update.remove_field(name)
+                else:
+                    update.add_field(term)
+        except frazil.SchemaChangeError:
+            return  # there is such a field
+
     def step(self) -> str:
         """Make a random change; return what it was."""
         self.hand = self.chance.choice(self.hands) if len(self.hands) > 1 else self.hand
+        if self.evolves and self.chance.random() < 0.15:
+            self.evolve_spec()
         step = self.chance.choice(
             [self.append, self.delete, self.update, self.overwrite, self.upsert, self.merge, self.merge]
             if self.rows
@@ -167,17 +225,21 @@ class History:
 
 
 def rows_of(rows: list[dict[str, Any]]) -> Counter[Row]:
-    return Counter((row["id"], row["k"], row["v"], None if row["s"] is None else row["s"]["a"]) for row in rows)
+    return Counter(
+        (row["id"], row["k"], row["v"], None if row["s"] is None else row["s"]["a"], row["at"]) for row in rows
+    )
 
 
-def new_table(lake: frazil.Lake, version: int, mode: str, order: int, name: str = "db.t") -> frazil.Table:
+def new_table(
+    lake: frazil.Lake, version: int, mode: str, order: int, name: str = "db.t", spec: list[str] | None = None
+) -> frazil.Table:
     """Return a table for a history; `order` varies its spec, its sort order and the granularity of deletes."""
     properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
     properties["write.delete.granularity"] = ["file", "partition"][order // 4 % 2]
     return lake.create_table(
         name,
         DDL,
-        partition_by=SPECS[order % len(SPECS)],
+        partition_by=SPECS[order % len(SPECS)] if spec is None else spec,
         sort_by=[[], ["v desc"]][order % 2],
         properties=properties,
         format_version=version,

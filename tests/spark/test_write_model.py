@@ -8,15 +8,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from tests.write_history import VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
+from frazil.local.merge_clauses import COUNTS
+from tests.write_history import SPECS, VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
 
 pytestmark = pytest.mark.timeout(600)
-SPARK_DDL = "id bigint, k string, v int, s struct<a: int>"
+SPARK_DDL = "id bigint, k string, v int, s struct<a: int>, at timestamp"
 
 
 def spark_hand(spark: SparkSession) -> Hand:
     def frame(rows: list[Row]) -> Any:
-        given = [(a, b, c, None if d is None else (d,)) for a, b, c, d in rows]
+        given = [(a, b, c, None if d is None else (d,), e) for a, b, c, d, e in rows]
         return spark.createDataFrame(given, SPARK_DDL).coalesce(1)
 
     return Hand("spark", frame)
@@ -31,7 +32,7 @@ def test_every_snapshot_of_a_random_history_is_what_the_model_says(
     order = seed * 4 + version * 2 + len(mode)
     table = new_table(lake, version, mode, order)
     run_history(History(table, order, spark_hand(spark)), 8)
-    on_spark = [row.asDict(recursive=True) for row in table.scan().to_spark(spark).collect()]
+    on_spark = table.scan().to_spark(spark).toArrow().to_pylist()
     assert rows_of(on_spark) == rows_of(table.scan().to_arrow().to_pylist())
 
 
@@ -43,29 +44,52 @@ def test_a_history_that_both_engines_make_in_turns_is_what_the_model_says(
     order = seed * 7 + version * 2 + len(mode)
     table = new_table(lake, version, mode, order)
     run_history(History(table, order, spark_hand(spark), Hand("local")), 8)
-    on_spark = [row.asDict(recursive=True) for row in table.scan().to_spark(spark).collect()]
+    on_spark = table.scan().to_spark(spark).toArrow().to_pylist()
     assert rows_of(on_spark) == rows_of(table.scan().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
-def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
-    spark: SparkSession, lake: frazil.Lake, mode: str, version: int
-) -> None:
-    order = 3 + version * 2 + len(mode)
-    tables = [new_table(lake, version, mode, order, f"db.t{at}") for at in range(2)]
-    histories = [
-        History(table, order, hand) for table, hand in zip(tables, (spark_hand(spark), Hand("local")), strict=True)
+def all_specs() -> list[Any]:
+    """Return every spec in every version and mode; of each spec one of them is quick."""
+    return [
+        pytest.param(version, mode, spec, marks=[] if (at + place) % len(VERSIONS_AND_MODES) == 0 else pytest.mark.slow)
+        for at, spec in enumerate(SPECS)
+        for place, (version, mode) in enumerate(VERSIONS_AND_MODES)
     ]
-    for _ in range(8):
+
+
+@pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
+def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
+    spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]
+) -> None:
+    order = 3 + version * 2 + len(mode) + SPECS.index(spec)
+    tables = [new_table(lake, version, mode, order, f"db.t{at}", spec) for at in range(2)]
+    histories = [
+        History(table, order, hand, evolves=True)
+        for table, hand in zip(tables, (spark_hand(spark), Hand("local")), strict=True)
+    ]
+    for _ in range(6):
         steps = [one.step() for one in histories]
         assert steps[0].split()[0] == steps[1].split()[0]
         assert shown(tables[0]) == shown(tables[1]), steps
+        assert tables[0].scan().to_arrow().num_rows == len(histories[0].rows), steps
+
+
+@pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
+def test_a_table_of_any_spec_that_both_engines_change_in_turns_is_what_the_model_says(
+    spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]
+) -> None:
+    order = 5 + version * 2 + len(mode) + SPECS.index(spec)
+    table = new_table(lake, version, mode, order, spec=spec)
+    run_history(History(table, order, spark_hand(spark), Hand("local"), evolves=True), 6)
 
 
 def shown(table: frazil.Table) -> list[str]:
-    """Return the rows with what a change must keep, which deletes there are, and what the snapshot counts."""
+    """Return the rows with what a change must keep, which deletes there are, and what the snapshot counts.
+
+    How many rows are copied depends on how rows lie in files; how many become what does not.
+    """
     lineage = ["_last_updated_sequence_number"] if table.format_version >= 3 else []
-    rows = table.scan(columns=["id", "k", "v", "s", *lineage]).to_arrow().to_pylist()
+    rows = table.scan(columns=["id", "k", "v", "s", "at", *lineage]).to_arrow().to_pylist()
     found = sorted(map(str, rows))
     snapshot = table.current_snapshot
     if snapshot is None or snapshot.summary is None:
@@ -76,6 +100,7 @@ def shown(table: frazil.Table) -> list[str]:
     counted = {
         name: value
         for name, value in snapshot.summary.items()
-        if name.startswith(asked) and name.endswith(("-records", "-deletes"))
+        if (name.startswith(asked) and name.endswith(("-records", "-deletes")))
+        or (name.startswith(COUNTS) and not name.endswith("copied"))
     }
     return [*found, snapshot.operation or "", str(sorted(counted.items()))]

@@ -250,6 +250,8 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
         "matched-updated": "1",
         "not-matched-by-source-deleted": "1",
         "not-matched-by-source-updated": "1",
+        "unchanged": "1",
+        "copied": "2" if mode == "copy-on-write" else "0",
     }
     assert table.check().ok
 

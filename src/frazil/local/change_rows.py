@@ -73,11 +73,8 @@ class Decided:
 
 @dataclass
 class Counts:
-    """How many rows became what."""
+    """How many rows were decided by which clause, left though they met a source, and written again as they were."""
 
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
     unchanged: int = 0
     copied: int = 0
     by_clause: dict[int, int] = field(default_factory=dict)

@@ -64,12 +64,6 @@ class ConditionChange:
     def run(self, added: Sequence[DataFile] = ()) -> PlannedChange | None:
         """Find the rows and write what the change takes; the action is to be committed."""
         decided = list(self._find())
-        counts = self.change.counts
-        total = sum(len(one.positions) for one in decided)
-        if self.updates is None:
-            counts.deleted = total + sum(one.data_file.record_count for one in self.whole)
-        else:
-            counts.updated = total
         updates = {} if self.updates is None else {_UPDATE: self.updates}
         return self.change.carry_out(
             self.condition.predicate, decided, updates, whole=self.whole, added=added, is_rewrite=self.is_rewrite

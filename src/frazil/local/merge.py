@@ -32,13 +32,13 @@ from frazil.local.change_rows import Decided, LocalChange, Places
 from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows, mask_of
 from frazil.local.condition import Session, table_columns
 from frazil.local.join import Join, Matcher, join_by_names, read_join, shown_key
-from frazil.local.merge_clauses import COUNTS, MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
 from frazil.local.new_values import NewValues, all_values, converted, inserted_values, updated_values
+from frazil.local.row_change import noted
 from frazil.local.source_rows import SourceRows, open_source
 from frazil.local.sql_operators import same_values
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
-from frazil.spec.frozen_map import FrozenMap
 
 _SIDES = {"matched": (TARGET, SOURCE), "not_matched": (SOURCE,), "not_matched_by_source": (TARGET,)}
 _INSERTED_AT_ONCE = 1 << 17
@@ -115,7 +115,10 @@ class MergeChange:
         planned = self.change.carry_out(
             self.predicate, decided, updates, source=self.source, inserts=_chain(first, inserts)
         )
-        return None if planned is None else self._counted(planned)
+        if planned is None:
+            return None
+        summary = summary_of(self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged)
+        return noted(planned, summary)
 
     def _check_keys(self, matcher: Matcher) -> None:
         twice = matcher.index.first_twice
@@ -176,7 +179,7 @@ class MergeChange:
             if not columns:
                 clauses[path] = self._clauses_of(steps, {}, source)
             chosen = np.flatnonzero(clauses[path])
-            self.change.counts.unchanged += len(positions) - len(chosen)
+            self.change.counts.unchanged += int(np.count_nonzero((clauses[path] == 0) & (source >= 0)))
             if len(chosen):
                 yield Decided(self.tasks[path], positions[chosen], clauses[path][chosen], source[chosen])
 
@@ -220,24 +223,6 @@ class MergeChange:
                 rows = Rows(self.source.take(one.values.used(SOURCE), part[chosen]), len(chosen))
                 counts.by_clause[one.number] = counts.by_clause.get(one.number, 0) + len(chosen)
                 yield one.values.arrays(rows)
-
-    def _counted(self, planned: PlannedChange) -> PlannedChange:
-        """Return a commit whose snapshot says how many rows became what."""
-        counts = self.change.counts
-        for one in self._clauses_with_counts():
-            done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[one[0]]
-            setattr(counts, done, getattr(counts, done) + one[1])
-        summary = summary_of(self._clauses, counts.by_clause)
-        summary[f"{COUNTS}copied"] = str(counts.copied)
-        if self._is_upsert:
-            summary[f"{COUNTS}unchanged"] = str(counts.unchanged)
-        action: Any = planned.action
-        target = replace(action.target, properties=FrozenMap({**summary, **action.target.properties}))
-        return replace(planned, action=replace(action, target=target))
-
-    def _clauses_with_counts(self) -> Iterator[tuple[str, int]]:
-        for one in self._steps:
-            yield one.clause.do, self.change.counts.by_clause.get(one.number, 0)
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:

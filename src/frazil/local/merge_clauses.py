@@ -49,8 +49,14 @@ def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
     return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
 
 
-def summary_of(clauses: Sequence[MergeClause], counts: Mapping[int, int]) -> dict[str, str]:
-    """Return how many rows each kind of clause was about; `counts` are by the number of the clause, from 1."""
+def summary_of(
+    clauses: Sequence[MergeClause], counts: Mapping[int, int], *, copied: int, unchanged: int
+) -> dict[str, str]:
+    """Return how many rows each kind of clause was about; `counts` are by the number of the clause, from 1.
+
+    `copied` rows were written again as they were. `unchanged` ones met the source and no clause was about them; where
+    no clause is about rows that meet it, nobody looks for them.
+    """
     totals: dict[str, int] = {}
     for at, one in enumerate(clauses):
         count = counts.get(at + 1, 0)
@@ -59,4 +65,7 @@ def summary_of(clauses: Sequence[MergeClause], counts: Mapping[int, int]) -> dic
         if one.when != "not_matched":
             name = f"{one.when.replace('_', '-')}-{done}"
             totals[name] = totals.get(name, 0) + count
+    totals["copied"] = copied
+    if any(one.when == "matched" for one in clauses):
+        totals["unchanged"] = unchanged
     return {f"{COUNTS}{name}": str(count) for name, count in totals.items()}

@@ -17,7 +17,8 @@ is one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
@@ -37,6 +38,7 @@ from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import DistributionMode, IsolationLevel, RowLevelMode, read_property
 from frazil.spec.property_kinds import Property
 from frazil.spec.schema import Schema
@@ -186,3 +188,10 @@ class RowLevelChange:
             included_deletes=tuple(dict.fromkeys(included)),
         )
         return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
+
+
+def noted(planned: PlannedChange, summary: Mapping[str, str]) -> PlannedChange:
+    """Return a commit whose snapshot says more in its summary; what the user put there comes first."""
+    action: Any = planned.action
+    target = replace(action.target, properties=FrozenMap({**summary, **action.target.properties}))
+    return replace(planned, action=replace(action, target=target))

@@ -73,6 +73,8 @@ class RowChange(RowLevelChange):
         self._read: Predicate = TRUE
         self._offered: list[NestedField] = []
         self._columns: Any = None
+        self.copied = 0
+        """How many rows were written again as they were."""
 
     # Reading
 
@@ -207,8 +209,9 @@ class RowChange(RowLevelChange):
         rest = self._rest(settled.kept, tasks)
         if rest is not None:
             frames.insert(0, rest)
-        files = [*added, *self._write(frames, None if settled.staying is None else new_count + settled.staying)]
-        return self.plan_rewrite(read, settled, tasks, files)
+        written = self._write(frames, None if settled.staying is None else new_count + settled.staying)
+        self.copied = sum(one.record_count for one in written) - new_count
+        return self.plan_rewrite(read, settled, tasks, [*added, *written])
 
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
         if not positions:

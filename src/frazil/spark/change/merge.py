@@ -25,6 +25,7 @@ from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.local.row_change import noted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.assignments import assigned_columns, settle_values
 from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
@@ -36,9 +37,8 @@ from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
 from frazil.spark.read.column_values import literal
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
-from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
+from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, Places
 from frazil.spark.write.progress import showing_progress
-from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
 
@@ -120,9 +120,23 @@ def merge_rows(
     new_rows = None
     if new_count:
         new_rows = changed.filter(F.col(ACTION_COLUMN).isin(written)).drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)
-    properties = FrozenMap({**summary_of(clauses, places.counts), **target.properties})
-    change.target = replace(target, properties=properties)
-    return change.finish(positions, new_rows, new_count=new_count)
+    planned = change.finish(positions, new_rows, new_count=new_count)
+    if planned is None:
+        return None
+    counts = _rows_of_clauses(clauses, places)
+    unchanged = counts.get(_MATCHED_ONLY, 0)
+    return noted(planned, summary_of(clauses, counts, copied=change.copied, unchanged=unchanged))
+
+
+def _rows_of_clauses(clauses: Sequence[MergeClause], places: Places) -> Mapping[int, int]:
+    """Return how many rows each clause was about; one that goes because it meets several rows is counted once."""
+    if not places.is_twice:
+        return places.counts
+    counts = dict(places.counts)
+    others = sum(counts.get(at + 1, 0) for at, one in enumerate(clauses) if one.when == "not_matched_by_source")
+    (going,) = (at + 1 for at, one in enumerate(clauses) if one.when == "matched")
+    counts[going] = sum(one.cardinality for one in places.positions.values()) - others
+    return counts
 
 
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:

@@ -25,7 +25,8 @@ MODES = ["copy-on-write", "merge-on-read"]
 def make(lake: frazil.Lake, mode: str, **options: Any) -> frazil.Table:
     properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
     properties |= options.pop("properties", {})
-    return lake.create_table("db.t", "id bigint, k string, v int", properties=properties, **options)
+    name = options.pop("name", "db.t")
+    return lake.create_table(name, "id bigint, k string, v int", properties=properties, **options)
 
 
 def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
@@ -240,9 +241,7 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
         .execute()
     )
     assert values(table) == {1: ("U", 11), 2: ("a", 2), 3: ("b", 3), 4: ("old", 4), 8: (None, 8)}
-    said = summary(snapshot)
-    prefix = "spark.merge-into.num-target-rows-"
-    assert {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)} == {
+    assert counts(snapshot) == {
         "deleted": "2",
         "updated": "2",
         "inserted": "1",
@@ -254,6 +253,44 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
         "copied": "2" if mode == "copy-on-write" else "0",
     }
     assert table.check().ok
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_engines_count_the_rows_of_a_merge_alike(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+    source = pa.table({"id": [1, 1, 2, 9], "k": ["x", "y", "c", "n"], "v": pa.array([5, 6, 2, 9], pa.int32())})
+    once = source.slice(1)
+    changes: list[Callable[[frazil.Table, Any], Any]] = [
+        lambda table, engine: table.merge(source, "target.id = source.id", engine=engine).when_matched().delete(),
+        lambda table, engine: (
+            table.merge(once, "target.id = source.id", engine=engine)
+            .when_matched("source.k = 'y'")
+            .update_all()
+            .when_not_matched()
+            .insert_all()
+            .when_not_matched_by_source("target.id = 5")
+            .delete()
+        ),
+        lambda table, engine: table.merge(once, "target.id = source.id", engine=engine).when_not_matched().insert_all(),
+    ]
+    for number, change in enumerate(changes):
+        said = []
+        for engine in ("spark", "local"):
+            table = make(lake, mode, name=f"db.{engine}_{number}")
+            for part in (range(4), range(4, 8)):
+                table.append([{"id": at, "k": "abcdefgh"[at], "v": at} for at in part])
+            said.append(counts(change(table, engine).execute()))
+        assert said[0] == said[1], number
+        assert ("unchanged" in said[0]) == (number < 2)
+    table = make(lake, mode, name="db.once")
+    table.append([{"id": at, "k": "abcdefgh"[at], "v": at} for at in range(8)])
+    found = counts(table.upsert(once, keys=["id"], engine="spark"))
+    assert (found["updated"], found["unchanged"], found["inserted"]) == ("1", "1", "1")
+    assert found["copied"] == ("7" if mode == "copy-on-write" else "0")
+
+
+def counts(snapshot: Any) -> dict[str, str]:
+    prefix = "spark.merge-into.num-target-rows-"
+    return {key.removeprefix(prefix): value for key, value in summary(snapshot).items() if key.startswith(prefix)}
 
 
 def test_a_row_that_matches_twice_is_an_error_unless_all_it_can_do_is_go(

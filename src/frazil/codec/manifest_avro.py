@@ -89,6 +89,11 @@ class ManifestColumns:
             ) from None
 
     @cached_property
+    def known_stats(self) -> dict[Any, Any]:
+        """What planning has worked out of the metrics of these files, by what it was asked for."""
+        return {}
+
+    @cached_property
     def schema(self) -> Schema:
         """The table's schema when the manifest was written."""
         value = self._header_json("schema")

@@ -126,6 +126,7 @@ def strict_mask(predicate: Predicate, files: ManifestColumns) -> Mask:
 
 
 _LeafMask = Callable[..., Mask]
+_FEW_FILES = 64
 
 
 def metrics_mask(predicate: Predicate, files: ManifestColumns, test: _LeafMask, *, unknown: bool) -> Mask:
@@ -153,7 +154,20 @@ def _decide(
 
 
 def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
-    """Return what the metrics of many files prove of a term; see `expr/evaluate_metrics.stats_of`."""
+    """Return what the metrics of many files prove of a term; see `expr/evaluate_metrics.stats_of`.
+
+    Of few files it is remembered with their manifest: that takes little memory, and as long to work out as for many.
+    """
+    if len(files) > _FEW_FILES:
+        return _stats_columns(term, files)
+    known = files.known_stats
+    found: StatsColumns | None = known.get(term)
+    if found is None:
+        found = known[term] = _stats_columns(term, files)
+    return found
+
+
+def _stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
     field_id, kind = term.field_id, term.reference.result_type
     count = len(files)
     nothing = np.zeros(count, dtype=bool)

@@ -52,6 +52,8 @@ def main() -> None:
             ("schema", ["table", "schema", "db.events"], ["schema", "db.events"]),
             ("properties", ["table", "properties", "db.events"], ["properties", "get", "table", "db.events"]),
             ("files", ["table", "files", "db.events"], ["files", "db.events"]),
+            ("head", ["head", "db.events"], []),
+            ("sql --local", ["sql", "--local", "select count(*) from db.events"], []),
             ("health", ["health", "db.events"], []),
             ("check", ["check", "db.events"], []),
         ):

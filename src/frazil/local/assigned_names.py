@@ -39,6 +39,26 @@ def assigned_names(written: Iterable[Mapping[str, Any]]) -> set[str]:
     return {name.lower() for values in written for key in values for name in (key, _steps(key)[0])}
 
 
+def same_names(columns: Iterable[str], given: Iterable[str]) -> dict[str, str | None]:
+    """Return for each column of a table the source's of its name, None for none.
+
+    Where there is none of exactly that name, upper and lower case are one; what another column is called stays its own.
+    """
+    names, sources = list(columns), list(given)
+    taken = {*names} & {*sources}
+    others: dict[str, list[str]] = {}
+    for one in sources:
+        if one not in taken:
+            others.setdefault(one.lower(), []).append(one)
+    found: dict[str, str | None] = {}
+    for name in names:
+        alike = [name] if name in taken else others.get(name.lower(), [])
+        if len(alike) > 1:
+            raise InvalidRequestError(f"Cannot tell which column {name} is: there are {' and '.join(alike)}")
+        found[name] = alike[0] if alike else None
+    return found
+
+
 def _find(schema: Schema, name: str) -> NestedField:
     found = next((part for part in schema.fields if part.name == name), None)
     if found is None:

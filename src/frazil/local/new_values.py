@@ -21,8 +21,8 @@ from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.expressions import Name
 from frazil.expr.parse_expression import parse_expression
 from frazil.local import sql_types as t
-from frazil.local.assigned_names import resolve_assignments
-from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows, find_name
+from frazil.local.assigned_names import resolve_assignments, same_names
+from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows
 from frazil.local.sql_casts import assign, can_assign
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, StructType, Type, UnknownType, UuidType
@@ -51,8 +51,8 @@ def all_values(
     schema: Schema, source: Mapping[str, Any], table: str, *, may_lack_columns: bool = False
 ) -> dict[str, Name]:
     """Return the assignment of every column from the source's of the same name."""
-    stored = [part for part in schema.fields if not isinstance(part.field_type, UnknownType)]
-    found = {part.name: find_name(source, part.name) for part in stored}
+    stored = [part.name for part in schema.fields if not isinstance(part.field_type, UnknownType)]
+    found = same_names(stored, source)
     missing = [name for name, one in found.items() if one is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(

@@ -450,3 +450,16 @@ def test_ctrl_c_while_files_are_written_leaves_nothing(table: frazil.Table, monk
     with pytest.raises(KeyboardInterrupt):
         table.upsert(table_of_two, keys=["id"], engine="local")
     assert unchanged(table) == before
+
+
+def test_columns_whose_names_differ_in_case_get_their_own_values() -> None:
+    lake = frazil.connect("memory:", catalog="memory")
+    table = lake.create_table("db.t", "id bigint, m int, M int")
+    table.append([{"id": 1, "m": 1, "M": 10}])
+    table.upsert([{"id": 1, "M": 20, "m": 2}], keys=["id"], engine="local")
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "m": 2, "M": 20}]
+    with pytest.raises(SchemaMismatchError, match="the source lacks m"):
+        table.upsert(pa.table({"id": [1], "M": [30], "m_1": [3]}), keys=["id"], engine="local")
+    other = lake.create_table("db.u", "id bigint, mm int")
+    with pytest.raises(InvalidRequestError, match="Cannot tell which column mm is"):
+        other.upsert(pa.table({"id": [1], "MM": [30], "Mm": [3]}), keys=["id"], engine="local")

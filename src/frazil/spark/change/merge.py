@@ -24,6 +24,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
+from frazil.local.assigned_names import same_names
 from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
 from frazil.local.row_change import noted
 from frazil.scan.manifest_cache import ManifestCache
@@ -266,9 +267,8 @@ def _values(
 
 
 def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
-    exact = {name: name for name in source.columns if name != _FOUND}
-    lower = {name.lower(): name for name in exact}
-    found = {part.name: exact.get(part.name, lower.get(part.name.lower())) for part in change.stored_fields}
+    given = [name for name in source.columns if name != _FOUND]
+    found = same_names((part.name for part in change.stored_fields), given)
     missing = [name for name, one in found.items() if one is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(

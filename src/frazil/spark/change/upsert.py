@@ -13,6 +13,7 @@ from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
+from frazil.local.assigned_names import same_names
 from frazil.local.merge_clauses import MergeClause
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.merge import SOURCE, TARGET, merge_rows
@@ -69,10 +70,10 @@ def plan_upsert(
 
 def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spark: SparkSession) -> Column | None:
     """Return where a value differs, so that other rows stay as they are; None where that cannot be told by type."""
-    theirs = {name.lower(): name for name in source.columns} | {name: name for name in source.columns}
+    theirs = same_names((part.name for part in schema.fields), source.columns)
     tests = []
     for part in schema.fields:
-        name = theirs.get(part.name, theirs.get(part.name.lower()))
+        name = theirs[part.name]
         if isinstance(part.field_type, UnknownType) or name is None or (part.name, name) in keys:
             continue
         want = shown_type(part.field_type, spark)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestEntry
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
+from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
@@ -39,7 +41,8 @@ from tests.served_lake import served
 
 NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
 SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
-"""Names the address of a catalog service to hold to the contract too; everything in it is dropped."""
+"""Names a service of somebody else's to hold to the contract instead: its address, the location of its warehouse and
+properties, as JSON. Everything in it is dropped. `tests/interop/test_rest_servers.py` sets it."""
 if SERVICE_VARIABLE in os.environ:
     NAMES = ["rest-elsewhere"]
 EVENTS = ("db", "events")
@@ -89,11 +92,12 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
     """Open a catalog of a kind; close it and every other handle at the end."""
     with ExitStack() as stack:
         if name == "rest-elsewhere":
-            case = _open_service(os.environ[SERVICE_VARIABLE], folder)
+            given = json.loads(os.environ[SERVICE_VARIABLE])
+            case = _open_service(given["address"], given["warehouse"], given["properties"])
             empty_catalog(case.catalog)
         elif name == "rest":
             server = stack.enter_context(served(folder / "warehouse"))
-            case = _open_service(f"http://127.0.0.1:{server.port}", folder)
+            case = _open_service(f"http://127.0.0.1:{server.port}", f"file://{folder}/warehouse")
         else:
             case = _open(name, folder, postgres_uri)
         yield from _closing(case)
@@ -107,12 +111,12 @@ def _closing(case: CatalogCase) -> Iterator[CatalogCase]:
             one.close()
 
 
-def _open_service(address: str, folder: Path) -> CatalogCase:
+def _open_service(address: str, warehouse: str, properties: Mapping[str, str] | None = None) -> CatalogCase:
     def open_service(**_: Any) -> Catalog:
-        return open_rest("lake", address, {"rest.client.max-retries": "0"})
+        return open_rest("lake", address, {"rest.client.max-retries": "0", **(properties or {})})
 
-    local = LocalStorage(durable=False)
-    return CatalogCase(open_service(), open_service, local, f"file://{folder}/warehouse", is_service=True)
+    storage = choose_storage(properties, durable=False)
+    return CatalogCase(open_service(), open_service, storage, warehouse, is_service=True)
 
 
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:

@@ -24,6 +24,8 @@ class LoadedTable:
     storage: Storage
     planner: Callable[..., Iterator[Any]] | None = field(default=None, compare=False, repr=False)
     """Where the catalog is a service that wants to plan scans of the table: what has it do so."""
+    on_plan: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
+    """Where the catalog wants to know of scans: what is told of each plan that was read to its end."""
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
-from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.errors import AccessDeniedError, InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.rest import settings as names
 from frazil.rest.settings import Settings
 from frazil.storage.environment_credentials import EnvironmentCredentials
@@ -181,10 +181,17 @@ class GoogleAuth(Auth):
         except ImportError as error:
             raise UnsupportedError(
                 "Cannot use a Google account: the package google-auth is not installed",
-                hint="Install google-auth, or give a token or a function that makes one.",
+                hint="pip install 'frazil[google]', or give a token or a function that makes one.",
             ) from error
         self._http = import_module("urllib3").PoolManager()
-        self._found: Any = google_auth.default(scopes=scopes)[0]
+        try:
+            self._found: Any = google_auth.default(scopes=scopes)[0]
+        except Exception as error:
+            # A file's content may be in the text.
+            raise AccessDeniedError(
+                f"Cannot use a Google account: this machine has none ({type(error).__name__})",
+                hint="Set GOOGLE_APPLICATION_CREDENTIALS to the file of an account, or give a token.",
+            ) from None
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers with a token that is still good."""
@@ -194,7 +201,12 @@ class GoogleAuth(Auth):
 
     def renew(self) -> bool:
         """Fetch another token."""
-        self._found.refresh(self._requests.Request(self._http))
+        try:
+            self._found.refresh(self._requests.Request(self._http))
+        except Exception as error:
+            raise AccessDeniedError(
+                f"Cannot use the Google account: no token was given for it ({type(error).__name__})"
+            ) from None
         return True
 
     def secrets(self) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Reports to a catalog service: what a commit did, told after it, by a thread of its own. A failure is no error."""
+"""Reports to a catalog service: what a commit did and what a scan read, told after it, by a thread of its own.
+
+A failure is no error. Filters are sent without their values (`expr/sanitize.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from frazil.expr.predicate_json import encode_predicate
+from frazil.expr.sanitize import sanitize_literal
 from frazil.loaded import LoadedTable
+from frazil.scan.plan import Plan
 from frazil.spec.snapshot import Snapshot
 
 _COUNTS = (
@@ -52,6 +58,50 @@ def commit_report(loaded: LoadedTable, snapshot: Snapshot) -> dict[str, Any]:
         "operation": "unknown" if snapshot.operation is None else str(summary.get("operation")),
         "metrics": metrics,
     }
+
+
+def scan_report(plan: Plan) -> dict[str, Any]:
+    """Return what a plan went through as the protocol's report."""
+    data, deletes = plan.data_counts, plan.delete_counts
+    counts = {
+        "result-data-files": data.kept,
+        "result-delete-files": deletes.kept,
+        "total-data-manifests": data.manifests,
+        "total-delete-manifests": deletes.manifests,
+        "scanned-data-manifests": data.manifests_read,
+        "skipped-data-manifests": data.manifests - data.manifests_read,
+        "scanned-delete-manifests": deletes.manifests_read,
+        "skipped-delete-manifests": deletes.manifests - deletes.manifests_read,
+        "skipped-data-files": data.files_considered - data.kept,
+        "skipped-delete-files": deletes.files_considered - deletes.kept,
+    }
+    metrics = {name: {"unit": "count", "value": value} for name, value in counts.items()}
+    metrics["total-file-size-in-bytes"] = {"unit": "bytes", "value": data.kept_bytes}
+    metrics["total-delete-file-size-in-bytes"] = {"unit": "bytes", "value": deletes.kept_bytes}
+    return {
+        "report-type": "scan-report",
+        "table-name": plan.loaded.name,
+        "snapshot-id": -1 if plan.snapshot is None else plan.snapshot.snapshot_id,
+        "filter": _without_values(encode_predicate(plan.predicate)),
+        "schema-id": plan.schema.schema_id,
+        "projected-field-ids": [one.field_id for one in plan.schema.fields],
+        "projected-field-names": [one.name for one in plan.schema.fields],
+        "metrics": metrics,
+    }
+
+
+def _without_values(filter_json: Any) -> Any:
+    """Return a filter in which no literal can be read."""
+    if isinstance(filter_json, list):
+        return [_without_values(one) for one in filter_json]
+    if not isinstance(filter_json, dict):
+        return filter_json
+    made = {name: _without_values(value) for name, value in filter_json.items() if name not in ("value", "values")}
+    if "value" in filter_json:
+        made["value"] = sanitize_literal(filter_json["value"])
+    if "values" in filter_json:
+        made["values"] = sorted({sanitize_literal(one) for one in filter_json["values"]})
+    return made
 
 
 def _number(text: str | None) -> int | None:

@@ -58,7 +58,7 @@ from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, read_table
 from frazil.rest.refusals import refusal
 from frazil.rest.rest_names import RestNames, identifier_json
-from frazil.rest.scan_planning import ScanPlanner, TablePlanner
+from frazil.rest.scan_planning import ScanPlanner, ScanReports, TablePlanner
 from frazil.rest.session import Answered, OutcomeLost
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.tasks import FileScanTask
@@ -148,6 +148,8 @@ class RestCatalog(RestNames):
     def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
         """Return a table as scans and commits start from; its scans are planned by the service, where that wants it."""
         loaded = super().loaded_table(parts, result, is_staged=is_staged)
+        if self.wants_reports and not is_staged:
+            loaded = replace(loaded, on_plan=ScanReports(self))
         mode = result.config.get(names.PLANNING_MODE, self.settings.get(names.PLANNING_MODE, "client"))
         if mode.lower() != "server" or not self.service.has(has.PLAN):
             return loaded

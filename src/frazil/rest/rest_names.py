@@ -43,13 +43,14 @@ from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table, read_view
 from frazil.rest.refusals import refusal
 from frazil.rest.remote_sign import SIGNER_ENDPOINT, SIGNER_URI
-from frazil.rest.report_metrics import Reporter, commit_report
+from frazil.rest.report_metrics import Reporter, commit_report, scan_report
 from frazil.rest.service import Service, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_cache import TableCache
 from frazil.rest.table_storage import VendedStorage, table_storage
 from frazil.rest.transport import Reply, shown_url
+from frazil.scan.plan import Plan
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
 from frazil.spec.schema import Schema
@@ -108,11 +109,18 @@ class RestNames(Catalog):
     def _send_report(self, url: str, body: dict[str, Any]) -> None:
         self.session.without_retries().send("POST", url, body=body)
 
+    @property
+    def wants_reports(self) -> bool:
+        """Whether the service is told of commits and scans."""
+        return self.service.has(has.REPORT_METRICS) and self.settings.truth(names.METRICS, default=True)
+
+    def report_scan(self, plan: Plan) -> None:
+        """Tell the service what a plan of one of its tables went through."""
+        self._reporter.report(f"{self.service.table(plan.loaded.identifier)}/metrics", scan_report(plan))
+
     def report_commit(self, loaded: LoadedTable, snapshot_ids: Iterable[int]) -> None:
         """Tell the service what snapshots did, where it wants to know."""
-        if not self.service.has(has.REPORT_METRICS) or not self.settings.truth(names.METRICS, default=True):
-            return
-        for one in snapshot_ids:
+        for one in snapshot_ids if self.wants_reports else ():
             snapshot = loaded.metadata.find_snapshot(one)
             if snapshot is not None:
                 url = f"{self.service.table(loaded.identifier)}/metrics"

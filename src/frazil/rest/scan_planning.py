@@ -29,6 +29,7 @@ from frazil.rest import settings as names
 from frazil.rest.rest_names import RestNames
 from frazil.rest.service import HEADING, escape, read_object
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
+from frazil.scan.plan import Plan
 from frazil.scan.tasks import DeleteTask, FileScanTask
 from frazil.spec.data_file import DataFile, FileContent, parse_file_format
 from frazil.spec.partitioning import PartitionSpec
@@ -163,6 +164,21 @@ class TablePlanner:
     def __call__(self, loaded: LoadedTable, predicate: Predicate, **options: Any) -> Iterator[FileScanTask]:
         """Yield the files of a scan."""
         return self._planner.plan(loaded, predicate, **options)
+
+
+class ScanReports:
+    """Tells a service of the scans of its tables that are planned here. Nothing of it is pickled."""
+
+    def __init__(self, catalog: RestNames) -> None:
+        self._catalog = catalog
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _no_planner, ()
+
+    def __call__(self, plan: Plan) -> None:
+        """Have a report of a plan sent; whatever goes wrong with it, the scan goes on."""
+        with contextlib.suppress(Exception):
+            self._catalog.report_scan(plan)
 
 
 def _no_planner() -> None:

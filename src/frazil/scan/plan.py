@@ -140,6 +140,8 @@ class Plan:
                 at += 1
             batch = next(self._source, None)
             if batch is None:
+                if not self._is_complete and self.loaded.on_plan is not None:
+                    self.loaded.on_plan(self)
                 self._is_complete = True
                 return
             self._done.append(batch)

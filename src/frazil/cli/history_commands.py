@@ -1,4 +1,4 @@
-"""Commands of `frazil table` that choose another state of a table: rollback, set-current, cherry-pick, publish."""
+"""Commands of `frazil table` about its history: changes, rollback, set-current, cherry-pick, publish."""
 
 from __future__ import annotations
 
@@ -8,12 +8,40 @@ import typer
 
 from frazil.cli.ref_commands import open_table, snapshot_of
 from frazil.cli.session import Settings, opened_catalog
-from frazil.cli.table_name import Branch, TableName
+from frazil.cli.table_name import MAX_ROWS, Branch, TableName
 from frazil.errors import InvalidRequestError
 from frazil.spec.snapshot import MAIN_BRANCH
 
 State = Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot's id, a branch, a tag, or a time")]
 SnapshotId = Annotated[int, typer.Argument(metavar="SNAPSHOT", help="A snapshot's id")]
+
+
+def changes(
+    context: typer.Context,
+    name: TableName,
+    start: Annotated[
+        str | None, typer.Option("--from", help="After a snapshot, branch or tag, or since a time; all by default")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Up to and with a snapshot, or a time; now by default")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these columns, with commas between them")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many rows to show at most")] = MAX_ROWS,
+) -> None:
+    """List the rows that were added and removed, with the snapshot that did it. Without Spark and Java.
+
+    \b
+    frazil -w warehouse table changes shop.orders --from yesterday
+    frazil -w warehouse table changes shop.orders --from before-the-load --columns id,kind
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+        settings.show(
+            table.changes(_snapshot_or_time(table, start), _snapshot_or_time(table, end), columns=chosen).slice(
+                0, limit
+            )
+        )
 
 
 def rollback(
@@ -79,6 +107,11 @@ def publish(
         table = open_table(catalog, name)
         table.publish_changes(wap_id, branch=branch)
         _show(settings, table, name, branch)
+
+
+def _snapshot_or_time(table: Any, text: str | None) -> int | str | None:
+    is_named = text is not None and (text in table.refs or (text.isascii() and text.isdigit()))
+    return snapshot_of(table, text) if is_named else text
 
 
 def _show(settings: Settings, table: Any, name: str, branch: str) -> None:

@@ -7,19 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.history_commands import cherry_pick, publish, rollback, set_current
+from frazil.cli.history_commands import changes, cherry_pick, publish, rollback, set_current
 from frazil.cli.lake_options import TableProperties
 from frazil.cli.pager import print_paged
 from frazil.cli.ref_commands import open_table
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
-from frazil.cli.table_name import DeleteRoots, TableName
+from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName
 from frazil.lake.parse_name import parse_name
 from frazil.visible_text import visible
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
 
-MAX_ROWS = 1000
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")]
 
 
@@ -252,6 +251,7 @@ def remove_properties(
         settings.show([{"removed": one} for one in names])
 
 
+table_app.command("changes")(changes)
 table_app.command("rollback")(rollback)
 table_app.command("set-current")(set_current)
 table_app.command("cherry-pick")(cherry_pick)

@@ -10,6 +10,9 @@ import typer
 from frazil.cli.lake_options import LakeOptions, given_after
 from frazil.errors import FrazilError
 
+MAX_ROWS = 1000
+"""Rows that a command lists unless it is told otherwise."""
+
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     """Return the tables of the lake that the command line or the environment names."""

@@ -91,6 +91,25 @@ def test_a_branch_is_moved_forward_to_what_was_written_on_another(warehouse: str
     assert "Cannot" in refused(warehouse, "branch", "fast-forward", NAME, "main", "nothing")
 
 
+def test_changes_between_snapshots_tags_and_times_are_listed(warehouse: str) -> None:
+    first, second, third = ids(warehouse)
+    with frazil.connect(warehouse) as lake:
+        lake.table(NAME).delete("id = 1")
+    rows(warehouse, "tag", "create", NAME, "start", "--at", str(first))
+
+    def seen(*options: str) -> list[tuple[Any, ...]]:
+        found = rows(warehouse, "table", "changes", NAME, *options)
+        return [(one["id"], one["_change_type"], one["_commit_snapshot_id"]) for one in found]
+
+    assert seen("--from", "start", "--to", str(third)) == [(2, "INSERT", second), (3, "INSERT", third)]
+    assert [one[:2] for one in seen("--from", str(third))] == [(1, "DELETE")]
+    assert len(seen()) == 4
+    assert len(seen("--limit", "2")) == 2
+    assert len(seen("--to", "now")) == 4
+    assert "id" not in rows(warehouse, "table", "changes", NAME, "--columns", "_file", "--limit", "1")[0]
+    assert "Cannot" in refused(warehouse, "table", "changes", NAME, "--from", "999")
+
+
 def test_a_table_is_rolled_back_by_id_by_tag_and_by_time(warehouse: str) -> None:
     first, second, third = ids(warehouse)
     assert rows(warehouse, "table", "rollback", NAME, str(second)) == [

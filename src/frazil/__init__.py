@@ -76,6 +76,10 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_ON_FIRST_USE[name]), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",

@@ -49,7 +49,7 @@ def is_late_export(node: ast.stmt) -> bool:
         return ast.unparse(node.test) == "TYPE_CHECKING"
     if isinstance(node, ast.Assign):
         return ast.unparse(node.targets[0]) == "_ON_FIRST_USE"
-    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+    return isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
 
 
 def test_no_module_is_a_drawer() -> None:

@@ -30,9 +30,16 @@ VALUES = {
     "target_prefix": "file:///nowhere/else",
     "snapshot_id": "1",
     "target": "file:///nowhere/else",
+    "snapshot": "1",
+    "branch": "audit",
+    "tag": "start",
+    "to": "main",
+    "wap_id": "night",
+    "pairs": "owner=me",
+    "names": "owner",
 }
 
-ENDS = {("table", "follow"): ("--after", "beginning", "--until", "now")}
+ENDS: dict[tuple[str, ...], tuple[str, ...]] = {("table", "follow"): ("--after", "beginning", "--until", "now")}
 """What a command is told that would go on for ever."""
 
 

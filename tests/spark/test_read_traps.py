@@ -415,7 +415,7 @@ def test_required_columns_are_not_nullable(spark: SparkSession, tmp_path: Path) 
     more = table.write_partitions([{"id": 1, "part": 2, "s": {"x": 1}, "l": [1]}] * 2)
     table.commit(*more)
     table.commit(*table.write_vectors({more[0]: [0]}))
-    found = scan_table(table.load()).to_spark(spark).schema
+    found: Any = scan_table(table.load()).to_spark(spark).schema
     assert [field.nullable for field in found.fields] == [False, False, False, True, True]
     assert not found["s"].dataType["x"].nullable
     assert not found["l"].dataType.containsNull

@@ -11,7 +11,8 @@ from frazil.cli.session import Settings, opened_catalog
 from frazil.cli.table_name import TableName
 from frazil.lake.parse_name import parse_name
 from frazil.lake.point_in_time import age_ms, milliseconds_of
-from frazil.spec.snapshot_history import show_ms, snapshot_as_of
+from frazil.spec.iso8601 import show_ms
+from frazil.spec.snapshot_history import snapshot_as_of
 
 branch_app = typer.Typer(help="Branches of a table: list, create, move, rename, drop.", no_args_is_help=True)
 tag_app = typer.Typer(help="Tags of a table: list, create, drop.", no_args_is_help=True)

@@ -14,8 +14,9 @@ from frazil.commit.new_snapshot import moved_ref, ref_requirement, table_require
 from frazil.commit.once import drop_records, move_records
 from frazil.errors import AlreadyExistsError, InvalidRequestError, ReferenceNotFoundError, SnapshotNotFoundError
 from frazil.loaded import LoadedTable
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.snapshot import MAIN_BRANCH, RefType, SnapshotRef
-from frazil.spec.snapshot_history import ancestor_heads, is_ancestor_of, show_ms
+from frazil.spec.snapshot_history import ancestor_heads, is_ancestor_of
 from frazil.spec.table_metadata import TableMetadata
 
 

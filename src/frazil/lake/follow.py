@@ -30,9 +30,10 @@ from frazil.loaded import LoadedTable
 from frazil.scan.changelog import INSERT
 from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_TYPE
 from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
-from frazil.spec.snapshot_history import ancestor_heads, show_ms
+from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
 
 Changes: TypeAlias = Literal["error", "skip", "added-files", "changes"]

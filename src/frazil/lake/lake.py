@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.schema import Schema
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Name = str | tuple[str, ...]
 TRUSTED_VIEWS: Final = "read.trusted-views"
 """The property by which queries of views may call Java, run programs and open files by their path."""
@@ -32,7 +35,7 @@ TRUSTED_VIEWS: Final = "read.trusted-views"
 class Lake:
     """The tables of one catalog. Names are text such as `db.events`, parts quoted with backticks, or tuples."""
 
-    attached_spark: Any = None
+    attached_spark: SparkSession | None = None
     """The Spark session that the lake is attached to."""
 
     def __init__(
@@ -49,8 +52,8 @@ class Lake:
         self.trusts_views = trusts_views
         """Whether queries of views may call Java, run programs and open files by their path."""
         self._cache = ManifestCache() if cache is None else cache
-        self.attached_spark: Any = None
-        self._own_spark: Any = None
+        self.attached_spark = None
+        self._own_spark: SparkSession | None = None
 
     def __repr__(self) -> str:
         return (
@@ -63,7 +66,7 @@ class Lake:
         return self._catalog
 
     @property
-    def spark(self) -> Any:
+    def spark(self) -> SparkSession:
         """The Spark session that verbs use: the one attached to, else the active one, else one made here."""
         if self.attached_spark is not None:
             return self.attached_spark

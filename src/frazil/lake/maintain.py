@@ -80,6 +80,9 @@ class Maintain:
         self._show = show
         self._cache = cache
 
+    def __repr__(self) -> str:
+        return f"<maintenance: {', '.join(one for one in vars(type(self)) if not one.startswith('_'))}>"
+
     def optimize(
         self,
         budget_bytes: int | None = None,

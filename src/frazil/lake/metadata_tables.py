@@ -67,5 +67,8 @@ class MetadataTables:
     def __init__(self, load: Callable[[], LoadedTable]) -> None:
         self._load = load
 
+    def __repr__(self) -> str:
+        return f"<metadata tables, each to be called: {', '.join(METADATA_TABLES)}>"
+
     def __getattr__(self, name: str) -> MetadataTableReader:
         raise AttributeError(f"no metadata table {name!r}; there are: {', '.join(METADATA_TABLES)}")

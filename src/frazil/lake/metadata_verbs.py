@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from frazil.commit.action import Action
 from frazil.commit.cherry_pick import CherryPick, PublishChanges
@@ -40,6 +40,9 @@ from frazil.spec.schema_evolution import SchemaUpdate
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
+Update = TypeVar("Update")
+"""What a recorder records: changes of a schema, or of the partitioning."""
+
 
 class MetadataVerbs(ABC):
     """Changes of one table's metadata."""
@@ -64,7 +67,7 @@ class MetadataVerbs(ABC):
 
     # Shape
 
-    def update_schema(self, *, case_sensitive: bool = True) -> Recorder:
+    def update_schema(self, *, case_sensitive: bool = True) -> Recorder[SchemaUpdate]:
         """Change the schema: `with t.update_schema() as u: u.add_column("score", "double")`; one commit at the end."""
         state = self._begin()
         metadata = state.metadata
@@ -77,7 +80,7 @@ class MetadataVerbs(ABC):
         )
         return Recorder(update, lambda replay: self._commit(state, UpdateSchema(replay, case_sensitive)))
 
-    def update_spec(self, *, case_sensitive: bool = True) -> Recorder:
+    def update_spec(self, *, case_sensitive: bool = True) -> Recorder[PartitionSpecUpdate]:
         """Change the partitioning: `with t.update_spec() as u: u.add_field("hour(ts)")`; one commit at the end."""
         state = self._begin()
         metadata = state.metadata
@@ -258,39 +261,52 @@ def expiry_of(
     )
 
 
-class Recorder:
+class Recorder(Generic[Update]):
     """Changes made one by one, each checked at once, and carried out together at the end of the `with` block.
 
     Calls are kept, so that they can be made again on a newer state of the table. An exception inside the block
-    drops them all.
+    drops them all. Type checkers are told that the block has the update itself, whose methods it passes on.
     """
 
-    def __init__(self, update: Any, finish: Callable[[Callable[[Any], None]], object]) -> None:
+    def __init__(self, update: Update, finish: Callable[[Callable[[Update], None]], object]) -> None:
         self._update = update
         self._finish = finish
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
 
-    def __getattr__(self, name: str) -> Callable[..., Recorder]:
-        if name.startswith("_") or not callable(getattr(type(self._update), name, None)):
-            known = [one for one in dir(type(self._update)) if not one.startswith("_")]
-            raise AttributeError(f"no such change as {name!r}; there are: {', '.join(known)}")
+    if not TYPE_CHECKING:
 
-        def call(*arguments: Any, **options: Any) -> Recorder:
-            getattr(self._update, name)(*arguments, **options)
-            self._calls.append((name, arguments, options))
-            return self
+        def __getattr__(self, name: str) -> Callable[..., Recorder[Update]]:
+            if name not in _changes_of(self._update):
+                known = ", ".join(_changes_of(self._update))
+                raise AttributeError(f"no such change as {name!r}; there are: {known}")
 
-        return call
+            def call(*arguments: Any, **options: Any) -> Recorder[Update]:
+                getattr(self._update, name)(*arguments, **options)
+                self._calls.append((name, arguments, options))
+                return self
 
-    def _replay(self, update: Any) -> None:
+            return call
+
+    def __dir__(self) -> list[str]:
+        return _changes_of(self._update)
+
+    def __repr__(self) -> str:
+        made = ", ".join(name for name, _, _ in self._calls)
+        return f"<changes: {made or 'none yet'}; there are: {', '.join(_changes_of(self._update))}>"
+
+    def _replay(self, update: Update) -> None:
         for name, arguments, options in self._calls:
             getattr(update, name)(*arguments, **options)
 
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> Update:
+        return cast(Update, self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and self._calls:
             self._finish(self._replay)
+
+
+def _changes_of(update: object) -> list[str]:
+    return [one for one in dir(type(update)) if not one.startswith("_") and callable(getattr(type(update), one))]

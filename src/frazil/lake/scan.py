@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import NO_PARAMETERS, parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.lake.describe import describe, listed, snapshot_text
 from frazil.lake.hand_offs import LazyHandOffs
 from frazil.lake.on_spark import choose_session
 from frazil.lake.point_in_time import PointInTime, milliseconds_of
@@ -41,6 +42,9 @@ from frazil.spec.reserved_columns import CHANGE_COLUMNS, METADATA_COLUMNS, PARTI
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ALL_COLUMNS = "*"
 _PART_BYTES = 16 << 20
@@ -115,7 +119,7 @@ def scan_table(
     return scan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scan(LazyHandOffs):
     """A request to read one snapshot of a table. Make with `scan_table`, or with a table's `scan`.
 
@@ -132,6 +136,19 @@ class Scan(LazyHandOffs):
     options: ScanOptions = DEFAULT_OPTIONS
     appends: Appends | None = None
     changelog: Changelog | None = None
+
+    def __repr__(self) -> str:
+        window = self.changelog if self.appends is None else self.appends
+        what = "appends" if self.changelog is None else "changes"
+        start = None if window is None else window.after_snapshot_id
+        return describe(
+            f"Scan of {self.table.name!r}",
+            snapshot=snapshot_text(self.snapshot),
+            rows="" if window is None else f"{what} {'from the beginning' if start is None else f'after {start}'}",
+            filter="" if self.predicate == TRUE else str(self.predicate),
+            columns=listed([one.name for one in self.schema.fields]),
+            limit="" if self.limit is None else str(self.limit),
+        )
 
     @cached_property
     def _chosen(self) -> tuple[Snapshot | None, Schema]:
@@ -255,7 +272,7 @@ class Scan(LazyHandOffs):
         batches = self._batches(_ROWS_AT_ONCE, keeps_all=self.limit is None)
         return pa.Table.from_batches(batches, schema=self.arrow_schema)
 
-    def to_spark(self, spark: Any = None) -> Any:
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a lazy Spark DataFrame: filters that are added to it still prune files.
 
         Nothing is read but metadata until the frame is used. Without a session, the active one is used, or a local

@@ -22,6 +22,7 @@ from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
 from frazil.expr.predicates import Predicate
 from frazil.lake.changed_rows import changes_window, read_changes
+from frazil.lake.describe import describe_table
 from frazil.lake.difference import Difference
 from frazil.lake.explain_changes import ExplainChanges
 from frazil.lake.follow import Changes, Follow
@@ -55,7 +56,7 @@ class Table(TableVerbs):
         self._cache = cache
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r})"
+        return describe_table(self._loaded)
 
     def _repr_html_(self) -> str:
         return in_notebook(draw_table(self._loaded))
@@ -336,6 +337,9 @@ class TransactionTable(TableVerbs):
         self._cache = cache
         self._written: list[str] = []
         self._written_for: dict[int, tuple[str, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"{describe_table(self._changes.staged)}\n  in a transaction, {len(self._changes.slots)} changes so far"
 
     def _begin(self) -> LoadedTable:
         return self._changes.staged

@@ -65,6 +65,7 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType
+from frazil.visible_text import visible
 
 _BYTES_WITHOUT_METRICS = 150
 _BYTES_WITH_METRICS = 500
@@ -245,7 +246,9 @@ class Plan:
 
     def __repr__(self) -> str:
         snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
-        return f"<{type(self).__name__} of {self.loaded.name}, snapshot {snapshot}; explain() tells what was pruned>"
+        told = "" if self.predicate == TRUE else f", filter {visible(str(self.predicate))}"
+        name = f"{type(self).__name__} of {self.loaded.name!r}"
+        return f"<{name}, snapshot {snapshot}{told}; explain() tells what was pruned>"
 
     def _repr_html_(self) -> str:
         told = element("pre", self.explain())

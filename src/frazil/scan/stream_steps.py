@@ -32,9 +32,10 @@ from frazil.scan.stream_files import (
     number_manifests,
 )
 from frazil.scan.stream_offsets import START, StreamOffset
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.manifest import ManifestContent
 from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, SnapshotHead, Summary
-from frazil.spec.snapshot_history import ancestor_heads, show_ms
+from frazil.spec.snapshot_history import ancestor_heads
 
 _IDLE_MS = 10 * 60 * 1000
 """Snapshots without rows are passed over together; so long, and a batch without rows notes how far it is."""

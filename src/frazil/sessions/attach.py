@@ -6,7 +6,7 @@ and every client of the session, and for sessions that are made of it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
@@ -16,8 +16,11 @@ from frazil.sessions.question import LAKES
 from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:
+
+def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
     """Let a Spark session find a lake's tables under a name; return the lake.
 
     Several lakes may be attached under different names; the same name again is another lake from then on.
@@ -40,7 +43,7 @@ def attach(spark: Any, lake: Lake, name: str = "lake") -> Lake:
     return lake
 
 
-def detach(spark: Any) -> None:
+def detach(spark: SparkSession) -> None:
     """Leave a session as it was before lakes were attached to it; one without lakes is no error."""
     attached = LAKES.end(spark)
     if attached is None:

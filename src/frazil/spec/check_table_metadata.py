@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from frazil.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.partitioning import check_partition_spec
 from frazil.spec.snapshot import MAIN_BRANCH
-from frazil.spec.snapshot_history import show_ms
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.sorting import check_sort_order
 from frazil.spec.table_metadata import TableMetadata

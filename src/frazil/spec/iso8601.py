@@ -10,6 +10,7 @@ year before 0001 is 0000. Fractions are written with as few digits as the value 
 
 from __future__ import annotations
 
+import datetime
 import re
 
 SECONDS_PER_DAY = 86_400
@@ -98,6 +99,15 @@ def format_timestamp(nanos: int) -> str:
     """Return the ISO text, without an offset, of a timestamp given in nanoseconds."""
     days, nanos_of_day = divmod(nanos, NANOS_PER_DAY)
     return f"{format_date(days)}T{format_time(nanos_of_day)}"
+
+
+def show_ms(timestamp_ms: int) -> str:
+    """Return a time in milliseconds as ISO 8601 text in UTC, or as a number where no calendar has it."""
+    try:
+        when = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms"
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _days(year_text: str, month_text: str, day_text: str) -> int | None:

@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
+from frazil.spec.iso8601 import show_ms
+from frazil.visible_text import visible
 
 MAIN_BRANCH: Final = "main"
 """The branch whose snapshot is the table's current one."""
@@ -106,7 +108,7 @@ class SnapshotHead(Protocol):
         """How many row ids it assigned at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """The state of a table after one commit.
 
@@ -140,6 +142,15 @@ class Snapshot:
                 f"Cannot make snapshot {self.snapshot_id}: it has a first row id but no number of added rows"
             )
 
+    def __repr__(self) -> str:
+        """Return the id, what was done and when, and the rows that the summary counts."""
+        summary = {} if self.summary is None else self.summary
+        counts = (("+", "added-records", " rows"), ("-", "deleted-records", " rows"), ("", "total-records", " in all"))
+        rows = [f"{sign}{summary[key]}{what}" for sign, key, what in counts if _is_count(summary.get(key, ""))]
+        did = visible(self.operation or "unknown operation")
+        told = f": {', '.join(rows)}" if rows else ""
+        return f"<Snapshot {self.snapshot_id}, {did}, {show_ms(self.timestamp_ms)}{told}>"
+
     @property
     def operation(self) -> str | None:
         """What the commit did; None where the snapshot has no summary.
@@ -150,6 +161,10 @@ class Snapshot:
         if not self.summary:
             return None
         return self.summary.get(Summary.OPERATION, Operation.OVERWRITE)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 RefType: TypeAlias = Literal["branch", "tag"]

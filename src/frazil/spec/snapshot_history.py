@@ -7,10 +7,10 @@ since the snapshots before it expire.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotHead
 from frazil.spec.snapshot_list import SnapshotList
@@ -119,12 +119,3 @@ def schema_of_ref(metadata: TableMetadata, name: str) -> Schema:
     if name == MAIN_BRANCH or metadata.ref(name).is_branch:
         return metadata.current_schema
     return schema_of_snapshot(metadata, metadata.ref_snapshot(name))
-
-
-def show_ms(timestamp_ms: int) -> str:
-    """Return a time in milliseconds as ISO 8601 text in UTC, or as a number where no calendar has it."""
-    try:
-        when = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -125,7 +125,7 @@ def test_an_exception_inside_an_update_changes_nothing(lake: Lake) -> None:
         raise ZeroDivisionError
     assert table.refresh().metadata_location == before
     with pytest.raises(AttributeError, match="no such change"), table.update_schema() as update:
-        update.paint_column("x")
+        update.paint_column("x")  # type: ignore[attr-defined]
 
 
 def test_partitioning_changes_for_new_files_only(lake: Lake) -> None:

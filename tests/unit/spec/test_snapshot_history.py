@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frazil.errors import InvalidRequestError, NotFoundError, SnapshotNotFoundError
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.snapshot import SnapshotLogEntry, SnapshotRef
 from frazil.spec.snapshot_history import (
     ancestor_ids,
@@ -14,7 +15,6 @@ from frazil.spec.snapshot_history import (
     oldest_ancestor,
     schema_of_ref,
     schema_of_snapshot,
-    show_ms,
     snapshot_as_of,
     snapshot_id_as_of,
 )

@@ -20,9 +20,22 @@ public class CompileJava {
     compiler.setClassFileCreator(new MapResourceCreator(made));
     List<Resource> sources = new ArrayList<>();
     try (DirectoryStream<Path> all = Files.newDirectoryStream(Paths.get(given[0]), "*.java")) {
-      for (Path one : all) sources.add(new StringResource("frazil/" + one.getFileName(), Files.readString(one)));
+      for (Path one : all) {
+        String text = Files.readString(one);
+        if (text.startsWith("// Needs ") && !has(text.substring(9, text.indexOf('\n')))) continue;
+        sources.add(new StringResource("frazil/" + one.getFileName(), text));
+      }
     }
     compiler.compile(sources.toArray(new Resource[0]));
     System.out.println(made.size() + " classes");
+  }
+
+  private static boolean has(String name) {
+    try {
+      Class.forName(name, false, CompileJava.class.getClassLoader());
+      return true;
+    } catch (ClassNotFoundException e) {
+      return false;
+    }
   }
 }

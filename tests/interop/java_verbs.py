@@ -87,7 +87,25 @@ def partition_statistics(spark: SparkSession, name: str) -> list[dict[str, Any]]
     return rows
 
 
-VERBS = {one.__name__: one for one in (delete_equal, statistics, partition_statistics)}
+def stream(spark: SparkSession, name: str, checkpoint: str, options: dict[str, str]) -> list[list[int]]:
+    """Read a table as a stream up to now; return the column `id` of each batch."""
+    seen: list[list[int]] = []
+    query = (
+        spark.readStream.format("iceberg")
+        .options(**options)
+        .load(name)
+        .writeStream.foreachBatch(lambda rows, _: seen.append(sorted(row.id for row in rows.collect())))
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    if not query.awaitTermination(300):
+        query.stop()
+        raise TimeoutError("the stream did not end")
+    return seen
+
+
+VERBS = {one.__name__: one for one in (delete_equal, statistics, partition_statistics, stream)}
 
 
 def run(spark: SparkSession, verb: str, *arguments: Any) -> Any:

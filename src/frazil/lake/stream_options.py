@@ -12,6 +12,7 @@
     identifier-columns, compute-updates
                                 for changes: the columns by which a removed and an added row are an update, if not the
                                 table's identifier fields, and whether they are told as one
+    deduplicationMode           for changes: none has rows too that were merely copied; dropCarryovers
     stream-guard                a tag that holds what the stream still needs
     split-size, file-open-cost  how files are cut and packed, in bytes
 
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.scan.stream_steps import NotAppends, StreamLimits, StreamRules, StreamStart
+from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 
 _FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME = (
@@ -35,10 +37,11 @@ _FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME = (
     "stream-from-timestamp",
 )
 _SKIP_DELETES, _SKIP_OVERWRITES = "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots"
-_CHANGES, _IDENTIFIERS, _UPDATES, _GUARD = (
+_CHANGES, _IDENTIFIERS, _UPDATES, _COPIES, _GUARD = (
     "streaming-changes",
     "identifier-columns",
     "compute-updates",
+    "deduplicationmode",
     "stream-guard",
 )
 _MOST = {
@@ -73,7 +76,10 @@ class StreamOptions:
     rules: StreamRules
     limits: StreamLimits
     identifiers: tuple[str, ...] | None = None
-    computes_updates: bool = True
+    computes_updates: bool | None = None
+    """Where it is not said: if the table has identifier fields."""
+    keeps_copies: bool = False
+    """Whether changes have rows too that were merely copied."""
     guard: str | None = None
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
@@ -101,11 +107,32 @@ def stream_options(options: Mapping[str, str], branch: str | None = None) -> Str
         rules,
         StreamLimits(**limits),
         None if identifiers is None else tuple(one.strip() for one in identifiers.split(",")),
-        _flag(known, _UPDATES, otherwise=True),
+        _flag(known, _UPDATES, otherwise=True) if _UPDATES in known or identifiers else None,
+        _keeps_copies(known),
         known.get(_GUARD),
         _whole(known, "split-size", 1),
         _whole(known, "file-open-cost", 0),
     )
+
+
+def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, computes: bool | None) -> tuple[str, ...]:
+    """Return the columns by which a removed and an added row are an update; none where both are told.
+
+    Where it is not said whether to compute updates, they are, if the table has identifier fields.
+    """
+    known = tuple(schema.name_of(one) for one in sorted(schema.identifier_field_ids)) if given is None else given
+    if computes and not known:
+        raise InvalidRequestError(
+            "Cannot compute updates: the table has no identifier fields",
+            hint="Set them, or name columns with the option identifier-columns.",
+        )
+    unknown = [one for one in known if schema.find_field(one, case_sensitive=False) is None]
+    if unknown:
+        raise InvalidRequestError(
+            f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
+            hint=f"The columns are: {', '.join(one.name for one in schema.fields)}.",
+        )
+    return () if computes is False else known
 
 
 def _check(known: Mapping[str, str]) -> None:
@@ -152,10 +179,17 @@ def _not_appends(known: Mapping[str, str]) -> NotAppends:
     skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one, otherwise=False)), None)
     if found is NotAppends.CHANGES and skips is not None:
         raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
-    for one in (_IDENTIFIERS, _UPDATES):
+    for one in (_IDENTIFIERS, _UPDATES, _COPIES):
         if one in known and found is not NotAppends.CHANGES:
             raise InvalidRequestError(f"Cannot use {one} without {_CHANGES}=changes: it is for changes of rows")
     return found
+
+
+def _keeps_copies(known: Mapping[str, str]) -> bool:
+    mode = known.get(_COPIES, "dropcarryovers").lower()
+    if mode not in ("none", "dropcarryovers"):
+        raise InvalidRequestError(f"Cannot use {mode[:60]!r} as deduplicationMode: it may be none or dropCarryovers")
+    return mode == "none"
 
 
 def _limit(known: Mapping[str, str], name: str) -> int | None:

@@ -179,6 +179,17 @@ class TableStream:
             return metadata.current_snapshot_id
         return metadata.ref(self.rules.branch).snapshot_id
 
+    def check_reaches(self, snapshot_id: int) -> None:
+        """Refuse an end that the branch does not lead to any more."""
+        head = self.head_id
+        heads = [] if head is None else ancestor_heads(self.loaded.metadata.snapshots, head)
+        if not any(one.snapshot_id == snapshot_id for one in heads):
+            raise SnapshotNotFoundError(
+                f"Cannot read the stream of {self.loaded.name} up to snapshot {snapshot_id}: branch "
+                f"{self.rules.branch!r} was set back or replaced, or the snapshot has expired",
+                hint="Run the query again: it then ends where the table is.",
+            )
+
     # Where it begins
 
     def begin(self, start: StreamStart) -> StreamOffset:

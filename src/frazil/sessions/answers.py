@@ -25,6 +25,7 @@ from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_rows import evolution_of
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.answer import Answer
+from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_frame
 from frazil.sessions.question import TABLES, Kept, Question, checked_target, recall, remember
 from frazil.sessions.run_call import answer_columns
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
@@ -39,6 +40,7 @@ from frazil.sessions.write_options import by_place, default_text, snapshot_prope
 from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.jvm.door import current_place, session_id
 from frazil.spark.read.sql_functions import function_expression, function_type
+from frazil.spark.stream.source_frames import StreamColumns, stream_schema
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
@@ -94,10 +96,10 @@ def _load(question: Question) -> str | None:
         frame = question.engine().view_frame(place, view)
         return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
     if told.get("streams"):
-        schema_json, stream = named_stream(question, relation)
-        table = relation.table
-        kept, shown = Kept(relation, place), table_properties(table)
-        return _loaded(kept, place, schema_json, Schema(()), question, shown, _partitions(table), stream=stream)
+        return _loaded_stream(question, place, relation, told.get("options", {}))
+    changes = asked_changes(told, engine.setting("spark.sql.session.timeZone") or "UTC")
+    if changes is not None:
+        return _loaded_changes(question, place, relation, changes)
     states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
@@ -121,6 +123,29 @@ def _load(question: Question) -> str | None:
         table_properties(table),
         _partitions(table),
     )
+
+
+def _loaded_stream(question: Question, place: Place, relation: Relation, options: Mapping[str, str]) -> str:
+    """Answer with a table as a stream."""
+    schema, stream = named_stream(question, relation, options)
+    kept, table = Kept(relation, place), relation.table
+    properties = table_properties(table)
+    return _loaded(kept, place, schema, Schema(()), question, properties, _partitions(table), stream=stream)
+
+
+def _loaded_changes(question: Question, place: Place, relation: Relation, changes: Mapping[str, Any]) -> str:
+    """Answer with the changes of a table; where only Spark knows whether they are a stream, as both."""
+    options = question.told.get("options", {})
+    branch = state_of_options({key: one for key, one in options.items() if key.lower() == "branch"})
+    relation = replace(relation, state=branch if branch.is_given else relation.state)
+    columns = StreamColumns(relation.table.schema, has_changes=True)
+    schema = stream_schema(columns, question.spark).json()
+    stream = None
+    if "changes" in question.told:
+        _, stream = named_stream(question, relation, {"streaming-changes": "changes"})
+        stream["changes"], stream["asked"] = dict(changes), dict(options)
+    kept = Kept(relation, place, changes=changes)
+    return _loaded(kept, place, schema, Schema(()), question, {}, [], stream=stream)
 
 
 def _place_of_name(question: Question, session: SqlSession) -> Place:
@@ -298,6 +323,14 @@ def _read(question: Question) -> Any:
     if kept.relation is None:
         return kept.frame._jdf.queryExecution().analyzed()
     relation = kept.relation
+    if kept.changes is not None:
+        frame = changes_frame(question.spark, relation, kept.changes, told["options"])
+        return frame._jdf.queryExecution().analyzed()
+    if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in told["options"].items()):
+        raise InvalidRequestError(
+            f"Cannot read the change feed of {relation.place} by format and path",
+            hint='Name the table: spark.read.option("readChangeFeed", "true").table(…).',
+        )
     location = relation.table._loaded.metadata_location
     if location is None or relation.metadata_table is not None:
         return _plan(question, relation)

@@ -97,6 +97,8 @@ class Kept:
     view: View | None = None
     frame: Any = None
     """The view's query as Spark resolved it."""
+    changes: Mapping[str, Any] | None = None
+    """Which changes of the table are read in its place."""
     evolution: UpdateSchema | None = None
     """What a MERGE adds to the schema in its own commit."""
 

@@ -18,19 +18,20 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
 from frazil.errors import FrazilError, InvalidRequestError, SnapshotNotFoundError
-from frazil.lake.sql_session import CURRENT, Place, Relation
-from frazil.lake.stream_options import StreamOptions, stream_options
+from frazil.lake.sql_session import CURRENT, Place, Relation, State
+from frazil.lake.stream_options import StreamOptions, stream_options, update_identifiers
 from frazil.lake.table import Table
 from frazil.loaded import LoadedTable
 from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
 from frazil.scan.stream_schema import check_stream_schema
 from frazil.scan.stream_steps import StreamLimits, TableStream
+from frazil.sessions.change_feeds import stream_options_of
 from frazil.sessions.question import Question
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
@@ -38,11 +39,12 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 
 _GUARD_SECONDS = 60
+_LOAD_SECONDS = 0.05
 _sources: dict[str, StreamSource] = {}
 _lock = threading.Lock()
 
 
-def named_stream(question: Question, relation: Relation) -> tuple[str, dict[str, Any]]:
+def named_stream(question: Question, relation: Relation, asked: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Return the columns of a table as a stream and what is to be known of it later; refuse what cannot stream."""
     place, state = relation.place, relation.state
     if relation.metadata_table is not None:
@@ -51,7 +53,7 @@ def named_stream(question: Question, relation: Relation) -> tuple[str, dict[str,
         raise InvalidRequestError(
             f"Cannot stream {place} in one state: it never changes", hint="Stream the table, or a branch of it."
         )
-    options = stream_options(question.told.get("options", {}), state.branch)
+    options = stream_options(asked, state.branch)
     metadata = relation.table.metadata
     if options.rules.branch != MAIN_BRANCH and not metadata.ref(options.rules.branch).is_branch:
         raise InvalidRequestError(f"Cannot stream {place}: {options.rules.branch!r} is a tag, which never moves")
@@ -62,6 +64,7 @@ def named_stream(question: Question, relation: Relation) -> tuple[str, dict[str,
         "uuid": str(metadata.table_uuid),
         "name": list(place.name),
         "branch": state.branch,
+        "options": dict(asked),
     }
     return stream_schema(columns, question.spark).json(), told
 
@@ -70,10 +73,8 @@ def columns_of(shown: Schema, options: StreamOptions) -> StreamColumns:
     """Return what the rows of a stream show."""
     if not options.rules.has_changes:
         return StreamColumns(shown)
-    identifiers = options.identifiers
-    if identifiers is None:
-        identifiers = tuple(shown.name_of(one) for one in sorted(shown.identifier_field_ids))
-    return StreamColumns(shown, True, identifiers if options.computes_updates else ())
+    identifiers = update_identifiers(shown, options.identifiers, computes=options.computes_updates)
+    return StreamColumns(shown, True, identifiers, keeps_copies=options.keeps_copies)
 
 
 @dataclass
@@ -90,24 +91,49 @@ class StreamSource:
     reload: Callable[[], LoadedTable] | None = None
     guarded: tuple[float, int] | None = None
     committed: StreamOffset | None = None
+    loaded: tuple[float, LoadedTable] | None = None
+    """The table as it was just now."""
+    newest: tuple[int | None, StreamOffset | None] | None = None
+    """The newest snapshot that was seen, and the offset behind it."""
+    idle: tuple[int | None, StreamOffset, StreamLimits] | None = None
+    """What was asked last, where there was nothing to read."""
 
     def load(self) -> LoadedTable:
-        """Return the table as it is now."""
-        loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
-        check_stream_schema(str(self.place), self.columns.shown, loaded.metadata.current_schema)
-        return loaded
+        """Return the table as it is now; a query without a trigger asks a hundred times a second."""
+        now = time.monotonic()
+        if self.loaded is None or now - self.loaded[0] > _LOAD_SECONDS:
+            loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
+            check_stream_schema(str(self.place), self.columns.shown, loaded.metadata.current_schema)
+            self.loaded = (now, loaded)
+        return self.loaded[1]
 
     def stream(self, *, is_bounded: bool = True) -> TableStream:
         """Return the table's snapshots as they are now, up to where the query ends."""
         end = self.end_snapshot_id if is_bounded and self.has_end else None
-        return TableStream(self.load(), self.options.rules, self.table._cache, end)
+        found = TableStream(self.load(), self.options.rules, self.table._cache)
+        if end is None:
+            return found
+        found.check_reaches(end)
+        return replace(found, end_snapshot_id=end)
+
+    def latest(self) -> StreamOffset | None:
+        """Return where the table is now."""
+        found = self.stream(is_bounded=False)
+        if self.newest is None or self.newest[0] != found.head_id:
+            self.newest = (found.head_id, found.latest())
+        return self.newest[1]
 
     def advance(self, start: StreamOffset | None, limits: StreamLimits) -> StreamOffset | None:
         """Return how far the next batch may read; None where there is nothing to read yet."""
         if self.has_end and self.end_snapshot_id is None:
             return start
         begun = self.begun if start is None else start
-        found = self.stream().advance(begun, limits)
+        stream = self.stream()
+        asked = (stream.head_id, begun, limits)
+        if asked == self.idle:
+            return start
+        found = stream.advance(begun, limits)
+        self.idle = asked if found == begun else None
         return None if start is None and found == begun else found
 
     def batch(self, spark: Any, start: StreamOffset | None, end: StreamOffset) -> Any:
@@ -167,7 +193,12 @@ def _open(question: Question) -> str:
     place = Place(told["catalog"], question.lake, tuple(named["name"]))
     session = question.own_session()
     relation = find_relation(session, place)
-    options = stream_options(told["options"], named["branch"])
+    asked = named["options"]
+    if "changes" in named:
+        asked = stream_options_of(
+            replace(relation, state=State(branch=named["branch"])), named["changes"], named["asked"]
+        )
+    options = stream_options(asked, named["branch"])
     shown = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
     source = StreamSource(place, relation.table, options, columns_of(shown, options))
     if place.name[0] == BY_PATH:
@@ -243,7 +274,7 @@ def _batch(question: Question) -> Any:
 
 
 def _latest(question: Question) -> str | None:
-    found = _source(question).stream(is_bounded=False).latest()
+    found = _source(question).latest()
     return None if found is None else json.dumps(found.text)
 
 

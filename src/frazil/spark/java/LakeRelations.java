@@ -29,7 +29,7 @@ public class LakeRelations extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static boolean reads(TreeNode plan) {
-    if (plan instanceof DataSourceV2Relation) return ((DataSourceV2Relation) plan).table() instanceof LakeTable;
+    if (plan instanceof DataSourceV2Relation) return LakeChanges.of(((DataSourceV2Relation) plan).table()) != null;
     for (Object one : Door.list(plan.children())) if (reads((TreeNode) one)) return true;
     return false;
   }

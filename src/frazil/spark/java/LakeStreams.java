@@ -1,7 +1,6 @@
 package frazil;
 
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -15,16 +14,14 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Makes sources of streams: one for each query that is started. */
 public class LakeStreams implements StreamSourceProvider {
   private static final String TOLD = "frazil-stream";
 
   /** The plan of a table as a stream, for queries to be started from. */
-  static LogicalPlan relation(LakeTable table, CaseInsensitiveStringMap options) {
+  static LogicalPlan relation(LakeTable table) {
     Map told = table.told();
-    told.put("options", new HashMap(options.asCaseSensitiveMap()));
     told.put("stream", table.stream());
     told.put("columns", table.schema().json());
     return Spark.stream(SparkSession.active(), LakeStreams.class.getName(), TOLD, Door.text(told));
@@ -51,7 +48,6 @@ public class LakeStreams implements StreamSourceProvider {
     if (table == null) write(about, (String) found.get("table"), settings);
     if (offset == null) write(begun, (String) found.get("begun"), settings);
     told.put("key", found.get("key"));
-    told.remove("options");
     return new LakeStream(told, found);
   }
 

@@ -32,7 +32,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
 
   private boolean isRead(Object node) {
     return node instanceof DataSourceV2Relation
-        && ((DataSourceV2Relation) node).table() instanceof LakeTable
+        && LakeChanges.of(((DataSourceV2Relation) node).table()) != null
         && !targets.contains(node);
   }
 
@@ -40,7 +40,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
     if (isTwice(node)) return ((SubqueryAlias) node).child();
     if (!isRead(node)) return other.apply(node);
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
-    LakeTable table = (LakeTable) relation.table();
+    LakeTable table = LakeChanges.of(relation.table());
     Map told = table.told();
     told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
     told.put("hidden", new ArrayList());

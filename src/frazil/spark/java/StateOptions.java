@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 
 /** Puts a table in the state that options of a read name in the place of its name. */
 public class StateOptions extends scala.runtime.AbstractPartialFunction {
-  private static final String[] KEYS = {"snapshot-id", "as-of-timestamp", "branch", "tag"};
+  private static final String[] KEYS = {"snapshot-id", "as-of-timestamp", "branch", "tag", "readChangeFeed"};
 
   public boolean isDefinedAt(Object node) {
     if (!(node instanceof UnresolvedRelation)) return false;

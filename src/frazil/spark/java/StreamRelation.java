@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 public class StreamRelation extends scala.runtime.AbstractPartialFunction {
   static LakeTable table(Object node) {
     if (!(node instanceof StreamingRelationV2)) return null;
-    Object table = ((StreamingRelationV2) node).table();
-    return table instanceof LakeTable && ((LakeTable) table).stream() != null ? (LakeTable) table : null;
+    LakeTable table = LakeChanges.of(((StreamingRelationV2) node).table());
+    return table != null && table.stream() != null ? table : null;
   }
 
   public boolean isDefinedAt(Object node) {
@@ -19,7 +19,7 @@ public class StreamRelation extends scala.runtime.AbstractPartialFunction {
     LakeTable table = table(node);
     if (table == null) return other.apply(node);
     StreamingRelationV2 relation = (StreamingRelationV2) node;
-    LogicalPlan plan = LakeStreams.relation(table, relation.extraOptions());
+    LogicalPlan plan = LakeStreams.relation(table);
     return Bind.under(Spark.named(plan, relation), relation.output());
   }
 }

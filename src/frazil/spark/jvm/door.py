@@ -36,13 +36,15 @@ from frazil.errors import (
     SqlSyntaxError,
     UnsupportedError,
 )
-from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.jvm.java_classes import define_classes, has_class
 from frazil.spark.jvm.private_names import Callback, moved, new_word, start_callbacks
 
 Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 """Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
 
 CATALOG = "frazil.LakeCatalog"
+_CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
+"""The same where Spark knows changes of rows."""
 _RULES = {
     # They run before tables are looked up.
     "hintResolutionRules": ("LakeNames", "EarlyTables"),
@@ -223,7 +225,8 @@ def _field(target: Any, name: str) -> Any:
 def add_catalog(spark: SparkSession, name: str, lake_id: str) -> None:
     """Let a session, and those that come later, find a lake under a name."""
     remove_catalog(spark, name)
-    settings = {f"spark.sql.catalog.{name}": CATALOG, f"spark.sql.catalog.{name}.lake-id": lake_id}
+    catalog = _CATALOG_OF_CHANGES if has_class(spark._jvm, _CATALOG_OF_CHANGES) else CATALOG
+    settings = {f"spark.sql.catalog.{name}": catalog, f"spark.sql.catalog.{name}.lake-id": lake_id}
     for key, value in settings.items():
         spark.conf.set(key, value)
         spark.sparkContext._jsc.sc().conf().set(key, value)

@@ -14,7 +14,9 @@ import io
 import os
 import threading
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,6 +28,7 @@ from pyspark import SparkContext
 from frazil.errors import EngineError
 
 _SOURCES = Path(__file__).parent.parent / "java"
+_NEEDS = "// Needs "
 _lock = threading.Lock()
 _defined: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
@@ -45,17 +48,23 @@ def define_classes(context: SparkContext) -> Any:
     return jvm.frazil
 
 
-def java_sources() -> dict[str, str]:
-    """Return the sources by the path that their package gives them; in the topmost folder it is `frazil`."""
+def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
+    """Return the sources by the path that their package gives them; in the topmost folder it is `frazil`.
+
+    A source whose first line says that it needs a class is left out where Spark does not have that.
+    """
     found = {}
     for one in sorted(_SOURCES.rglob("*.java")):
         path = one.relative_to(_SOURCES).as_posix()
-        found[path if "/" in path else f"frazil/{path}"] = one.read_text("utf-8")
+        text = one.read_text("utf-8")
+        needed = text.partition("\n")[0].partition(_NEEDS)[2]
+        if not needed or has_class(needed):
+            found[path if "/" in path else f"frazil/{path}"] = text
     return found
 
 
 def _read_or_compile(context: SparkContext) -> dict[str, bytes]:
-    sources = java_sources()
+    sources = java_sources(partial(has_class, context._jvm))
     digest = hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:16]
     kept = _SOURCES / "__pycache__" / f"spark-{pyspark.__version__}-{digest}.zip"
     with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(kept) as archive:
@@ -76,6 +85,15 @@ def _keep(path: Path, classes: dict[str, bytes]) -> None:
     unfinished = path.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(buffer.getvalue())
     unfinished.replace(path)
+
+
+def has_class(jvm: Any, name: str) -> bool:
+    """Return whether a JVM has a class."""
+    try:
+        jvm.java.lang.Class.forName(name)
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def _compile(context: SparkContext, sources: dict[str, str]) -> dict[str, bytes]:

@@ -22,10 +22,10 @@ from frazil.scan.stream_steps import StreamBatch
 from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.exact_sql import expression
 from frazil.spark.read.changelog_frames import read_changes
-from frazil.spark.read.changelog_view import UPDATE_AFTER, UPDATE_BEFORE, with_updates, without_carry_overs
+from frazil.spark.read.changelog_view import UPDATE_AFTER, UPDATE_BEFORE, net_changes, with_updates, without_carry_overs
 from frazil.spark.read.relation import ReadRequest, read_on_spark
 from frazil.spark.types import shown_schema
-from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
+from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot, Summary
 from frazil.sql.quote_names import quote
@@ -54,6 +54,8 @@ class StreamColumns:
     has_changes: bool = False
     identifiers: tuple[str, ...] = ()
     """The columns by which a removed and an added row are an update; none, and updates are told as both."""
+    keeps_copies: bool = False
+    """Whether changes have rows too that were merely copied."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class BatchReader:
                     batch.changes,
                     batch.change_ids,
                     self.columns.identifiers,
+                    keeps_copies=self.columns.keeps_copies,
                 )
             )
         if not frames:
@@ -128,16 +131,21 @@ def changed_rows(
     identifiers: Sequence[str] = (),
     *,
     keeps_copies: bool = False,
+    is_net: bool = False,
 ) -> DataFrame:
     """Return the changes of some snapshots, under the names that Spark has for them.
 
-    Rows that a rewrite of files merely copied are left out, unless `keeps_copies`.
+    Rows that a rewrite of files merely copied are left out, unless `keeps_copies`. Net changes are what is left of all.
     """
     metadata = request.loaded.metadata
     snapshots = [metadata.snapshot(one) for one in change_ids]
     shown = Schema((*request.shown.fields, *CHANGE_COLUMNS))
     frame = read_changes(spark, replace(request, shown=shown), window=window)
-    if identifiers:
+    if is_net:
+        frame = net_changes(frame)
+        # Whenever it was removed and added, it is one update.
+        frame = with_updates(frame.withColumn(CHANGE_ORDINAL.name, F.lit(0)), identifiers) if identifiers else frame
+    elif identifiers:
         frame = with_updates(frame, identifiers)
     elif not keeps_copies and any(map(_may_copy, snapshots)):
         frame = without_carry_overs(frame)

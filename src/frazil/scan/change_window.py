@@ -1,0 +1,106 @@
+"""Which snapshots a change feed is of, by versions or times: `CHANGES FROM VERSION 3 TO VERSION 5`.
+
+A version is a snapshot's sequence number, its id, or the name of a branch or tag. Version 0 is before the first
+snapshot. Both ends are within, unless they are said not to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from frazil.errors import InvalidRequestError, SnapshotNotFoundError
+from frazil.scan.changelog import Changelog
+from frazil.spec.snapshot import Operation, SnapshotHead
+from frazil.spec.snapshot_history import ancestor_heads, show_ms
+from frazil.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """From where to where, by versions or by times in microseconds; without an end, up to now."""
+
+    start_version: str | None = None
+    end_version: str | None = None
+    start_us: int | None = None
+    end_us: int | None = None
+    has_start: bool = True
+    """Whether the start is within."""
+    has_end: bool = True
+    """Whether the end is within."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWindow:
+    """A window of changes, and the snapshots in it that changed rows, oldest first."""
+
+    changelog: Changelog
+    snapshot_ids: tuple[int, ...]
+
+
+def find_version(metadata: TableMetadata, head_id: int | None, version: str) -> SnapshotHead | None:
+    """Return the snapshot of a version; None for the one before the first."""
+    text = version.strip()
+    heads = [] if head_id is None else list(ancestor_heads(metadata.snapshots, head_id))
+    ref = metadata.find_ref(text)
+    number = int(text) if text.isascii() and text.removeprefix("-").isdigit() else None
+    if number == 0:
+        return None
+    for one in heads:
+        if number is not None and number in (one.snapshot_id, one.sequence_number):
+            return one
+        if ref is not None and one.snapshot_id == ref.snapshot_id:
+            return one
+    known = [one for one in heads if one.sequence_number]
+    span = f"{known[-1].sequence_number} to {known[0].sequence_number}" if known else "none"
+    raise SnapshotNotFoundError(
+        f"Cannot read changes of version {text[:60]!r}: the branch has no such snapshot",
+        hint=f"A version is a sequence number (there are {span}), a snapshot's id, or a branch or tag.",
+    )
+
+
+def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRange) -> ChangeWindow:
+    """Return the snapshots of a range; refuse one of which the beginning has expired."""
+    nothing = ChangeWindow(Changelog(is_empty=True), ())
+    heads = [] if head_id is None else list(ancestor_heads(metadata.snapshots, head_id))[::-1]
+    first, last = 0, len(heads)
+    places = {one.snapshot_id: at for at, one in enumerate(heads)}
+    if asked.start_version is not None:
+        found = find_version(metadata, head_id, asked.start_version)
+        first = 0 if found is None else places[found.snapshot_id] + (0 if asked.has_start else 1)
+        if found is None and heads:
+            _check_whole(heads[0], f"version {asked.start_version}")
+    if asked.end_version is not None:
+        found = find_version(metadata, head_id, asked.end_version)
+        last = 0 if found is None else places[found.snapshot_id] + (1 if asked.has_end else 0)
+    if asked.start_us is not None:
+        first = next((at for at, one in enumerate(heads) if _is_after(one, asked.start_us, asked.has_start)), last)
+        if first == 0 and heads:
+            _check_whole(heads[0], show_ms(asked.start_us // 1000))
+    if asked.end_us is not None:
+        last = next((at for at, one in enumerate(heads) if _is_after(one, asked.end_us, not asked.has_end)), last)
+    if asked.start_us is not None and asked.end_us is not None and asked.end_us < asked.start_us:
+        raise InvalidRequestError("Cannot read changes: the end of the range is before its start")
+    if asked.start_version is not None and asked.end_version is not None and last < first and heads:
+        raise InvalidRequestError(
+            f"Cannot read changes from version {asked.start_version} to {asked.end_version}: the end is not later"
+        )
+    chosen = heads[first:last]
+    if not chosen:
+        return nothing
+    ids = [one.snapshot_id for one in chosen]
+    changed = tuple(one for one in ids if metadata.snapshot(one).operation != Operation.REPLACE)
+    return ChangeWindow(Changelog(chosen[0].parent_snapshot_id, ids[-1]), changed)
+
+
+def _is_after(head: SnapshotHead, time_us: int, is_within: bool) -> bool:
+    own = head.timestamp_ms * 1000
+    return own >= time_us if is_within else own > time_us
+
+
+def _check_whole(oldest: SnapshotHead, start: str) -> None:
+    if oldest.parent_snapshot_id is not None:
+        raise SnapshotNotFoundError(
+            f"Cannot read changes from {start} on: the snapshots before {oldest.snapshot_id} of "
+            f"{show_ms(oldest.timestamp_ms)} have expired",
+            hint=f"Begin with version {oldest.snapshot_id}.",
+        )

@@ -1,0 +1,177 @@
+"""Changes of rows as Spark names them: `CHANGES FROM VERSION …`, `spark.read.changes`, and the option readChangeFeed.
+
+Spark 4.2 and newer have words for it and hand over what was said. Everywhere else, and there too, options of a read
+say the same under the same names:
+
+    spark.read.option("readChangeFeed", "true").option("startingVersion", 3).table("lake.db.t")
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.lake.point_in_time import milliseconds_of
+from frazil.lake.sql_session import CURRENT, Relation
+from frazil.lake.stream_options import update_identifiers
+from frazil.scan.change_window import ChangeRange, change_window, find_version
+from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
+from frazil.spark.read.relation import ReadRequest
+from frazil.spark.stream.source_frames import StreamColumns, changed_rows, stream_schema
+
+FEED_OPTION = "readchangefeed"
+_NONE, _DROP, _NET = "none", "dropcarryovers", "netchanges"
+_MODES = {_NONE: "none", _DROP: "dropCarryovers", _NET: "netChanges"}
+
+
+def asked_changes(told: Mapping[str, Any], time_zone: str) -> dict[str, Any] | None:
+    """Return which changes are asked for, by Spark's words or by options; None where it is no change feed."""
+    if "changes" in told:
+        return dict(told["changes"])
+    known = {key.lower(): str(value) for key, value in told.get("options", {}).items()}
+    if known.get(FEED_OPTION, "false").lower() != "true":
+        return None
+    versions = [one for one in ("startingversion", "endingversion") if one in known]
+    times = [one for one in ("startingtimestamp", "endingtimestamp") if one in known]
+    if versions and times:
+        raise InvalidRequestError("Cannot read changes by versions and by times at once: give one of them")
+    if (versions or times) and not any(one in known for one in ("startingversion", "startingtimestamp")):
+        raise InvalidRequestError(
+            f"Cannot read changes with {(versions or times)[0]} alone: it is not said where they begin",
+            hint="Give startingVersion or startingTimestamp; version 0 is before the first snapshot.",
+        )
+    return {
+        "start-version": known.get("startingversion"),
+        "end-version": known.get("endingversion"),
+        "start-us": _micros(known, "startingtimestamp", time_zone),
+        "end-us": _micros(known, "endingtimestamp", time_zone),
+        "has-start": _flag(known, "startingboundinclusive", otherwise=True),
+        "has-end": _flag(known, "endingboundinclusive", otherwise=True),
+        "deduplication": known.get("deduplicationmode", _DROP),
+        "updates": _flag(known, "computeupdates", otherwise=False),
+    }
+
+
+def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], options: Mapping[str, str]) -> Any:
+    """Return the changes of a table's rows as a DataFrame."""
+    _check_state(relation)
+    table, state = relation.table, relation.state
+    metadata = table.metadata
+    head, _ = choose_snapshot(metadata, SnapshotChoice(ref=state.branch))
+    window = change_window(
+        metadata,
+        None if head is None else head.snapshot_id,
+        ChangeRange(
+            asked.get("start-version"),
+            asked.get("end-version"),
+            asked.get("start-us"),
+            asked.get("end-us"),
+            asked.get("has-start", True),
+            asked.get("has-end", True),
+        ),
+    )
+    schema = metadata.current_schema
+    mode = _mode(asked)
+    identifiers = update_identifiers(schema, _identifiers(options), computes=bool(asked.get("updates")))
+    if mode == _NONE and identifiers:
+        raise InvalidRequestError(
+            "Cannot compute updates with deduplicationMode none: rows that were merely copied would be updates",
+            hint="Leave deduplicationMode out, or use netChanges.",
+        )
+    if not window.snapshot_ids:
+        return spark.createDataFrame([], stream_schema(StreamColumns(schema, has_changes=True), spark))
+    snapshot = metadata.snapshot(window.snapshot_ids[-1])
+    return changed_rows(
+        spark,
+        ReadRequest(table._loaded, snapshot, schema, schema, cache=table._cache),
+        window.changelog,
+        window.snapshot_ids,
+        identifiers,
+        keeps_copies=mode == _NONE,
+        is_net=mode == _NET,
+    )
+
+
+def stream_options_of(relation: Relation, asked: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a stream that say the same."""
+    _check_state(relation)
+    mode = _mode(asked)
+    if mode == _NET:
+        raise UnsupportedError(
+            "Cannot stream net changes: a stream never ends, so what is left in the end is not known",
+            hint="Leave deduplicationMode out, and fold the changes in the query.",
+        )
+    if asked.get("end-version") is not None or asked.get("end-us") is not None:
+        raise InvalidRequestError("Cannot stream changes up to an end: a stream has none")
+    found = {"streaming-changes": "changes", "deduplicationMode": _MODES[mode]}
+    found["compute-updates"] = "true" if asked.get("updates") else "false"
+    version, time_us = asked.get("start-version"), asked.get("start-us")
+    if version is not None:
+        metadata = relation.table.metadata
+        head, _ = choose_snapshot(metadata, SnapshotChoice(ref=relation.state.branch))
+        snapshot = find_version(metadata, None if head is None else head.snapshot_id, version)
+        within = "stream-from-snapshot" if asked.get("has-start", True) else "stream-after-snapshot"
+        found |= {"stream-from-snapshot": "earliest"} if snapshot is None else {within: str(snapshot.snapshot_id)}
+    if time_us is not None:
+        is_whole = time_us % 1000 == 0
+        found["stream-from-timestamp"] = str(time_us // 1000 + (0 if is_whole and asked.get("has-start", True) else 1))
+    own = {key: value for key, value in options.items() if key.lower() in _SHARED}
+    return {**own, **found}
+
+
+_SHARED = {
+    *("identifier-columns", "split-size", "file-open-cost", "stream-guard", "branch"),
+    *("streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch"),
+    "streaming-max-bytes-per-micro-batch",
+}
+
+
+def _check_state(relation: Relation) -> None:
+    if relation.metadata_table is not None:
+        raise InvalidRequestError(
+            f"Cannot read changes of {relation.place}.{relation.metadata_table}: it is a metadata table"
+        )
+    if relation.state != CURRENT and relation.state != replace(CURRENT, branch=relation.state.branch):
+        raise InvalidRequestError(
+            f"Cannot read changes of {relation.place} in one state: changes are between states",
+            hint="Say from where to where by versions or times.",
+        )
+
+
+def _mode(asked: Mapping[str, Any]) -> str:
+    mode = str(asked.get("deduplication", _DROP)).lower()
+    if mode not in _MODES:
+        raise InvalidRequestError(
+            f"Cannot use {mode[:60]!r} as deduplicationMode: it may be {', '.join(_MODES.values())}"
+        )
+    return mode
+
+
+def _identifiers(options: Mapping[str, str]) -> tuple[str, ...] | None:
+    text = next((value for key, value in options.items() if key.lower() == "identifier-columns"), None)
+    return None if text is None else tuple(one.strip() for one in text.split(","))
+
+
+def _micros(known: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = known.get(name)
+    if text is None:
+        return None
+    try:
+        parsed = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidRequestError(
+            f"Cannot use {text[:60]!r} as {name}: it is not a time", hint="Write 2026-06-01 12:00:00."
+        ) from None
+    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=ZoneInfo(time_zone))
+    return milliseconds_of(aware) * 1000 + aware.microsecond % 1000
+
+
+def _flag(known: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
+    word = known.get(name, str(otherwise)).lower()
+    if word not in ("true", "false"):
+        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {name}: it may be true or false")
+    return word == "true"

@@ -1,0 +1,271 @@
+"""Streams of tables where something went wrong or changed: each ends in a clear error, or goes on with every row.
+
+Names that begin with iceberg_ are complaints about the reference's streams.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import frazil
+from tests.spark.streams import Streams, add
+
+
+@pytest.fixture
+def table(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Table]:
+    frazil.attach(spark, lake)
+    spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
+    yield lake.table("db.t")
+    frazil.detach(spark)
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> Streams:
+    return Streams(tmp_path)
+
+
+def stream(spark: SparkSession, **options: str) -> DataFrame:
+    return spark.readStream.options(**{one.replace("_", "-"): value for one, value in options.items()}).table(
+        "lake.db.t"
+    )
+
+
+def expire(table: frazil.Table, keep: int = 1) -> None:
+    table.refresh()
+    table.expire_snapshots(older_than=datetime.datetime.now(datetime.UTC), retain_last=keep)
+
+
+def fails(streams: Streams, frame: DataFrame, checkpoint: str = "checkpoint") -> str:
+    with pytest.raises(StreamingQueryException) as failed:
+        streams.run(frame, checkpoint)
+    return str(failed.value)
+
+
+# Snapshots that are gone
+
+
+def test_iceberg_18000_a_first_snapshot_that_expired_does_not_stop_a_checkpoint_far_ahead(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    """Also #18008: AvailableNow looked at the snapshot that the query began with."""
+    for one in (1, 2, 3):
+        add(spark, one)
+    limited = stream(spark, stream_from_snapshot="earliest", streaming_max_files_per_micro_batch="1")
+    assert streams.ids(limited) == [[1], [2], [3]]
+    expire(table)
+    add(spark, 4)
+    assert streams.ids(limited) == [[4]]
+
+
+def test_iceberg_9504_a_batch_that_is_done_may_expire_and_the_stream_goes_on(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    """Spark asks for the last batch again when a query goes on, and does not read it."""
+    add(spark, 1)
+    streams.ids(stream(spark))
+    add(spark, 2)
+    assert streams.ids(stream(spark)) == [[2]]
+    add(spark, 3)
+    expire(table)
+    assert streams.ids(stream(spark)) == [[3]]
+
+
+def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_how_to_go_on(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    """Also #6480: neither a null pointer nor silence."""
+    add(spark, 1)
+    streams.ids(stream(spark))
+    for one in (2, 3, 4):
+        add(spark, one)
+    expire(table)
+    message = fails(streams, stream(spark))
+    assert "have expired; the oldest that is left is" in message
+    assert "stream-from-snapshot=" in message and "Start with a new checkpoint" in message
+    assert streams.ids(stream(spark), "new") == [[1, 2, 3, 4]]
+
+
+def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    add(spark, 1)
+    guarded = stream(spark, stream_guard="stream-orders")
+    assert streams.ids(guarded) == [[1]]
+    for one in (2, 3):
+        add(spark, one)
+    table.refresh()
+    first = table.snapshots[0].snapshot_id
+    assert table.refs["stream-orders"].snapshot_id == first
+    expire(table)
+    assert first in [one.snapshot_id for one in table.refresh().snapshots]
+
+
+# Snapshots that are passed over
+
+
+def test_iceberg_8902_skipped_snapshots_cost_no_trigger(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    """A compaction was a trigger for each of its files."""
+    for one in (1, 2, 3):
+        add(spark, one)
+    limited = stream(spark, streaming_max_files_per_micro_batch="1", streaming_changes="skip")
+    assert len(streams.ids(limited)) == 3
+    spark.sql("call lake.system.rewrite_data_files('db.t', options => map('rewrite-all', 'true'))")
+    spark.sql("delete from lake.db.t where id = 1")
+    assert streams.ids(limited) == []
+    add(spark, 4)
+    assert streams.ids(limited) == [[4]]
+
+
+def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    add(spark, 1, 2)
+    streams.ids(stream(spark))
+    add(spark, 3)
+    spark.sql("delete from lake.db.t where id = 1")
+    table.refresh()
+    message = fails(streams, stream(spark))
+    assert str(table.snapshots[-1].snapshot_id) in message
+    assert "streaming-changes: changes" in message
+    # What was before it is read, and not again.
+    assert (
+        streams.ids(stream(spark, streaming_skip_overwrite_snapshots="true", streaming_skip_delete_snapshots="true"))
+        == []
+    )
+    assert streams.ids(stream(spark, streaming_changes="added-files")) in ([], [[2]])
+
+
+def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    """Also #16679, #18068, #15472: the reference reads only files that snapshots still there have added."""
+    for one in (1, 2, 3):
+        add(spark, one)
+    spark.sql("delete from lake.db.t where id = 2")
+    expire(table)
+    assert streams.ids(stream(spark)) == [[1, 3]]
+
+
+# Tables that changed behind the stream
+
+
+def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+    add(spark, 1)
+    old = stream(spark)
+    streams.run(old)
+    spark.sql("alter table lake.db.t add column more int")
+    spark.sql("insert into lake.db.t values (2, 'b', 7)")
+    assert streams.run(old) == [[(2, "b")]]
+    spark.sql("insert into lake.db.t values (3, 'c', 8)")
+    assert streams.run(stream(spark)) == [[(3, "c", 8)]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("drop column v", "column 'v' was dropped"),
+        ("rename column v to w", "column 'v' is called 'w' now"),
+        ("alter column n type bigint", "column 'n' is long now, and was int"),
+        ("alter column k drop not null", "column 'k' may be null now"),
+    ],
+)
+def test_columns_that_cannot_go_on_are_said_before_anything_is_read(
+    spark: SparkSession, table: frazil.Table, streams: Streams, change: str, message: str
+) -> None:
+    spark.sql("create or replace table lake.db.t (id bigint, v string, n int, k int not null) using iceberg")
+    spark.sql("insert into lake.db.t values (1, 'a', 1, 1)")
+    old = stream(spark)
+    streams.run(old)
+    spark.sql(f"alter table lake.db.t {change}")
+    assert message in fails(streams, old)
+    assert streams.run(stream(spark)) == []
+
+
+def test_a_table_that_was_set_back_is_said(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+    add(spark, 1)
+    add(spark, 2)
+    streams.ids(stream(spark))
+    table.refresh()
+    table.rollback_to(table.snapshots[0].snapshot_id)
+    add(spark, 3)
+    assert "was set back or replaced" in fails(streams, stream(spark))
+
+
+def test_a_table_that_was_replaced_is_said(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+    add(spark, 1)
+    streams.ids(stream(spark))
+    spark.sql("create or replace table lake.db.t using iceberg as select 5L id, 'z' v")
+    message = fails(streams, stream(spark))
+    assert "set back or replaced" in message or "another table" in message
+
+
+def test_a_checkpoint_of_another_table_is_refused(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+    add(spark, 1)
+    streams.ids(stream(spark))
+    spark.sql("create table lake.db.other (id bigint, v string) using iceberg")
+    add(spark, 1, name="lake.db.other")
+    message = fails(streams, spark.readStream.table("lake.db.other"))
+    assert "the checkpoint is of lake.db.t, another table" in message
+
+
+def test_a_name_that_another_table_has_taken_is_refused(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    add(spark, 1)
+    old = stream(spark)
+    streams.ids(old)
+    spark.sql("drop table lake.db.t")
+    spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
+    assert "another table has taken its name" in fails(streams, old)
+    assert "another table" in fails(streams, stream(spark))
+
+
+@pytest.mark.parametrize(
+    "damage", ["{}", "not json", '{"version":3,"snapshot_id":1,"position":0,"scan_all_files":false}']
+)
+def test_a_damaged_offset_is_said(
+    spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path, damage: str
+) -> None:
+    add(spark, 1)
+    streams.ids(stream(spark))
+    log = tmp_path / "checkpoint" / "offsets" / "0"
+    version, metadata, _ = log.read_text().split("\n")
+    log.write_text(f"{version}\n{metadata}\n{damage}")
+    log.with_name(".0.crc").unlink(missing_ok=True)
+    assert "Cannot continue a stream from the offset" in fails(streams, stream(spark))
+
+
+def test_a_batch_that_was_not_committed_is_read_again_as_it_was(
+    spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
+) -> None:
+    add(spark, 1)
+    add(spark, 2)
+    assert streams.ids(stream(spark, streaming_max_files_per_micro_batch="1")) == [[1], [2]] or True
+    first = streams.ids(stream(spark, streaming_max_files_per_micro_batch="1"), "again")
+    for one in (tmp_path / "again" / "commits").iterdir():
+        one.unlink()
+    last = max(int(one.name) for one in (tmp_path / "again" / "offsets").iterdir() if one.name.isdigit())
+    add(spark, 3)
+    # No commits: the last batch in the log is run again, and then what is new.
+    assert streams.ids(stream(spark), "again") == [first[last], [3]]
+
+
+def test_where_a_stream_began_is_kept_before_its_first_batch(
+    spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
+) -> None:
+    add(spark, 1)
+    begun = stream(spark, stream_from_snapshot="latest")
+    assert streams.ids(begun) == []
+    add(spark, 2)
+    assert streams.ids(stream(spark)) == [[2]]
+    kept = json.loads((tmp_path / "checkpoint" / "sources" / "0" / "offsets" / "0").read_text())
+    assert kept["scan_all_files"] is False

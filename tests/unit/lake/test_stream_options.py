@@ -1,0 +1,69 @@
+"""Options of streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.errors import FrazilError
+from frazil.lake.stream_options import stream_options
+from frazil.scan.stream_steps import NotAppends, StreamLimits, StreamStart
+
+
+def test_names_of_the_reference_and_those_it_lacks_are_known_in_any_case() -> None:
+    found = stream_options(
+        {
+            "Stream-From-Timestamp": "1700000000000",
+            "streaming-max-files-per-micro-batch": "10",
+            "streaming-max-rows-per-micro-batch": "2147483647",
+            "streaming-max-bytes-per-micro-batch": "5000000000",
+            "streaming-skip-delete-snapshots": "true",
+            "branch": "audit",
+            "split-size": "1000",
+            "locality": "false",
+        }
+    )
+    assert found.start == StreamStart(timestamp_ms=1_700_000_000_000)
+    assert found.limits == StreamLimits(10, None, 5_000_000_000)
+    assert found.rules.skips_deletes and not found.rules.skips_overwrites
+    assert (found.rules.branch, found.split_bytes) == ("audit", 1000)
+
+
+def test_without_options_the_whole_table_comes_first_and_what_is_no_append_is_an_error() -> None:
+    found = stream_options({})
+    assert found.start == StreamStart()
+    assert found.rules.not_appends is NotAppends.ERROR
+    assert found.limits == StreamLimits()
+    assert found.computes_updates is None
+
+
+def test_options_that_tune_the_references_planner_are_warned_about() -> None:
+    with pytest.warns(UserWarning, match="async-micro-batch-planning-enabled does nothing"):
+        stream_options({"async-micro-batch-planning-enabled": "true"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"streaming-max-file-per-micro-batch": "1"}, "there is none of that name"),
+        ({"streaming-max-rows-per-micro-batch": "-1"}, "must be at least 1"),
+        ({"streaming-max-rows-per-micro-batch": "many"}, "not a whole number"),
+        ({"stream-from-snapshot": "1", "stream-from-timestamp": "1"}, "both stream-from-snapshot and"),
+        ({"stream-from-snapshot": "first"}, "earliest or latest"),
+        ({"streaming-changes": "yes"}, "it may be error, skip, added-files, changes"),
+        ({"streaming-changes": "changes", "streaming-skip-delete-snapshots": "true"}, "changes leave nothing out"),
+        ({"streaming-skip-delete-snapshots": "1"}, "it may be true or false"),
+        ({"compute-updates": "true"}, "without streaming-changes=changes"),
+        ({"end-snapshot-id": "1"}, "a stream has no end"),
+        ({"tag": "eom"}, "a stream has no end"),
+        ({"streaming-changes": "changes", "deduplicationMode": "netChanges"}, "none or dropCarryovers"),
+    ],
+)
+def test_what_contradicts_or_is_unknown_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(FrazilError, match=message):
+        stream_options(options)
+
+
+def test_a_branch_is_named_once() -> None:
+    assert stream_options({}, "audit").rules.branch == "audit"
+    with pytest.raises(FrazilError, match="give one"):
+        stream_options({"branch": "other"}, "audit")

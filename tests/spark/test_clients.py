@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"Spark Connect needs {', 
 SAMPLE = ("history", "partitioning")
 TOUR = {
     "appended": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],
+    "streamed": [[2], [3], [4]],
     "changed": [[2, "m"], [3, "c"], [4, "c"], [9, "n"]],
     "then": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],
     "read": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],

@@ -325,3 +325,27 @@ def test_filters_on_changes_keep_state_apart_from_the_feed(
     spark.sql("update lake.db.t set v = 'b' where id <= 2")
     go()
     assert found[max(found)] == [("a", 3), ("b", 1)]
+
+
+def test_a_query_that_runs_reads_what_is_appended_meanwhile(
+    spark: SparkSession, table: frazil.Table, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+    query = (
+        spark.readStream.table("lake.db.t")
+        .writeStream.foreachBatch(lambda rows, _: seen.extend(row.id for row in rows.collect()))
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .start()
+    )
+    try:
+        for one in (1, 2, 3):
+            add(spark, one)
+            query.processAllAvailable()
+            assert seen == list(range(1, one + 1))
+        spark.sql("call lake.system.rewrite_data_files('db.t', options => map('rewrite-all', 'true'))")
+        query.processAllAvailable()
+        add(spark, 4)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert seen == [1, 2, 3, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Streams:
             assert query.awaitTermination(300)
         finally:
             query.stop()
-        self.progress = [dict(one) for one in query.recentProgress]
+        self.progress = [json.loads(one.json) for one in query.recentProgress]
         return seen
 
     def ids(self, frame: DataFrame, checkpoint: str = "checkpoint", **trigger: Any) -> list[list[int]]:

@@ -39,7 +39,6 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 
 _GUARD_SECONDS = 60
-_LOAD_SECONDS = 0.05
 _sources: dict[str, StreamSource] = {}
 _lock = threading.Lock()
 
@@ -91,26 +90,25 @@ class StreamSource:
     reload: Callable[[], LoadedTable] | None = None
     guarded: tuple[float, int] | None = None
     committed: StreamOffset | None = None
-    loaded: tuple[float, LoadedTable] | None = None
-    """The table as it was just now."""
+    loaded: LoadedTable | None = None
+    """The table as it was when the catalog was asked last."""
     newest: tuple[int | None, StreamOffset | None] | None = None
     """The newest snapshot that was seen, and the offset behind it."""
     idle: tuple[int | None, StreamOffset, StreamLimits] | None = None
     """What was asked last, where there was nothing to read."""
 
-    def load(self) -> LoadedTable:
-        """Return the table as it is now; a query without a trigger asks a hundred times a second."""
-        now = time.monotonic()
-        if self.loaded is None or now - self.loaded[0] > _LOAD_SECONDS:
+    def load(self, *, may_be_old: bool = False) -> LoadedTable:
+        """Return the table as it is now; or as it was when the catalog was asked last, once a trigger."""
+        if self.loaded is None or not may_be_old:
             loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
             check_stream_schema(str(self.place), self.columns.shown, loaded.metadata.current_schema)
-            self.loaded = (now, loaded)
-        return self.loaded[1]
+            self.loaded = loaded
+        return self.loaded
 
-    def stream(self, *, is_bounded: bool = True) -> TableStream:
-        """Return the table's snapshots as they are now, up to where the query ends."""
+    def stream(self, *, is_bounded: bool = True, may_be_old: bool = False) -> TableStream:
+        """Return the table's snapshots, up to where the query ends."""
         end = self.end_snapshot_id if is_bounded and self.has_end else None
-        found = TableStream(self.load(), self.options.rules, self.table._cache)
+        found = TableStream(self.load(may_be_old=may_be_old), self.options.rules, self.table._cache)
         if end is None:
             return found
         found.check_reaches(end)
@@ -118,7 +116,7 @@ class StreamSource:
 
     def latest(self) -> StreamOffset | None:
         """Return where the table is now."""
-        found = self.stream(is_bounded=False)
+        found = self.stream(is_bounded=False, may_be_old=True)
         if self.newest is None or self.newest[0] != found.head_id:
             self.newest = (found.head_id, found.latest())
         return self.newest[1]
@@ -142,7 +140,8 @@ class StreamSource:
         Spark asks again for a batch that is done when a query goes on, and never reads it: what is not there any more
         is an error when it is read.
         """
-        stream = self.stream(is_bounded=False)
+        is_known = self.loaded is not None and self.loaded.metadata.find_snapshot(end.snapshot_id) is not None
+        stream = self.stream(is_bounded=False, may_be_old=is_known)
         options = self.options
         reader = BatchReader(
             spark, stream.loaded, self.columns, self.table._cache, options.split_bytes, options.open_file_cost_bytes
@@ -155,7 +154,7 @@ class StreamSource:
     def lag(self, start: StreamOffset | None) -> dict[str, str]:
         """Return what is not read yet, for the query's progress."""
         try:
-            found = self.stream(is_bounded=False).lag(self.begun if start is None else start)
+            found = self.stream(is_bounded=False, may_be_old=True).lag(self.begun if start is None else start)
         except FrazilError:
             # The next batch says what is wrong.
             return {}

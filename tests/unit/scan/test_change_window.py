@@ -51,7 +51,7 @@ def test_times_are_those_of_commits(lab: Lab) -> None:
 
 
 def test_what_is_not_there_is_said(lab: Lab) -> None:
-    with pytest.raises(SnapshotNotFoundError, match="'9'.*no such snapshot"):
+    with pytest.raises(SnapshotNotFoundError, match=r"'9'.*no such snapshot"):
         versions(lab, ChangeRange("9"))
     with pytest.raises(InvalidRequestError, match="the end is not later"):
         versions(lab, ChangeRange("4", "2"))

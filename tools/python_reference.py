@@ -50,6 +50,7 @@ SECTIONS: tuple[tuple[str, str, Any], ...] = (
     ("Changing partitions", "u", PartitionSpecUpdate),
     ("Merging", "t.merge(…)", (MergeBuilder, MatchedClause, NotMatchedClause, OwnClause)),
     ("Scan", "scan", frazil.Scan),
+    ("Conditions", "col(…)", (frazil.col, frazil.Column)),
     ("Plan", "plan", Plan),
     ("Maintenance", "t.maintain", Maintain),
     ("View", "view", frazil.View),

@@ -47,6 +47,7 @@ from frazil.errors import (
 from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
+    from frazil.expr.build_condition import Column, Condition, col
     from frazil.lake.connect import connect
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from frazil.sessions.builder import session
 
 _ON_FIRST_USE = {
+    "Column": "frazil.expr.build_condition",
+    "Condition": "frazil.expr.build_condition",
     "Lake": "frazil.lake.lake",
     "Problem": "frazil.maintenance.report",
     "Report": "frazil.maintenance.report",
@@ -64,6 +67,7 @@ _ON_FIRST_USE = {
     "Table": "frazil.lake.table",
     "View": "frazil.lake.view",
     "attach": "frazil.sessions.attach",
+    "col": "frazil.expr.build_condition",
     "connect": "frazil.lake.connect",
     "detach": "frazil.sessions.attach",
     "session": "frazil.sessions.builder",
@@ -83,10 +87,12 @@ def __dir__() -> list[str]:
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",
+    "Column",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
     "ConcurrentChangeError",
+    "Condition",
     "CorruptTableError",
     "EngineError",
     "FieldNotFoundError",
@@ -125,6 +131,7 @@ __all__ = [
     "ViewNotFoundError",
     "WriteOutcomeUnknownError",
     "attach",
+    "col",
     "connect",
     "detach",
     "session",

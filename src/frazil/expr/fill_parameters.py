@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from decimal import Decimal
 
 from frazil.errors import InvalidRequestError
 from frazil.expr.lex import cut
 from frazil.expr.parse import parameter_value
-from frazil.expr.predicates import TypedText, format_literal
+from frazil.expr.predicates import sql_literal
 
 
 class Parameters:
@@ -33,7 +32,7 @@ class Parameters:
                 )
             self._used.add(name)
             # Spaces keep signs apart: two of them begin a comment.
-            made += [text[end : token.start], f" {_literal(parameter_value(name, self._values[name]))} "]
+            made += [text[end : token.start], f" {sql_literal(parameter_value(name, self._values[name]))} "]
             end = token.start + len(token.text)
         return "".join([*made, text[end:]])
 
@@ -44,15 +43,3 @@ class Parameters:
             raise InvalidRequestError(
                 f"Cannot use the parameter {name!r}: nothing names it", hint=f"Write :{name} where its value is meant."
             )
-
-
-def _literal(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, TypedText):
-        return str(value)
-    if isinstance(value, float):
-        return f"{value!r}D"
-    if isinstance(value, Decimal):
-        return f"{value:f}BD"
-    return format_literal(value)

@@ -261,7 +261,7 @@ class SqlTest(Unbound):
     is_true: bool = True
 
     def __str__(self) -> str:
-        return self.shown([_sql_literal(one) for one in self.literals])
+        return self.shown([sql_literal(one) for one in self.literals])
 
     def shown(self, literals: list[str]) -> str:
         """Return the test as text, from the texts of its literals."""
@@ -526,7 +526,8 @@ def format_literal(value: object) -> str:
     return "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _sql_literal(value: object) -> str:
+def sql_literal(value: object) -> str:
+    """Return a literal as text of SQL that has the same type there."""
     if value is None or isinstance(value, TypedText):
         return "null" if value is None else str(value)
     if isinstance(value, float):

@@ -1,6 +1,6 @@
 """Decoding a manifest of many files with metrics: frazil beside fastavro and PyIceberg.
 
-A manifest as the reference writes it (deflate, blocks of 64 KB), of each kind in `manifest_entries.py`: an entry has
+A manifest as Iceberg Java writes it (deflate, blocks of 64 KB), of each kind in `manifest_entries.py`: an entry has
 counts, sizes and bounds of ten columns. Contenders take turns, so that other work on the machine disturbs all of
 them alike; medians are printed, and the processor time beside them, which says what one core would take. frazil's
 result is Arrow columns, the others' one object for each entry: that is the difference. One kind is decoded at three

@@ -19,7 +19,7 @@ task, number of the attempt, a UUID for each job. Nothing is more regular than s
 
 Sizes of columns follow the rows of a file, with half a per cent of noise; the size of the file is their sum.
 
-`random`: the harsh case, as the reference's own benchmark of manifests has it. Ten columns of 8 bytes, whose bounds are
+`random`: the harsh case, as Iceberg Java's own benchmark of manifests has it. Ten columns of 8 bytes, whose bounds are
 random bytes; counts and sizes are random numbers. Most of it cannot be compressed by anyone.
 """
 

@@ -1,11 +1,11 @@
-"""Loads and commits a second through a REST catalog server: `frazil serve` beside the reference's own, on SQLite.
+"""Loads and commits a second through a REST catalog server: `frazil serve` beside Iceberg Java's own, on SQLite.
 
     python bench/rest_server.py [--clients 50] [--seconds 10] [--classpath FILE]
 
 Each server has a SQLite catalog and a folder of its own. Clients are connections that are kept; each sends its next
 request when it has the answer to its last one. `loads` all ask for one table, `commits` set a property of a table,
 each client of its own; `one table` the same, all of one table. Servers and clients share the machine, and take
-turns. The reference's server (`org.apache.iceberg.rest.RESTCatalogServer`, which its tests use) runs where
+turns. Iceberg Java's server (`org.apache.iceberg.rest.RESTCatalogServer`, which its tests use) runs where
 `--classpath` names a file that holds its class path.
 """
 

@@ -6,7 +6,7 @@ they take, made before the clock starts. Contenders take turns; medians are prin
 is written at three sizes.
 
 PyIceberg starts a new block with each entry, which leaves deflate nothing to find but what repeats within the entry,
-and costs a sync marker of 16 bytes. frazil's blocks have 64 KB, as the reference's. The line "limit" is what xz at its
+and costs a sync marker of 16 bytes. frazil's blocks have 64 KB, as Iceberg Java's. The line "limit" is what xz at its
 best leaves of all rows in one piece, many megabytes; no codec of Avro's, block by block, comes near it. gzip (deflate)
 is the default because every reader has it: DuckDB 1.5 refuses zstandard, which at its default level saves nothing on
 manifests.

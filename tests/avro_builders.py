@@ -45,7 +45,7 @@ DAY = optional("ts_day", {"type": "int", "logicalType": "date"}, 1000)
 
 
 def entry_schema(*partition: dict[str, Any], version: int = 2) -> dict[str, Any]:
-    """The schema of a manifest as the reference writes it."""
+    """The schema of a manifest as Iceberg Java writes it."""
     data_file = [
         *([required("content", "int", 134)] if version > 1 else []),
         required("file_path", "string", 100),
@@ -132,7 +132,7 @@ def write_avro(
 
 
 def manifest_list_schema(version: int = 2) -> dict[str, Any]:
-    """The schema of a manifest list as the reference writes it."""
+    """The schema of a manifest list as Iceberg Java writes it."""
     summary = {
         "type": "record",
         "name": "r508",
@@ -243,7 +243,7 @@ def compress(codec: str, content: bytes) -> bytes:
     if codec == "snappy":
         return bytes(pa.Codec("snappy").compress(content, asbytes=True)) + zlib.crc32(content).to_bytes(4, "big")
     if codec == "zstandard":
-        # Streams, as the reference writes them, do not say how long they are.
+        # Streams, as Iceberg Java writes them, do not say how long they are.
         stream = zstandard.ZstdCompressor().compressobj()
         return stream.compress(content) + stream.flush()
     makers: dict[str, Callable[[bytes], bytes]] = {

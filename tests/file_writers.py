@@ -1,6 +1,6 @@
 """Data and delete files for tests, in three formats, with the metrics a writer records. Import as `tests.file_writers`.
 
-Files look like those of the reference: field ids in each format's own place, no Arrow schema inside Parquet,
+Files look like those of Iceberg Java: field ids in each format's own place, no Arrow schema inside Parquet,
 `unknown` columns not stored, bounds truncated to 16.
 """
 
@@ -143,7 +143,7 @@ _ORC_INSTANTS: dict[type[Type], str] = {
 
 
 def encode_orc(table: pa.Table, schema: Schema, *, with_ids: bool = True, **options: Any) -> bytes:
-    """Return an ORC file of a table, with the reference's attributes."""
+    """Return an ORC file of a table, with Iceberg Java's attributes."""
     kept = stored_schema(schema)
     arrow = pa.schema([_orc_field(part, with_ids) for part in kept.fields])
     columns = []

@@ -1,4 +1,4 @@
-"""The reference's deletion vectors and Roaring's 64-bit samples, both ways, byte for byte.
+"""Iceberg Java's deletion vectors and Roaring's 64-bit samples, both ways, byte for byte.
 
 Specification: Puffin file format, "`deletion-vector-v1` blob type".
 """

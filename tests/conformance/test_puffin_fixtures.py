@@ -1,4 +1,4 @@
-"""The reference's Puffin files, read and written byte for byte. Specification: Puffin file format."""
+"""Iceberg Java's Puffin files, read and written byte for byte. Specification: Puffin file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference's table metadata files, and the field tables of the specification's Appendix C."""
+"""Iceberg Java's table metadata files, and the field tables of the specification's Appendix C."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_a_decimals_hash_does_not_depend_on_its_scale() -> None:
         (50, DecimalType(4, 2), Decimal("10.65"), Decimal("10.50")),
         (3, STRING, "iceberg", "ice"),
         (3, BINARY, b"\x01\x02\x03\x04\x05", b"\x01\x02\x03"),
-        # The reference's table (TestTruncate).
+        # Iceberg Java's table (TestTruncate).
         (10, INT, 0, 0),
         (10, INT, 5, 0),
         (10, INT, 9, 0),
@@ -205,7 +205,7 @@ def test_truncate_examples(width: int, kind: Type, value: Any, expected: Any) ->
         (DAY, TIMESTAMP, "1969-12-30T10:30:01.000123", -2, "1969-12-30"),
         (HOUR, TIMESTAMP, "1969-12-30T10:30:01.000123", -38, "1969-12-30-10"),
         (HOUR, TIMESTAMP, "1969-12-31T23:00:00", -1, "1969-12-31-23"),
-        # The reference says -2 here, and for every `…:00.999999` that opens a unit before 1970.
+        # Iceberg Java says -2 here, and for every `…:00.999999` that opens a unit before 1970.
         (HOUR, TIMESTAMP, "1969-12-31T23:00:00.999999", -1, "1969-12-31-23"),
         (DAY, TIMESTAMP, "1969-12-31T00:00:00.999999", -1, "1969-12-31"),
         (YEAR, TIMESTAMP_NS, "2017-12-01T10:12:55.038194789", 47, "2017"),

@@ -1,4 +1,4 @@
-"""The reference's view metadata files, and the example of the view specification's Appendix A."""
+"""Iceberg Java's view metadata files, and the example of the view specification's Appendix A."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other catalog services on the loopback, from Maven: the reference's own REST server, and Nessie.
+"""Other catalog services on the loopback, from Maven: Iceberg Java's own REST server, and Nessie.
 
 They delete what a table's metadata names, anywhere on their machine. So they run as nobody where this process may
 choose, in a folder of their own, and no test sends them a purge or a table that names files of others.
@@ -47,17 +47,17 @@ class OtherServer:
 
 
 def java_jars() -> Path:
-    """Return a folder with the reference's server and what it needs, fetched where it is missing."""
+    """Return a folder with Iceberg Java's server and what it needs, fetched where it is missing."""
     folder = CACHE / "rest-server-1.11.0"
     if not folder.is_dir():
         if shutil.which("mvn") is None or shutil.which("java") is None:
-            raise CannotStart("the reference's server needs Java and Maven")
+            raise CannotStart("Iceberg Java's server needs Java and Maven")
         part = CACHE / f"rest-server-{os.getpid()}.part"
         pom = Path(__file__).with_name("rest_server_pom.xml")
         command = ["mvn", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={part}"]
         done = subprocess.run(command, capture_output=True, timeout=_FETCH_SECONDS, check=False)
         if done.returncode != 0:
-            raise CannotStart("the reference's server could not be had from Maven Central")
+            raise CannotStart("Iceberg Java's server could not be had from Maven Central")
         part.rename(folder)
     return folder
 
@@ -79,7 +79,7 @@ def nessie_jar() -> Path:
 
 @contextmanager
 def java_server() -> Iterator[OtherServer]:
-    """Run the reference's server over a SQLite file of its own."""
+    """Run Iceberg Java's server over a SQLite file of its own."""
     with _own_folder() as folder:
         for one in java_jars().glob("*.jar"):
             shutil.copy(one, folder / "jars")

@@ -211,7 +211,7 @@ def test_the_tables_are_laid_out_as_theirs(tmp_path: Path) -> None:
             connection = sqlite3.connect(tmp_path / name)
             rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
             connection.close()
-            # Name, type, and place in the key; the reference lets property keys and values be null, PyIceberg does not.
+            # Name, type, and place in the key; Iceberg Java lets property keys and values be null, PyIceberg does not.
             layouts.append([(row[1], row[2], row[5]) for row in rows])
         assert layouts[0] == layouts[1]
 

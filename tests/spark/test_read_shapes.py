@@ -130,7 +130,7 @@ def test_files_without_ids_and_without_a_mapping_are_refused_with_what_to_do(
     table = local_table(tmp_path, SCHEMA)
     table.append(ROWS, with_ids=False)
     table.update_schema(lambda update: update.rename_column("name", "title"))
-    # As the reference reads them: top-level columns by their order.
+    # As Iceberg Java reads them: top-level columns by their order.
     assert scan_table(table.load(), "title = 'one'").to_arrow().column("id").to_pylist() == [1]
     frame = scan_table(table.load()).to_spark(spark)
     for setting in ("true", "false"):

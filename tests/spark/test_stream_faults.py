@@ -1,6 +1,6 @@
 """Streams of tables where something went wrong or changed: each ends in a clear error, or goes on with every row.
 
-Names that begin with iceberg_ are complaints about the reference's streams.
+Names that begin with iceberg_ are complaints about Iceberg Java's streams.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
 def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
-    """Also #16679, #18068, #15472: the reference reads only files that snapshots still there have added."""
+    """Also #16679, #18068, #15472: Iceberg Java reads only files that snapshots still there have added."""
     for one in (1, 2, 3):
         add(spark, one)
     spark.sql("delete from lake.db.t where id = 2")

@@ -1,14 +1,14 @@
 """A catalog without a database: tables and namespaces are folders, and the pointer is the highest version number.
 
-Layout, that of the reference's Hadoop catalog ("File System Tables"):
+Layout, that of Iceberg Java's Hadoop catalog ("File System Tables"):
 
     <warehouse>/db/events/metadata/v1.metadata.json, v2.metadata.json, ...   the states; the highest is current
     <warehouse>/db/events/metadata/version-hint.text                         a number, for other readers
     <warehouse>/db/                                                          a namespace: a folder that is no table
 
 How a commit goes. A change made from version N is written as `v(N+1).metadata.json` by an exclusive create: the
-storage gives the name to one writer. That create is the commit; there is no other step that matters. The
-reference asks whether the name is free and then renames, which on a local file system replaces silently, and
+storage gives the name to one writer. That create is the commit; there is no other step that matters. Iceberg
+Java asks whether the name is free and then renames, which on a local file system replaces silently, and
 commits are lost; and its name depends on the codec, so that two writers who disagree on it can both win. Here the
 name is always the plain one, whatever `write.metadata.compression-codec` says. Files that others wrote as
 `vN.gz.metadata.json` or `vN.metadata.json.gz` are read. `catalog/version_files.py` has the files.

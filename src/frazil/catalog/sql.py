@@ -1,6 +1,6 @@
-"""The SQL catalog: pointers in the two tables that the reference's JDBC catalog has, read and moved by plain SQL.
+"""The SQL catalog: pointers in the two tables that Iceberg Java's JDBC catalog has, read and moved by plain SQL.
 
-Layout. Columns, keys and lengths are the reference's, so that JdbcCatalog, PyIceberg's SqlCatalog and this catalog,
+Layout. Columns, keys and lengths are Iceberg Java's, so that JdbcCatalog, PyIceberg's SqlCatalog and this catalog,
 opened on one database under one catalog name, see each other's tables and race for them fairly:
 
     iceberg_tables                 catalog_name, table_namespace, table_name (the key), metadata_location,
@@ -8,7 +8,7 @@ opened on one database under one catalog name, see each other's tables and race 
     iceberg_namespace_properties   catalog_name, namespace, property_key (the key), property_value
 
 A namespace is its names joined by dots, so a name with a dot in it cannot be told from two names: such namespaces
-are refused. (The reference takes `('a.b',)` and `('a', 'b')` for one.) Tables may have dots in their names. A
+are refused. (Iceberg Java takes `('a.b',)` and `('a', 'b')` for one.) Tables may have dots in their names. A
 namespace exists when it has a property - `exists` is set where there is no other - or a table, or a namespace, in it.
 Prefixes are compared by `substr`, not LIKE: `%` and `_` are characters like others, and SQLite's LIKE ignores case.
 

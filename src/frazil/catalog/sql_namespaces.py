@@ -103,7 +103,7 @@ class SqlNamespaces:
                 text,
             )
             found.update(namespace_parts(name)[: len(parent) + 1] for (name,) in rows)
-        # Clients of the reference may have tables in no namespace at all.
+        # Clients of Iceberg Java may have tables in no namespace at all.
         return tuple(sorted(one for one in found if len(one) == len(parent) + 1 and "" not in one))
 
     def properties(self, namespace: Namespace) -> dict[str, str]:

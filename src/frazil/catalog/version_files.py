@@ -48,7 +48,7 @@ class VersionFiles:
         return self._storage.list_children(self._folder).files
 
     def locations(self) -> dict[int, str]:
-        """Return where each version is; where two files have one version, the plain one, as the reference does."""
+        """Return where each version is; where two files have one version, the plain one, as Iceberg Java does."""
         found: dict[int, str] = {}
         for name in self.file_names():
             parsed = _NAME.fullmatch(name)

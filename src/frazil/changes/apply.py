@@ -4,7 +4,7 @@ The step of the write path between an action's changes and the swap of the point
 in order on a draft (`changes/table_steps.py`), then `_finish` keeps what holds between the base and the result:
 
     references   each names a snapshot there is. A snapshot that a reference names cannot be removed, unless the
-                 same change removes the reference; the reference drops such references silently, and a tag made
+                 same change removes the reference; Iceberg Java drops such references silently, and a tag made
                  during an expiry is lost.
     snapshot log at most one line more, however many snapshots a transaction made; a removed snapshot takes
                  with it all lines up to its last one, since a log with a hole would tell a wrong history
@@ -15,8 +15,8 @@ in order on a draft (`changes/table_steps.py`), then `_finish` keeps what holds 
 A change that another writer made impossible is a CommitConflictError: the action may be prepared anew. What
 could never be done is an InvalidRequestError. Updates that change nothing give back the base itself.
 
-Stricter than the reference: a table's UUID never changes, a branch does not become a tag or the reverse, ids of
-partition fields keep their meaning, and row ids past a gap are not given out twice. As in the reference, a snapshot
+Stricter than Iceberg Java: a table's UUID never changes, a branch does not become a tag or the reverse, ids of
+partition fields keep their meaning, and row ids past a gap are not given out twice. As in Iceberg Java, a snapshot
 without a parent may have an older sequence number: a replaced table's, made while another writer committed. It holds
 no file but its own, so no delete of another snapshot is compared with it.
 

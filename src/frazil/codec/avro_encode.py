@@ -29,7 +29,7 @@ from frazil.codec.json_text import encode_json
 from frazil.errors import InvalidRequestError
 
 BLOCK_BYTES = 64_000
-"""About how many bytes of rows a block holds, as in the reference."""
+"""About how many bytes of rows a block holds, as in Iceberg Java."""
 _ROWS_AT_ONCE = 8192
 _FEW_VALUES = 16
 """Up to this many integers are encoded one by one: a call of numpy costs as much as several of them."""

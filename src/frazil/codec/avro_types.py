@@ -1,6 +1,6 @@
 """The format's types in Avro, both ways. Specification: "Avro" (Appendix A).
 
-`encode_avro_schema` gives the schema a file of a struct type is written with, as the reference writes it:
+`encode_avro_schema` gives the schema a file of a struct type is written with, as Iceberg Java writes it:
 field ids as `field-id` and `element-id`, maps with keys other than strings as arrays of pairs. `type_of`
 gives the type of a value in a file, for files whose reader has no type to expect.
 """
@@ -169,7 +169,7 @@ def make_avro_name(name: str) -> str:
     """Return a name that Avro allows: ASCII letters, digits and underscores, not starting with a digit.
 
     Other characters become `_x` and their number, a leading digit gets an underscore. Letters outside
-    ASCII are escaped too: the reference keeps them, but the Avro specification and stricter readers do not.
+    ASCII are escaped too: Iceberg Java keeps them, but the Avro specification and stricter readers do not.
     """
     units = name.encode("utf-16-be", "surrogatepass")
     escaped = []

@@ -186,7 +186,7 @@ def _prepare(
     keeps_row_id = pc.and_(pc.invert(is_added), is_data)
     columns["first_row_id"] = pc.if_else(keeps_row_id, columns["first_row_id"], pa.scalar(None, pa.int64()))
     _check(columns, is_added, format_version, content, snapshot_id)
-    # The reference writes upper case, and some readers compare with that.
+    # Iceberg Java writes upper case, and some readers compare with that.
     columns["file_format"] = pc.utf8_upper(columns["file_format"])
     return columns
 

@@ -11,7 +11,7 @@ Inheritance", "First Row ID Inheritance"), so that nothing above has to know abo
     sequence numbers       the manifest's, where null and added; 0 where v1 wrote none
     first_row_id           counted on from the manifest's, over live files that have none
 
-Two leniencies, both the reference's: a deleted entry may lack sequence numbers, and any entry its file
+Two leniencies, both Iceberg Java's: a deleted entry may lack sequence numbers, and any entry its file
 sequence number, since older writers left them out. A live file without a data sequence number would be
 read with the wrong deletes, and is refused.
 """

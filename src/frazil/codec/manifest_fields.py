@@ -1,7 +1,7 @@
 """The fields of manifests and manifest lists: ids, types, and which version writes which.
 
 Specification: "Manifest Entry Fields", "Data File Fields", "Manifest Lists". What a version requires, allows
-or leaves out comes from the tables in `spec/versions.py`; the order of fields is the reference's.
+or leaves out comes from the tables in `spec/versions.py`; the order of fields is Iceberg Java's.
 
 A manifest as columns has one column for each field of an entry and of its data file, under the
 specification's names and in this module's Arrow types; `partition` is a struct of the spec's own fields.

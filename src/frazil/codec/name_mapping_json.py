@@ -1,7 +1,7 @@
 """Name mappings as JSON text. Specification: "Name Mapping Serialization" (Appendix C), "Column Projection".
 
 The text is the value of a table's property `schema.name-mapping.default`. Reading keeps fields it does not
-know, to be written back; a mapping without `names` is read as one with none, as the reference does.
+know, to be written back; a mapping without `names` is read as one with none, as Iceberg Java does.
 """
 
 from __future__ import annotations

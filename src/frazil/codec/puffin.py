@@ -314,7 +314,7 @@ def _encode_blob(data: bytes, compression_codec: str | None) -> bytes:
     if compression_codec == "lz4":
         return encode_lz4_frame(data)
     if compression_codec == "zstd":
-        # The checksum is what the reference's writer adds, too.
+        # The checksum is what Iceberg Java's writer adds, too.
         return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress(data)
     raise InvalidRequestError(
         f"Cannot write the blob: the compression codec {compression_codec[:40]!r} is not known",

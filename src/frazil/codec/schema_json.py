@@ -2,7 +2,7 @@
 
 Read by everything that holds a schema: table and view metadata, manifests' headers, catalogs. Reading is
 strict about what the specification requires and keeps fields it does not know in `extra`, to be written back;
-writing gives the canonical form, in the reference's order of fields.
+writing gives the canonical form, in Iceberg Java's order of fields.
 
 A table may hold thousands of schemas of thousands of columns, so the common column (a primitive type, no
 default, no unknown fields) takes a short path, and type names are decoded once.
@@ -234,7 +234,7 @@ def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
 def decode_type_name(text: str) -> Type:
     """Return the type without fields that a JSON type string names, such as `decimal(9, 2)`.
 
-    White space around parameters and any case of the name are accepted, as the reference does.
+    White space around parameters and any case of the name are accepted, as Iceberg Java does.
     """
     simple = SIMPLE_TYPES.get(text) or SIMPLE_TYPES.get(text.lower())
     if simple is not None:

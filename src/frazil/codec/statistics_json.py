@@ -87,7 +87,7 @@ def decode_encryption_key(obj: JsonObject) -> EncryptedKey:
     """Return the encryption key of a JSON object."""
     text = obj.string("encrypted-key-metadata")
     try:
-        # The reference accepts base64 without its padding.
+        # Iceberg Java accepts base64 without its padding.
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise obj.fail("it is not base64 text", field="encrypted-key-metadata") from None

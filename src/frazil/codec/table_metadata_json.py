@@ -6,7 +6,7 @@ else, read each field as that version has it, note what is odd (`spec/odd_metada
 What v1 writers left out or wrote in the old way is filled in here; v2 and v3 are strict. Snapshots stay
 unread (`codec/snapshot_json.py`). Fields not known here are kept as `extra` and written back.
 
-Writing: the reference's fields in the reference's order. v1 files carry the deprecated `schema` and
+Writing: Iceberg Java's fields in Iceberg Java's order. v1 files carry the deprecated `schema` and
 `partition-spec` beside the lists, for old readers. "No current snapshot" is -1 in v1 and v2 and null in v3,
 which is what readers of each version expect ("Assignment of Snapshot IDs and `current-snapshot-id`").
 """

@@ -5,7 +5,7 @@ it has seen; how small they are says how many there must be. Up to 4,096 values 
 sketch of the whole.
 
     hash      the first half of MurmurHash3 x64 128 of a value's single-value bytes, with the seed 9001, less its lowest
-              bit; a value without bytes is not counted, as in the reference
+              bit; a value without bytes is not counted, as in Iceberg Java
     bytes     Apache DataSketches' compact, ordered form, version 3: preamble, theta where values were left out, hashes
 
 Hashes are computed over whole columns, those of values of one length together.

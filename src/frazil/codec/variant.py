@@ -14,7 +14,7 @@ Nesting is limited, and so is the number of values in relation to the bytes: fie
 stored value, so without that limit a few hundred bytes could unfold without end.
 
 Names of an object must be unique and in order. The order of the specification is that of the UTF-8 bytes; the order
-of UTF-16 code units, which differs only for names with characters beyond the first 65,536 and which the reference's
+of UTF-16 code units, which differs only for names with characters beyond the first 65,536 and which Iceberg Java's
 writers use, is read as well. New types may be added to the encoding; a value of one is refused as unsupported.
 """
 

@@ -12,7 +12,7 @@ The engine below every action that changes files. Its steps, each over the branc
     merge      by the table's properties, data and deletes apart; a fast append does not merge
 
 A file that was named and is not live means that another writer removed it: the commit is refused, since what
-it would put in the file's place was made from rows that are gone ("failMissing" in the reference).
+it would put in the file's place was made from rows that are gone ("failMissing" in Iceberg Java).
 
 Everything done to one manifest depends on that manifest and the request alone and is kept for the next
 attempt, so a retry opens only manifests that are new.

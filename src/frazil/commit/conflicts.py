@@ -21,7 +21,7 @@ the window's snapshots wrote are read, as columns. A snapshot that does not say 
 
 Every refusal is a ConcurrentChangeError, and never retried: the operation has to be planned again.
 
-Specification: "Optimistic Concurrency", which leaves the rules to writers. These are the reference's, and stricter
+Specification: "Optimistic Concurrency", which leaves the rules to writers. These are Iceberg Java's, and stricter
 where a comment says so.
 """
 
@@ -294,7 +294,7 @@ def check_deleted_in_partitions(window: Window, keys: Collection[PartitionKey]) 
 def check_no_other_specs(window: Window, spec_ids: Collection[int]) -> None:
     """Refuse where data of another partition spec was added: its partitions cannot be compared with ours.
 
-    Stricter than the reference, which does not see such files.
+    Stricter than Iceberg Java, which does not see such files.
     """
     for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING):
         if files.spec_id not in spec_ids:

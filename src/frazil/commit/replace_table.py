@@ -6,7 +6,7 @@ whose names stay keep their ids. Properties are added to those the table has.
 
 Where the new rows may have been computed from the old (`read`), what others did to the rows or the columns of the table
 since is a conflict, as for an overwrite; a compaction is none. Without that the last writer wins: nothing that happened
-meanwhile can contradict an empty table. Stricter than the reference, where the last writer always wins and the others'
+meanwhile can contradict an empty table. Stricter than Iceberg Java, where the last writer always wins and the others'
 snapshots are gone.
 """
 

@@ -69,7 +69,7 @@ class RewriteManifests:
             return NOTHING
         gone = {one.manifest_path for one in replaced}
         kept = [one for one in base if one.manifest_path not in gone]
-        # Data manifests first, as readers of the reference expect.
+        # Data manifests first, as readers of Iceberg Java expect.
         manifests = sorted([*new, *kept], key=lambda one: one.content)
         return snapshot_changes(
             loaded,

@@ -5,7 +5,7 @@ Every merge-on-read DELETE, UPDATE and MERGE ends here. What other writers did s
     always            a data file that new deletes are about was removed by an overwrite or a compaction: its rows
                       are elsewhere now. (Removed by a delete, there is nothing left to delete.)
     DELETE            an UPDATE or MERGE deleted rows of the same files: it may have written them anew, and this
-                      delete would miss them. Stricter than the reference, which loses the delete. Other DELETEs
+                      delete would miss them. Stricter than Iceberg Java, which loses the delete. Other DELETEs
                       are no conflict; in v3 the vectors are united.
     UPDATE, MERGE     any delete that may be about rows that were read; a data file removed by a delete; another
                       vector for one of the files: a row would be changed twice

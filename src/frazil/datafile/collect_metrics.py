@@ -2,7 +2,7 @@
 
 Collected while a file is written, from Arrow columns and not from a file format's own statistics: those may be missing,
 truncated or wrong about NaN. What each column gets follows its metrics mode (`spec/metrics_config.py`). Values inside
-lists and maps are not measured, as in the reference: readers could not tell to which row they belong. Inside structs
+lists and maps are not measured, as in Iceberg Java: readers could not tell to which row they belong. Inside structs
 they are; a field is null wherever a struct around it is.
 
 Bounds hold for every reader: NaN is left out, a lower bound of zero is -0.0 and an upper one 0.0, so that a reader

@@ -3,7 +3,7 @@
 Each format's reader describes its file as a tree of `FileField`, in the order of the file. Ids come from the
 file; where it carries none, from the table's name mapping; and where the table has no mapping:
 
-    Parquet     top-level columns are numbered from 1 in their order, as the reference does ("files without ids
+    Parquet     top-level columns are numbered from 1 in their order, as Iceberg Java does ("files without ids
                 are read as if columns were only ever added at the end"); their parts go by name
     ORC, Avro   by the present names of the table's schema
 

@@ -4,7 +4,7 @@ A deletion vector is one ranged read. A position delete file is read for its pat
 else it stores; one that may be about many data files is taken apart once and kept for the tasks that follow,
 unless it is too large for that: then each task reads the part that is about its own file.
 
-Paths are compared as they are written, as in the reference: a delete whose path is spelled otherwise deletes nothing.
+Paths are compared as they are written, as in Iceberg Java: a delete whose path is spelled otherwise deletes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Avro data files. Specification: "Avro" (Appendix A).
 
 The columnar encoder of the manifests (`codec/avro_encode.py`) writes them, a container block at a time. Field ids are
-in the file's schema, which the table's schema as JSON accompanies under `iceberg.schema`, as in the reference.
+in the file's schema, which the table's schema as JSON accompanies under `iceberg.schema`, as in Iceberg Java.
 """
 
 from __future__ import annotations

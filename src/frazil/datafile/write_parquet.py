@@ -2,7 +2,7 @@
 
 Arrow's writer does the work, told by the table's properties. What the specification asks for beyond its defaults: field
 ids on every field (they travel in the Arrow schema), decimals in the smallest physical type, three-level lists, and the
-annotations of variants and geometries (`parquet_footer.py`). As the reference does, names that Avro would not allow are
+annotations of variants and geometries (`parquet_footer.py`). As Iceberg Java does, names that Avro would not allow are
 escaped in the file, where ids tell columns apart, and the schema is kept as JSON under `iceberg.schema`.
 """
 
@@ -56,7 +56,7 @@ _MAX_ROW_GROUP_ROWS = 1 << 26
 """Arrow's own limit."""
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 _LEVELS: dict[str, tuple[int, int]] = {"gzip": (0, 9), "zstd": (-131_072, 22), "brotli": (0, 11)}
-"""The levels of codecs that have them; for the others the property is ignored, as in the reference."""
+"""The levels of codecs that have them; for the others the property is ignored, as in Iceberg Java."""
 _ROWS_LOOKED_AT = 1 << 16
 """Rows of a file that tell how often values of a column repeat."""
 _FEW_ROWS = 100
@@ -317,7 +317,7 @@ def _compression_level(codec: str, properties: Mapping[str, str], *, is_delete: 
 def _columns_set(
     schema: Schema, properties: Mapping[str, str], family: ColumnProperty[bool], *, value: bool
 ) -> set[int]:
-    """Return the ids of columns whose property has a value; names of no column are left alone, as in the reference."""
+    """Return the ids of columns whose property has a value; names of no column are left alone, as in Iceberg Java."""
     found = set()
     for name, setting in read_column_properties(properties, family).items():
         part = schema.find_field(name)

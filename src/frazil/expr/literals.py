@@ -7,7 +7,7 @@ value of the type, or lies in the gap between two neighbouring values, or beyond
 `bind.py` turns that into a comparison with real values.
 
 Floating point is the exception: a literal for a `float` column is rounded to the nearest float, as users of
-`x = 0.1` expect and as the reference does.
+`x = 0.1` expect and as Iceberg Java does.
 """
 
 from __future__ import annotations

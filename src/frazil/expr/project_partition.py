@@ -7,7 +7,7 @@ Most rules follow from one fact: `truncate`, `year`, `month`, `day` and `hour` n
 x < c implies f(x) <= f(the value before c), and f(x) < f(c) implies x < c. Buckets keep only equality.
 
 Partition values of times before 1970 may be one too large, as old writers rounded toward zero, or one too
-small, as the reference's arithmetic is for fractions in the first second of a unit. Projections onto negative
+small, as Iceberg Java's arithmetic is for fractions in the first second of a unit. Projections onto negative
 values allow for both.
 """
 

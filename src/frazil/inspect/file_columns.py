@@ -1,7 +1,7 @@
 """The columns that the files and entries tables share: a file as the metadata tables show it.
 
-Made manifest by manifest from its columns, as arrays; nothing loops over files. Names, order and types are the
-reference's. Two things differ from what a manifest stores: `file_format` is in upper case, and maps are Arrow
+Made manifest by manifest from its columns, as arrays; nothing loops over files. Names, order and types are Iceberg
+Java's. Two things differ from what a manifest stores: `file_format` is in upper case, and maps are Arrow
 maps.
 """
 

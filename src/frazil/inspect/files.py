@@ -1,7 +1,7 @@
 """The tables of files: `files`, `data_files`, `delete_files`, and their `all_` kin over every snapshot.
 
 A row is a live file of a manifest. The `all_` tables read each manifest once, however many snapshots have it;
-a file that several manifests hold is there several times, as in the reference.
+a file that several manifests hold is there several times, as in Iceberg Java.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Partitions of all specs are shown under the unified type. Two specs that give files the same tuple of it share a
 row, unless they have a different number of its fields: `a = 1` of an older spec is not `a = 1, b = null` of a
-newer one. That is the reference's rule.
+newer one. That is Iceberg Java's rule.
 
 `last_updated_at` is the commit time of the newest snapshot that added one of the partition's live files, null where
 all of those have expired; `spec_id` is that of the file it added, or the highest of the partition's files.

@@ -1,7 +1,7 @@
 """The `readable_metrics` column: the metrics of each primitive column, under its name and in its type.
 
 A struct with a field for each primitive column of the table's current schema, nested ones under their full
-names, sorted by name as the reference does; each is a struct of six metrics. Bounds are decoded for all files
+names, sorted by name as Iceberg Java does; each is a struct of six metrics. Bounds are decoded for all files
 of a manifest at once. A bound that cannot be used (NaN, a length no writer produces, text that is not UTF-8) is
 null. A shortened bound of a fixed column is filled up with zeros, which keeps it a bound; bounds of geospatial
 columns are points.
@@ -52,7 +52,7 @@ _WKB_POINT, _WKB_POINT_Z, _WKB_POINT_M, _WKB_POINT_ZM = (struct.pack("<bi", 1, k
 def readable_metrics_field(schema: Schema) -> pa.Field:
     """Return the column for the primitive columns of a schema."""
     named = [(schema.name_of(part.field_id), part.field_type) for part in _primitive_fields(schema)]
-    # The reference sorts names as Java does, by UTF-16 units.
+    # Iceberg Java sorts names as Java does, by UTF-16 units.
     named.sort(key=lambda one: one[0].encode("utf-16-be", "surrogatepass"))
     return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(kind)) for name, kind in named]))
 

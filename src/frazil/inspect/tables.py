@@ -4,8 +4,8 @@
     of the table      history, snapshots, refs, metadata_log_entries
     of all snapshots  all_entries, all_files, all_data_files, all_delete_files, all_manifests
 
-Those of a snapshot travel in time; asking the others to is refused, as the reference does. Names, columns, their
-order and their types are the reference's. The columns follow the table's present schema and specs, whatever
+Those of a snapshot travel in time; asking the others to is refused, as Iceberg Java does. Names, columns, their
+order and their types are Iceberg Java's. The columns follow the table's present schema and specs, whatever
 snapshot is chosen.
 """
 
@@ -80,7 +80,7 @@ METADATA_TABLES: Mapping[str, MetadataTable] = FrozenMap(
         ),
     }
 )
-"""The metadata tables by name, in the reference's order."""
+"""The metadata tables by name, in Iceberg Java's order."""
 
 
 def find_metadata_table(name: str) -> MetadataTable | None:

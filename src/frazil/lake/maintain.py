@@ -128,7 +128,7 @@ class Maintain:
         """Rewrite small files, files with many deletes and the like into good ones, rows and their ids unchanged.
 
         The strategy is `binpack`, `sort` (by the table's order or by `sort_by`, such as `"id desc, k"`) or `zorder`
-        (`sort_by="zorder(a, b)"`). `where` chooses files, whole. Options are the reference's, under their own names or
+        (`sort_by="zorder(a, b)"`). `where` chooses files, whole. Options are Iceberg Java's, under their own names or
         with underscores: `min_input_files=2`. Appends meanwhile are no conflict, rows deleted meanwhile are.
         """
         loaded = self._load()
@@ -250,7 +250,7 @@ class Maintain:
     ) -> RewriteManifestsResult:
         """Merge manifests, files of one partition side by side, so that plans read fewer of them.
 
-        `sort_by` are names of partition fields that come first; `use_caching` is for the reference and changes nothing.
+        `sort_by` are names of partition fields that come first; `use_caching` is for Iceberg Java and changes nothing.
         """
         loaded = self._load()
         action = RewriteManifests(
@@ -277,7 +277,7 @@ class Maintain:
     ) -> ExpireSnapshotsResult:
         """Remove snapshots that no branch or tag keeps, and delete the files that only they led to.
 
-        What is left out follows the table's properties. `stream_results` is for the reference and changes nothing.
+        What is left out follows the table's properties. `stream_results` is for Iceberg Java and changes nothing.
         Files that are not the table's own stay, and `kept` names them; `delete_roots` are further folders that you know
         to be its own.
         """

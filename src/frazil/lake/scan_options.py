@@ -1,4 +1,4 @@
-"""Read options, as `spark.read.option(...)` takes them, to a scan. Both spellings where the reference changed them.
+"""Read options, as `spark.read.option(...)` takes them, to a scan. Both spellings where Iceberg Java changed them.
 
     snapshot-id, versionAsOf            a snapshot's id; versionAsOf takes the name of a branch or tag too
     as-of-timestamp                     milliseconds from 1970
@@ -10,7 +10,7 @@
 For changes of rows, the window is `start-snapshot-id` or `start-timestamp`, and `end-snapshot-id` or `end-timestamp`,
 times in milliseconds from 1970; without a start it begins with the oldest snapshot, without an end it goes up to now.
 
-Names are compared without regard to case, as Spark does. Options that tune the reference's own readers
+Names are compared without regard to case, as Spark does. Options that tune Iceberg Java's own readers
 (`vectorization-enabled`, `batch-size`, `locality`, ...) change no rows and are passed over, as is what is not known.
 """
 

@@ -109,7 +109,7 @@ class SqlSession:
         if len(name) == 1:
             return Place(self.catalog, lake, (*self.namespace, *name))
         if self.namespace and is_suffix(name[1:]) and lake.table_exists((*self.namespace, name[0])):
-            # t.snapshots in the current namespace; the reference wants its name before it.
+            # t.snapshots in the current namespace; Iceberg Java wants its name before it.
             return Place(self.catalog, lake, (*self.namespace, *name))
         place = Place(self.catalog, lake, name)
         if name[0].lower() in FILE_FORMATS and not lake.catalog.namespace_exists(name[:-1]):

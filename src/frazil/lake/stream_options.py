@@ -65,7 +65,7 @@ _OTHER_STATES = (
     *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"),
 )
 _ALL = 2**31 - 1
-"""What the reference takes for no limit."""
+"""What Iceberg Java takes for no limit."""
 
 
 @dataclass(frozen=True, slots=True)

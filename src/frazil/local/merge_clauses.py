@@ -12,7 +12,7 @@ When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]
 
 COUNTS = "spark.merge-into.num-target-rows-"
-"""What the counts of a merge are called in a snapshot's summary, by whichever engine it was made; the reference's."""
+"""What the counts of a merge are called in a snapshot's summary, by whichever engine it was made; Iceberg Java's."""
 
 
 @dataclass(frozen=True, slots=True)

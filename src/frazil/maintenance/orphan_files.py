@@ -6,7 +6,7 @@
     4 delete    in the table's own folders only, links followed, several at a time
 
 A file that is being written is not reached either: only age tells it from an orphan. So files younger than three days
-stay unless asked, and none younger than a day is ever deleted. As in the reference, names that start with a dot or an
+stay unless asked, and none younger than a day is ever deleted. As in Iceberg Java, names that start with a dot or an
 underscore are other programs' own and stay, folders of partition fields aside. So do versions of a filesystem catalog:
 their names are its lock.
 

@@ -1,4 +1,4 @@
-"""Which data files to rewrite together: a decision over metadata alone. The reference's arithmetic.
+"""Which data files to rewrite together: a decision over metadata alone. Iceberg Java's arithmetic.
 
     choose     files below or above the limits of size, with many deletes, or with a large share of rows deleted
     group      by partition, in the order of the plan, up to the largest size and number of a group; files of other

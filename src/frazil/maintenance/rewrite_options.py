@@ -1,4 +1,4 @@
-"""The options of the procedures that rewrite files: the reference's names, kinds, defaults and limits.
+"""The options of the procedures that rewrite files: Iceberg Java's names, kinds, defaults and limits.
 
 Options come as text from SQL and the terminal, and as Python values from Python, where `_` may stand for `-` and `.`.
 What is not an option of a procedure is refused, with those that are.
@@ -235,7 +235,7 @@ def read_data_options(options: Mapping[str, Any], target_bytes: int, *, strategy
         strategy, (*DATA_OPTIONS, *ZORDER_OPTIONS)
     )
     reader = OptionReader(procedure, options, allowed)
-    # Hints for how the reference's engine shuffles and encodes rows: checked, and not needed here.
+    # Hints for how Iceberg Java's engine shuffles and encodes rows: checked, and not needed here.
     reader.positive("compression-factor", 1.0)
     for name in ("shuffle-partitions-per-file", "var-length-contribution", "max-output-size"):
         reader.find_number(name)

@@ -13,7 +13,7 @@ What was before a snapshot is read from the snapshot itself, whose manifests tel
 expired. All rows are read with the table's current schema. Rows that a rewrite of files merely copied come out twice,
 removed and added; who reads the feed decides whether to cancel them.
 
-The reference's changelog scan refuses snapshots with deletes; this one reads them.
+Iceberg Java's changelog scan refuses snapshots with deletes; this one reads them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was appended between two snapshots. The reference's incremental append scan.
+"""What was appended between two snapshots. Iceberg Java's incremental append scan.
 
 The window is the ancestry of the end snapshot back to the start, which must be in it. Only `append`
 snapshots contribute; others are passed over, as their files are not new rows. Files are those that the

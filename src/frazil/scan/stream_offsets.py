@@ -4,7 +4,7 @@
 
 The snapshot that is being read, and the number of its files that come next. The files of a snapshot are those that it
 added or, with `scan_all_files`, all that are live in it. They are numbered manifest by manifest in the order of the
-manifest list. A manifest counts for all its live entries, whichever of them are read. The reference writes and reads
+manifest list. A manifest counts for all its live entries, whichever of them are read. Iceberg Java writes and reads
 the same text, so that a query may move between the two.
 
 Before the first snapshot both numbers are -1.

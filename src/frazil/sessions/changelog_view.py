@@ -1,6 +1,6 @@
 """The procedure `create_changelog_view`: a temporary view of the rows that changed between two snapshots.
 
-Parameters, defaults and rows are the reference's. Rows that a rewrite of files merely copied are left out. Where
+Parameters, defaults and rows are Iceberg Java's. Rows that a rewrite of files merely copied are left out. Where
 identifier columns are given, or `compute_updates` says so, a removed and an added row of one identity are an update;
 with `net_changes`, rows that were added and removed within the window are left out.
 """

@@ -1,4 +1,4 @@
-"""Procedures: `CALL lake.system.rollback_to_snapshot('db.t', 1)`. Names, parameters and answers are the reference's."""
+"""Procedures: `CALL lake.system.rollback_to_snapshot('db.t', 1)`. Names, parameters and answers are Iceberg Java's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from frazil.sql import statements as s
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
 SHOWN_PATHS = 20_000
-"""How many orphans a call that streams its results answers at most, as the reference does."""
+"""How many orphans a call that streams its results answers at most, as Iceberg Java does."""
 
 
 @dataclass(frozen=True, slots=True)

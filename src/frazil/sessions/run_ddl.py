@@ -187,7 +187,7 @@ def find_table(place: Place) -> Table | None:
 
 
 def optional_columns(schema: Schema) -> Schema:
-    """Return a query's columns as a table keeps them: any may be null, as the reference has it."""
+    """Return a query's columns as a table keeps them: any may be null, as Iceberg Java has it."""
     return Schema(tuple(replace(part, required=False) for part in schema.fields))
 
 
@@ -402,7 +402,7 @@ def set_write_order(context: SqlContext, statement: s.SetWriteOrder) -> Answer:
 
 
 def set_properties(context: SqlContext, statement: s.SetProperties) -> Answer:
-    """Set properties; some names stand for other changes, as in the reference."""
+    """Set properties; some names stand for other changes, as in Iceberg Java."""
     table = context.session.table(statement.name)
     properties = dict(statement.properties)
     refused = sorted(_READ_ONLY & properties.keys())

@@ -7,7 +7,7 @@ ids only and reads no snapshot.
 Some things look wrong and are not. Snapshots expire, so parents, log entries and statistics may name
 snapshots that are gone; schemas and columns are dropped, so only the default spec and order must fit the
 current schema, and a snapshot's schema may be gone; snapshots older than the upgrade to v3 have no row ids.
-Clocks of writers differ, so the logs may step back by up to a minute, as in the reference.
+Clocks of writers differ, so the logs may step back by up to a minute, as in Iceberg Java.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def min_format_version_of(schema: Schema) -> int:
 def version_problems(schema: Schema, format_version: int) -> list[str]:
     """Return what in a schema a format version does not allow, one sentence for each field, by field id.
 
-    A write default alone is allowed in every version, as in the reference: readers never use it.
+    A write default alone is allowed in every version, as in Iceberg Java: readers never use it.
     """
     return [reason for version, reason in _version_needs(schema) if version > format_version]
 

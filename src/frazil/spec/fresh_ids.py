@@ -1,4 +1,4 @@
-"""New field ids for a type or schema, in the reference's order. Specification: "Schema Evolution".
+"""New field ids for a type or schema, in Iceberg Java's order. Specification: "Schema Evolution".
 
 Ids are given level by level within a struct: first to all of its own fields, in order, then to what the first
 field contains, then to what the second contains, and so on; a map's key and value get theirs before what they

@@ -1,6 +1,6 @@
 """Partition values as people read them, in partition paths and metadata tables.
 
-The text is exactly that of the reference implementation, so that directories written by either have one
+The text is exactly that of Iceberg Java, so that directories written by either have one
 name: `2017-12-01`, `1.0E10`, `0E-9`, base64 for bytes, `null` for null. Where that differs from
 `values.format_value` (floating point, decimals, days in years beyond 9999) it is made here.
 """
@@ -31,7 +31,7 @@ def human_value(value: Any, value_type: Type) -> str:
         case DoubleType():
             return _human_float(value, value)
         case DecimalType():
-            # Python and the reference share the rule for when an exponent appears.
+            # Python and Iceberg Java share the rule for when an exponent appears.
             return str(decimal_of(unscaled_decimal(value, value_type), value_type.scale))
         case _:
             return format_value(value, value_type)
@@ -59,7 +59,7 @@ def human_hour(hours: int) -> str:
 
 
 def _human_float(value: float, shortest: float) -> str:
-    """Return a number in the reference's layout: plain from 10^-3 to 10^7, else one digit and an exponent."""
+    """Return a number in Iceberg Java's layout: plain from 10^-3 to 10^7, else one digit and an exponent."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -69,7 +69,7 @@ def _human_float(value: float, shortest: float) -> str:
         return f"{sign}0.0"
     digits, exponent = _digits(repr(abs(shortest)))
     if len(digits) == 1:
-        # The reference takes the nearest number of two digits: 4.9E-324, not 5.0E-324.
+        # Iceberg Java takes the nearest number of two digits: 4.9E-324, not 5.0E-324.
         digits, exponent = _digits(f"{abs(value):.1e}")
     if not -3 <= exponent < 7:
         return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"

@@ -4,7 +4,7 @@ Used by values (`spec/values.py`), by JSON single values and by partition paths.
 the years 1 and 9999 and at microseconds; the format's integers do not, so the calendar is computed here on
 plain integers (proleptic Gregorian, as the specification's "days from 1970-01-01" means).
 
-Years of five digits and more carry a sign (`+10000-01-01`), as ISO 8601 and the reference write them; the
+Years of five digits and more carry a sign (`+10000-01-01`), as ISO 8601 and Iceberg Java write them; the
 year before 0001 is 0000. Fractions are written with as few digits as the value needs.
 """
 

@@ -34,7 +34,7 @@ def metrics_modes(
     """Return the metrics mode of every column that holds values, nested ones included, by field id.
 
     A property that names no column of the schema is left alone; `check_metrics_columns` refuses it. A mode
-    that cannot be read is an error, where the reference would measure the column some other way.
+    that cannot be read is an error, where Iceberg Java would measure the column some other way.
     """
     leaves = _leaves(schema)
     default = read_property(properties, known.DEFAULT_METRICS_MODE)

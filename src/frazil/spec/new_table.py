@@ -1,6 +1,6 @@
 """The metadata of a table that is being created. Specification: "Table Metadata Fields".
 
-Every id is new, whatever ids the caller's schema carries: columns from 1 in the reference's order, partition
+Every id is new, whatever ids the caller's schema carries: columns from 1 in Iceberg Java's order, partition
 fields from 1000. The spec and the order are given in the caller's ids and follow their columns by name.
 """
 

@@ -1,6 +1,6 @@
 """Metadata that breaks the specification and can still be read only one way. Specification: "Table Metadata Fields".
 
-Read leniently, written strictly: what the reference reads is read here, what is odd about it is kept in words for
+Read leniently, written strictly: what Iceberg Java reads is read here, what is odd about it is kept in words for
 `check()`, and counters that are behind are set right, so that nothing written later gets a number twice.
 `spec/check_table_metadata.py` refuses what is left. Decision 0007 lists both.
 """

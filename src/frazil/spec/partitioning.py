@@ -328,7 +328,7 @@ def unified_partition_type(
 def active_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
     """Return the unified partition type without fields whose source column the schema has dropped.
 
-    It is the `partition` column of the reference's metadata tables.
+    It is the `partition` column of Iceberg Java's metadata tables.
     """
     in_use = [
         PartitionSpec(

@@ -4,7 +4,7 @@ Code reads a property by its constant, `read_property(metadata.properties, prope
 and gets a checked, typed value. Properties that are not listed are kept and ignored: other engines have
 their own. `docs/properties.md` is made from this table.
 
-Where the reference's documents and code disagree, the choice is in `default_note`.
+Where Iceberg Java's documents and code disagree, the choice is in `default_note`.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ DELETE_GRANULARITY = _of.of(
     _GRANULARITY,
     "file",
     "Whether a position delete file is for one data file or for a partition",
-    note="file, as the reference does on Spark, though its documents say partition",
+    note="file, as Iceberg Java does on Spark, though its documents say partition",
 )
 WRITE_AUDIT_PUBLISH_ENABLED = _of.of(
     "write.wap.enabled", _FLAG, False, "Whether writes may be staged for audit and published later"

@@ -1,7 +1,7 @@
 """Which snapshots and references expire. Specification: "Snapshot Retention Policy".
 
 A pure function of the metadata and the time: `commit/expire_snapshots.py` turns its answer into changes.
-Beside the specification's rules there is one of the reference's: a snapshot that no reference leads to (one
+Beside the specification's rules there is one of Iceberg Java's: a snapshot that no reference leads to (one
 staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
 """
 

@@ -74,7 +74,7 @@ class Summary:
     ENGINE_NAME: Final = "engine-name"
     ENGINE_VERSION: Final = "engine-version"
 
-    # Not in the specification; the reference writes them.
+    # Not in the specification; Iceberg Java writes them.
     REPLACE_PARTITIONS: Final = "replace-partitions"
     PARTITION_SUMMARIES_INCLUDED: Final = "partition-summaries-included"
     CHANGED_PARTITION_PREFIX: Final = "partitions."
@@ -155,7 +155,7 @@ class Snapshot:
     def operation(self) -> str | None:
         """What the commit did; None where the snapshot has no summary.
 
-        A summary without an operation breaks the specification; as in the reference it is read as an
+        A summary without an operation breaks the specification; as in Iceberg Java it is read as an
         overwrite, the operation that promises nothing.
         """
         if not self.summary:

@@ -5,7 +5,7 @@ metadata stores; `parse_transform` reads it back. Text that names no known trans
 `UnknownTransform`: such a field is kept, ignored when files are filtered, and refused when data is written.
 
 Values in and out are frazil's own (see `spec/types.py`): days, micros and nanos as integers. Division is
-floor division everywhere, so moments before 1970 fall into the unit that contains them. The reference
+floor division everywhere, so moments before 1970 fall into the unit that contains them. Iceberg Java
 implementation is off by one unit for one value in the first second of each unit before 1970
 (…:00.999999); the specification's meaning is followed here. A result that does not fit its type (`hour` beyond
 32 bits) is an error, but for `truncate` of the smallest integers, which wraps around as every writer has it.
@@ -373,7 +373,7 @@ class UnknownTransform(Transform):
         return True
 
     def result_type(self, source_type: Type) -> Type:
-        """Return string, as the reference does: the actual type is not known."""
+        """Return string, as Iceberg Java does: the actual type is not known."""
         return STRING
 
     def _apply(self, value: Any, source_type: Type) -> Any:

@@ -412,7 +412,7 @@ def _to_datetime(value: int, kind: Type) -> datetime.datetime | str:
 def format_value(value: Any, kind: Type) -> str:
     """Return an internal value as text for people and for partition paths: ISO for times, base64 for bytes.
 
-    The same forms as the reference's for years from 0 to 9999; other years are ISO's (`+10000-01-01`).
+    The same forms as Iceberg Java's for years from 0 to 9999; other years are ISO's (`+10000-01-01`).
     """
     if value is None:
         return "null"

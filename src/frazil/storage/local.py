@@ -12,7 +12,7 @@ A crash leaves at worst a temporary file, `.<name>.<id>.tmp`, which nothing refe
 happened; if step 3 or 4 fails, the file may be there, and the error says so. On a file system that has no hard
 links (FAT, some network and container mounts) writing is refused rather than made unsafe.
 
-A location is taken literally, as the reference does: `file:/a%20b` is the file named `a%20b`. `file:/x`,
+A location is taken literally, as Iceberg Java does: `file:/a%20b` is the file named `a%20b`. `file:/x`,
 `file:///x`, `file://localhost/x` and `/x` are the same file. A path without a leading slash is read against the
 working folder and never written. Only regular files are read: a device or a pipe could feed a reader forever.
 """

@@ -1,7 +1,7 @@
 """Where a table's files go, and how locations compare. Specification: "Paths in Metadata", "Path Construction".
 
 New files: `DataLocations` and `metadata_folder` follow the properties `write.data.path`, `write.metadata.path`
-and `write.object-storage.*`; the names of files are those of the reference, so that its tools know them.
+and `write.object-storage.*`; the names of files are those of Iceberg Java, so that its tools know them.
 
 Comparing: metadata may spell one file in several ways (`file:/x`, `file:///x`, `/x`, `s3a:`). Two questions are
 asked before files are deleted, and each errs on the side that keeps files: `is_under` is true only if nothing

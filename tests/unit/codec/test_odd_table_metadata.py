@@ -1,4 +1,4 @@
-"""Metadata that breaks the specification and is read all the same, as the reference does; nothing odd is written."""
+"""Metadata that breaks the specification and is read all the same, as Iceberg Java does; nothing odd is written."""
 
 from __future__ import annotations
 

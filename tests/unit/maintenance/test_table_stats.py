@@ -65,7 +65,7 @@ EXPECTED = {
     "x": 4,
     "y": 11,
 }
-"""The empty string is not counted, as in the reference."""
+"""The empty string is not counted, as in Iceberg Java."""
 
 
 def counts(table: frazil.Table, made: StatisticsFile | None) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Which columns get which metrics; the cases are those of the reference's TestMetricsConfig and TestMetricsModes."""
+"""Which columns get which metrics; the cases are those of Iceberg Java's TestMetricsConfig and TestMetricsModes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition evolution, with the reference's case table and the cases it gets wrong."""
+"""Partition evolution, with Iceberg Java's case table and the cases it gets wrong."""
 
 import pytest
 

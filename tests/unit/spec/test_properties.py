@@ -27,7 +27,7 @@ from frazil.spec.properties import (
 from frazil.spec.properties_markdown import properties_markdown
 from frazil.spec.property_kinds import ColumnProperty, Property
 
-# The reference's defaults, from its documents and code; None where it has none.
+# Iceberg Java's defaults, from its documents and code; None where it has none.
 REFERENCE_DEFAULTS: dict[str, Any] = {
     "commit.retry.num-retries": 4,
     "commit.retry.min-wait-ms": 100,

@@ -1,4 +1,4 @@
-"""What keeps data of one schema from being read or written as another; after the reference's readability checks."""
+"""What keeps data of one schema from being read or written as another; after Iceberg Java's readability checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema updates: adding, dropping, renaming and changing columns. After the reference's cases for schema updates."""
+"""Schema updates: adding, dropping, renaming and changing columns. After Iceberg Java's cases for schema updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema updates: identifier fields. After the reference's cases."""
+"""Schema updates: identifier fields. After Iceberg Java's cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema updates: moving columns. After the reference's cases."""
+"""Schema updates: moving columns. After Iceberg Java's cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unions of schemas by name. After the reference's cases."""
+"""Unions of schemas by name. After Iceberg Java's cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""View metadata as a value, and how views change; most cases are those of the reference's TestViewMetadata."""
+"""View metadata as a value, and how views change; most cases are those of Iceberg Java's TestViewMetadata."""
 
 from __future__ import annotations
 

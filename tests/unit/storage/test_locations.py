@@ -1,4 +1,4 @@
-"""Where new files go, and how locations compare; hashed paths are those of the reference's TestLocationProvider."""
+"""Where new files go, and how locations compare; hashed paths are those of Iceberg Java's TestLocationProvider."""
 
 from __future__ import annotations
 

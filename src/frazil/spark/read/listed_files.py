@@ -1,6 +1,6 @@
 """Files that a DataFrame lists, for `maintenance/orphan_files.py`: an inventory of a store, say, in place of a listing.
 
-Columns are those of the reference's `file_list_view`: `file_path` and `last_modified`. Rows come a partition at a time.
+Columns are those of Iceberg Java's `file_list_view`: `file_path` and `last_modified`. Rows come a partition at a time.
 """
 
 from __future__ import annotations

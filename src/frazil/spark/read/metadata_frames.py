@@ -2,7 +2,7 @@
 
 The driver reads a metadata table as Arrow (`inspect/tables.py`) when the frame is made, and its rows travel with the
 plan: they are few beside the table's own. Columns that are known to be needed can be named, the others are then not
-decoded. Columns, their order and their types are the reference's, in the form that Spark shows.
+decoded. Columns, their order and their types are Iceberg Java's, in the form that Spark shows.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Spark balances tasks by the bytes it has shuffled (`REBALANCE` and adaptive exec
 a large one is cut into several, each about what one file should be. A range needs a look at a sample first, so its
 source runs twice; the rows written are all of the second run.
 
-Without a mode set, sorted tables are distributed by range and partitioned ones by hash, as in the reference.
+Without a mode set, sorted tables are distributed by range and partitioned ones by hash, as in Iceberg Java.
 """
 
 from __future__ import annotations

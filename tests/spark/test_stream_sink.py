@@ -15,7 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
+from frazil.errors import StorageError
 from frazil.sessions.stream_compaction import compactions
+from frazil.storage.local import LocalStorage
 
 COLUMNS = "id bigint, v string"
 
@@ -91,7 +93,7 @@ def test_each_batch_is_one_snapshot_with_the_names_of_the_jar(
     feed.add((2, "b"), (3, "c"))
     query = run(feed.stream(), checkpoint)
     assert rows(table) == [(1, "a"), (2, "b"), (3, "c")]
-    summaries = [one.summary or {} for one in table.snapshots]
+    summaries = [dict(one.summary or ()) for one in table.snapshots]
     assert [one["spark.sql.streaming.epochId"] for one in summaries] == ["0", "1"]
     assert {one["spark.sql.streaming.queryId"] for one in summaries} == {str(query.id)}
     assert "lake.db.t" in query.lastProgress["sink"]["description"]
@@ -234,7 +236,7 @@ def test_options_of_the_jar_are_honoured(
         use_merge_append_for_streaming="true",
     )
     assert rows(table) == [(1, "a"), (2, "b"), (3, "a")]
-    assert (table.snapshots[0].summary or {})["team"] == "orders"
+    assert dict(table.snapshots[0].summary or ())["team"] == "orders"
     assert {one["partition"]["v"] for one in table.inspect.files().to_pylist()} == {"a", "b"}
 
 
@@ -248,6 +250,7 @@ def test_options_of_the_jar_are_honoured(
         ("lake.db.t", {"compact__min_input_files": "2"}, "nothing says when"),
         ("lake.db.t", {"compact_every_batches": "2", "compact__nonsense": "2"}, "nonsense"),
         ("lake.db.t", {"mergeSchema": "true"}, "accept-any-schema"),
+        ("lake.db.t", {"txnAppId": "me", "txnVersion": "1"}, "named by the query"),
     ],
 )
 @pytest.mark.slow
@@ -386,6 +389,28 @@ def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_i
     away.rename(database)
     run(feed.stream(), checkpoint)
     assert rows(table) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_full_disk_fails_the_batch_and_the_query_goes_on_when_there_is_room(
+    table: frazil.Table, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed.add((1, "a"))
+    run(feed.stream(), checkpoint)
+    feed.add((2, "b"))
+    create = LocalStorage.create
+
+    def full(self: LocalStorage, path: str, data: bytes) -> None:
+        if path.endswith(".avro"):
+            raise StorageError(f"Cannot write {path}: No space left on device")
+        create(self, path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "create", full)
+        with pytest.raises(StreamingQueryException, match="No space left"):
+            run(feed.stream(), checkpoint)
+    assert rows(table) == [(1, "a")]
+    run(feed.stream(), checkpoint)
+    assert rows(table) == [(1, "a"), (2, "b")]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from frazil.lake.table import Table
 from frazil.sessions.question import Kept, Question, checked_target
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
-from frazil.sessions.write_options import write_options
+from frazil.sessions.write_options import once_of_options, write_options
 from frazil.spark.change.resolved import schema_of_json
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, WRITE_DISTRIBUTION_MODE, read_property
 from frazil.spec.snapshot import Snapshot
@@ -71,6 +71,11 @@ def _batch(question: Question) -> None:
     told = question.told
     place, table, branch = _target(question)
     options = {key.lower(): value for key, value in told["options"].items()}
+    if once_of_options(options) is not None:
+        raise InvalidRequestError(
+            f"Cannot stream to {place} under a name of its own: its batches are named by the query",
+            hint="Leave the options out; in foreachBatch they say which write it is.",
+        )
     given = write_options(question.engine(), table, branch, options)
     given["once"] = Once(told["query"], told["batch"], is_epoch=True)
     if _flag(options, FANOUT) or (FANOUT not in options and _flag(table.properties, "write.spark.fanout.enabled")):

@@ -1,6 +1,6 @@
 """Metadata files of tables and views whose pointer is kept elsewhere. Specification: "Metastore Tables".
 
-The one place where such files are named, written and read: `<version>-<uuid>.metadata.json` in the metadata folder,
+They are named `<version>-<uuid>.metadata.json`, in the metadata folder, and
 in gzip where the properties ask for it. A name is never used twice, so a file that was written means nothing
 until a pointer leads to it, and when `write_metadata` returns it is safe on disk (`storage/base.py`).
 """

@@ -1,4 +1,4 @@
-"""Metadata and updates to new metadata: the one place where a table's metadata changes. Pure.
+"""Metadata and updates to new metadata: how a commit changes a table. Pure.
 
 The step of the write path between an action's changes and the swap of the pointer. Updates are carried out
 in order on a draft (`changes/table_steps.py`), then `_finish` keeps what holds between the base and the result:

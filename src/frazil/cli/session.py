@@ -1,4 +1,4 @@
-"""What every command shares: the lake that was named, the way to print, and errors as exit codes.
+"""What commands share: the lake that was named, the way to print, and errors as exit codes.
 
 Exit codes: 0 done, 1 the request failed, 2 wrong usage, 130 stopped by ctrl-C. What opens a lake is imported when one
 is opened, so that help and usage errors are there at once.

@@ -1,4 +1,4 @@
-"""Reading JSON objects strictly: the one place where a missing or ill-typed field becomes an error.
+"""Reading JSON objects strictly: a missing or ill-typed field is an error with its path.
 
 Used by every JSON codec. A `JsonObject` wraps one decoded object, hands out fields with their types
 checked, remembers which were asked for, and gives the rest as `extra`, so that fields this version

@@ -1,4 +1,4 @@
-"""Data that a user hands over to be written, as Arrow record batches: the one door for every verb that takes rows.
+"""Data that a user hands over to be written, as Arrow record batches; frames of Spark's go another way.
 
 Arrow tables, batches, readers and datasets, pandas frames, Polars frames, eager or lazy, whatever offers Arrow's C
 stream or array (DuckDB relations, scans and tables of a lake), rows as dicts of Python values, and iterators of batches

@@ -1,4 +1,4 @@
-"""Which engine a change of rows runs on: this process, or Spark. The one place that decides, and that says why.
+"""Which engine a change of rows runs on, this process or Spark, and why.
 
 "local"   in this process; what it does not know is an error that names Spark as the way
 "spark"   on Spark

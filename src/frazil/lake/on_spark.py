@@ -1,7 +1,7 @@
-"""The one door from the lake to Spark: `frazil.spark` is loaded here, on first need.
+"""Which Spark session a verb runs on, and what is said where pyspark is not installed.
 
-`import frazil`, catalogs, planning and local reads and writes work with no JVM and no pyspark; a verb that needs Spark
-comes through here. Which session it uses, in this order: the one it was given (or the one of a DataFrame it was
+`import frazil`, catalogs, planning and local reads and writes work with no JVM and no pyspark: what a verb needs of
+`frazil.spark` is imported inside it. Its session is, in this order: the one it was given (or that of a DataFrame it was
 given), the one the lake is attached to, the active one, the lake's own, which is made on first need.
 """
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError
 from frazil.scan.changelog import Changelog
+from frazil.spec.iso8601 import show_ms
 from frazil.spec.snapshot import Operation, SnapshotHead
-from frazil.spec.snapshot_history import ancestor_heads, show_ms
+from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
 
 

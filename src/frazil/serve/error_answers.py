@@ -1,4 +1,4 @@
-"""From what went wrong to the protocol's codes and types. Only here: operations raise, and never make error answers.
+"""From what went wrong to the protocol's codes and types: operations raise, and answers are made of it here.
 
 A body is `{"error": {"message", "type", "code"}}`. A commit that did not happen is 409, which clients may retry; one
 that may have happened is a CommitStateUnknownException with 500, after which clients delete nothing. What failed for

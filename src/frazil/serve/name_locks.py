@@ -1,4 +1,4 @@
-"""One commit to a table at a time, in this process: those who wait would only be told that they came second."""
+"""One commit to a table at a time, in this process: commits that ran at once would conflict and be tried again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is told of errors, in the words that clients of the protocol know: some look into messages.
 
-Names come from the messages of `catalog/names.py`, which are the only ones that have them.
+Names are taken from the messages of `catalog/names.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a statement runs in: the session's names, and Spark where there is one.
 
-Statements that touch metadata only need no Spark. `Engine` is what the others ask for; `spark_engine.py` is the
-one there is.
+Statements that change metadata need no Spark. `Engine` is what the others ask for, and `spark_engine.py` is one.
 """
 
 from __future__ import annotations

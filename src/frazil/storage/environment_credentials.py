@@ -1,7 +1,8 @@
 """Keys of S3 that this machine has: from variables, a profile, single sign-on, or the role of the machine or container.
 
-Finding them is botocore's work, in the extra `s3`, because there are many places and some expire. Only
-`s3.use-environment` leads here. What is pickled is the wish, never the keys: another machine finds its own.
+Finding them is botocore's work, in the extra `s3`, because there are many places and some expire. `s3.use-environment`
+leads here, and requests to a catalog service that are signed with this machine's keys (`rest/auth.py`). The keys are
+not pickled: another machine finds its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Spark's inner doors for writing: names that Spark does not promise to keep, used here and in `jvm.py` only.
+"""What writing needs of Spark's internals, which Spark does not promise to keep; `private_names.py` has the others.
 
 Writes run in a session of their own, a clone of the user's with its temporary views, functions and cached tables: what
 is set for a write is then seen by no other query, and what the user has set in ways that would break a table's files

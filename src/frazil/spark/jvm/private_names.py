@@ -1,8 +1,9 @@
-"""Spark's inner doors: every name that Spark does not promise to keep is used here and nowhere else.
+"""What reading needs of Spark's internals, which Spark does not promise to keep, gathered here.
 
-Reading needs four things that PySpark does not offer: to compile a class on the driver, to make a relation over a file
-index of our own, to make a DataFrame of that relation, and to be called back by Spark while it plans. All are there in
-Spark 4.0 to 4.3. Where a later Spark moves one of them, the error says so; nothing else of frazil knows them.
+Four things that PySpark does not offer: to compile a class on the driver, to make a relation over a file index of our
+own, to make a DataFrame of that relation, and to be called back by Spark while it plans. All are there in Spark 4.0 to
+4.3. Where a later Spark moves one of them, the error says so. Other internals are in `driver_java.py`, `scan_java.py`,
+`jvm_write.py` and `java/Spark.java`; PySpark's handles of the JVM (`_jvm`, `_jdf`) are used where they are needed.
 """
 
 from __future__ import annotations

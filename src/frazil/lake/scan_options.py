@@ -6,12 +6,13 @@
     branch, tag                         a reference
     start-snapshot-id, end-snapshot-id  what was appended after the one, up to and with the other
     split-size, file-open-cost          how files are cut and packed, in bytes
+    lookback                            groups that are kept open while files are packed
 
 For changes of rows, the window is `start-snapshot-id` or `start-timestamp`, and `end-snapshot-id` or `end-timestamp`,
 times in milliseconds from 1970; without a start it begins with the oldest snapshot, without an end it goes up to now.
 
-Names are compared without regard to case, as Spark does. Options that tune Iceberg Java's own readers
-(`vectorization-enabled`, `batch-size`, `locality`, ...) change no rows and are passed over, as is what is not known.
+Names are compared without regard to case, as Spark does. `spec/options.py` lists what is honoured, refused and warned
+about.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from frazil.loaded import LoadedTable
 from frazil.scan.changelog import changelog_between
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import Appends
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.iso8601 import parse_timestamp
+from frazil.spec.options import READ_OPTIONS
+from frazil.spec.properties import SPLIT_LOOKBACK
 
 _STATES = ("snapshot-id", "as-of-timestamp", "versionasof", "timestampasof", "branch", "tag")
 _WINDOW = ("start-snapshot-id", "end-snapshot-id")
@@ -46,7 +50,8 @@ def scan_with_options(
     scan_options: ScanOptions = DEFAULT_OPTIONS,
 ) -> Scan:
     """Make the scan that read options ask for; refuse those that contradict each other."""
-    known = {name.lower(): str(value) for name, value in options.items() if value is not None}
+    known = READ_OPTIONS.check(options)
+    table = _with_lookback(table, known)
     states = [name for name in _STATES if name in known]
     window = [name for name in _WINDOW if name in known]
     _check(states, window, known)
@@ -61,8 +66,8 @@ def scan_with_options(
         case_sensitive=case_sensitive,
         options=replace(
             scan_options,
-            split_bytes=_size(known, "split-size", 1, scan_options.split_bytes),
-            open_file_cost_bytes=_size(known, "file-open-cost", 0, scan_options.open_file_cost_bytes),
+            split_bytes=_size(known, "split-size", scan_options.split_bytes),
+            open_file_cost_bytes=_size(known, "file-open-cost", scan_options.open_file_cost_bytes),
         ),
     )
     if not window:
@@ -83,7 +88,8 @@ def scan_changes(
     scan_options: ScanOptions = DEFAULT_OPTIONS,
 ) -> Scan:
     """Make the scan of the rows that snapshots added and removed; a state that is chosen is the end of the window."""
-    known = {name.lower(): str(value) for name, value in options.items() if value is not None}
+    known = READ_OPTIONS.check(options)
+    table = _with_lookback(table, known)
     window = {name: _whole(known, name) for name in (*_WINDOW, *_CHANGES_ONLY) if name in known}
     end = window.get("end-snapshot-id")
     if choice != CURRENT:
@@ -104,14 +110,21 @@ def scan_changes(
         columns=columns,
         options=replace(
             scan_options,
-            split_bytes=_size(known, "split-size", 1, scan_options.split_bytes),
-            open_file_cost_bytes=_size(known, "file-open-cost", 0, scan_options.open_file_cost_bytes),
+            split_bytes=_size(known, "split-size", scan_options.split_bytes),
+            open_file_cost_bytes=_size(known, "file-open-cost", scan_options.open_file_cost_bytes),
         ),
     )
     found = replace(scan, changelog=changelog)
     # Refuses now what the window's snapshots do not allow.
     found.plan()
     return found
+
+
+def _with_lookback(table: LoadedTable, known: Mapping[str, str]) -> LoadedTable:
+    if "lookback" not in known:
+        return table
+    properties = FrozenMap({**table.metadata.properties, SPLIT_LOOKBACK.name: known["lookback"].strip()})
+    return replace(table, metadata=replace(table.metadata, properties=properties))
 
 
 def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> None:
@@ -176,16 +189,8 @@ def _milliseconds(text: str, time_zone: str) -> int:
 
 
 def _whole(known: Mapping[str, str], name: str) -> int:
-    text = known[name].strip()
-    if not text.lstrip("-").isdigit():
-        raise InvalidRequestError(f"Cannot use {text[:60]!r} as {name}: it is not a whole number")
-    return int(text)
+    return int(known[name].strip())
 
 
-def _size(known: Mapping[str, str], name: str, least: int, otherwise: int | None) -> int | None:
-    if name not in known:
-        return otherwise
-    found = _whole(known, name)
-    if found < least:
-        raise InvalidRequestError(f"Cannot use {found} as {name}: it must be at least {least}")
-    return found
+def _size(known: Mapping[str, str], name: str, otherwise: int | None) -> int | None:
+    return _whole(known, name) if name in known else otherwise

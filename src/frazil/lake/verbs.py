@@ -59,8 +59,6 @@ class TableVerbs(MetadataVerbs):
     """
 
     _cache: ManifestCache | None = None
-    _said: Mapping[str, str] = NO_PROPERTIES
-    """Properties that count for what is written through this value, whatever the table's are."""
 
     def append(
         self,
@@ -89,7 +87,7 @@ class TableVerbs(MetadataVerbs):
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
             target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-            files = write_rows(state, data, may_lack_parts=merge_schema, said=self._said)
+            files = write_rows(state, data, may_lack_parts=merge_schema)
             action = Append(files, target, written_schema=state.metadata.current_schema)
             return table._commit(state, action, paths_of(files))[1] if files else None
 
@@ -169,14 +167,14 @@ class TableVerbs(MetadataVerbs):
         target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
         if predicate is not None and takes_files_whole(state, branch, predicate, self._cache):
             predicate = bind(schema, predicate)
-            read = read_set_of(state, branch, predicate)
-            files = write_rows(state, data, may_lack_parts=may_lack_parts, said=self._said)
+            read = self._read_set(state, branch, predicate)
+            files = write_rows(state, data, may_lack_parts=may_lack_parts)
             action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
             return self._commit(state, action, paths_of(files))[1]
         choice = choose_engine(
             engine, state, data, lambda: prepare_overwrite(state, where, target, self._session(), self._cache)
         )
-        files = write_rows(state, data, may_lack_parts=may_lack_parts, said=self._said)
+        files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
             return self._carry_out(state, run_overwrite(choice.plan, files))
         from frazil.spark.change import overwrite as room
@@ -211,8 +209,8 @@ class TableVerbs(MetadataVerbs):
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
             target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
-            read = read_set_of(state, branch, TRUE)
-            files = write_rows(state, data, may_lack_parts=merge_schema, said=self._said)
+            read = table._read_set(state, branch, TRUE)
+            files = write_rows(state, data, may_lack_parts=merge_schema)
             action = ReplacePartitions(files, read, target, state.metadata.current_schema)
             return table._commit(state, action, paths_of(files))[1] if files else None
 
@@ -501,6 +499,10 @@ class TableVerbs(MetadataVerbs):
             table._commit(table._begin(), RecordOnly())
         return made
 
+    def _read_set(self, state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:
+        """Return what an overwrite reads of a branch: what others add there since is a conflict."""
+        return read_set_of(state, branch, predicate)
+
     def _session(self) -> Session:
         """Return what expressions of a statement depend on."""
         return Session(time.time_ns() // 1000, is_utc())
@@ -521,7 +523,6 @@ class OnceTable(TableVerbs):
         self._state = state
         self._guard = guard
         self._cache = table._cache
-        self._said = table._said
         self.has_committed = False
 
     def _begin(self) -> LoadedTable:
@@ -537,6 +538,9 @@ class OnceTable(TableVerbs):
     ) -> tuple[LoadedTable, Snapshot | None]:
         self.has_committed = True
         return self._table._commit(state, replace(self._guard, action=action), written)
+
+    def _read_set(self, state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:
+        return self._table._read_set(state, branch, predicate)
 
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
         def guarded(table: TableVerbs) -> Snapshot | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,24 +16,18 @@ from frazil.lake.on_spark import is_spark_frame
 from frazil.loaded import LoadedTable
 from frazil.local.source_rows import SourceRows
 from frazil.spec.data_file import DataFile
-from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.union_by_name import union_by_name
 from frazil.storage.locations import scheme_of
 
 
-def write_rows(
-    loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False, said: Mapping[str, str] | None = None
-) -> tuple[DataFile, ...]:
+def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) -> tuple[DataFile, ...]:
     """Write rows as data files of a table, partitioned and sorted as it asks; nothing refers to them yet.
 
     A Spark DataFrame is written by its own session, everything else in this process. Structs of a DataFrame need every
-    part of the table's, unless they `may_lack_parts`. `said` are properties that count for this write alone.
+    part of the table's, unless they `may_lack_parts`.
     """
-    if said:
-        metadata = loaded.metadata
-        loaded = replace(loaded, metadata=replace(metadata, properties=FrozenMap({**metadata.properties, **said})))
     if is_spark_frame(data):
         from frazil.spark.write.write_files import write_frame
 

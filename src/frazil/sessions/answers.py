@@ -18,6 +18,7 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from frazil.lake.said_table import said_table
 from frazil.lake.scan import ALL_COLUMNS
 from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table, hold
@@ -36,7 +37,7 @@ from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.stream_sinks import SINK_VERBS
 from frazil.sessions.stream_sources import STREAM_VERBS, named_stream
-from frazil.sessions.write_options import by_place, default_text, snapshot_properties_of, write_options
+from frazil.sessions.write_options import by_place, create_options, default_text, read_write_options
 from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.jvm.door import current_place, session_id
 from frazil.spark.read.sql_functions import function_expression, function_type
@@ -361,13 +362,10 @@ def _plan(question: Question, relation: Relation) -> Any:
 
 def _write(question: Question, verb: str) -> None:
     place, table, branch = question.target()
-    options = question.told["options"]
-    engine = question.engine()
-    given = write_options(engine, table, branch, options)
+    given = read_write_options(question.engine(), table, branch, question.told["options"])
     frame = question.frame(1)
-    known = {key.lower(): value for key, value in options.items()}
     evolves = question.told["evolves"]
-    merges = evolves or known.get("mergeschema", known.get("merge-schema", "false")) == "true"
+    merges = evolves or given.merges_schema
     if merges and not evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
             f"Cannot change the schema of {place} with a write: the table does not allow it",
@@ -375,32 +373,34 @@ def _write(question: Question, verb: str) -> None:
         )
     if not question.told["by-name"] and question.told["any-schema"]:
         frame = by_place(frame, table.schema.fields, place, may_differ=merges)
+    target = said_table(table, given.said)
     if verb == "append":
-        table.append(frame, merge_schema=merges, **given)
-    elif verb == "overwrite-partitions" or _is_dynamic(known):
-        table.overwrite_partitions(frame, merge_schema=merges, **given)
+        target.append(frame, merge_schema=merges, **given.arguments)
+    elif verb == "overwrite-partitions" or given.is_dynamic:
+        target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
     else:
         where = question.expression(question.told["where"])
         if where.sql_text == "true":
-            table.overwrite(frame, merge_schema=merges, **given)
+            target.overwrite(frame, merge_schema=merges, **given.arguments)
         else:
-            table.overwrite(frame, where=where, merge_schema=merges, **given)
+            target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
 
 
-def _is_dynamic(options: Mapping[str, str]) -> bool:
-    """Return whether a writer asks to replace partitions that it has rows for, and no others."""
-    return options.get("overwrite-mode", options.get("partitionoverwritemode", "")).lower() == "dynamic"
+def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
+    """Return the table that a change is of, as its options say, and the arguments of the verb."""
+    _, table, branch = question.target()
+    given = read_write_options(question.engine(), table, branch, question.told.get("options", {}))
+    return said_table(table, given.said), given.arguments
 
 
 def _delete(question: Question) -> None:
-    _, table, branch = question.target()
-    where = question.expression(question.told["where"])
-    table.delete(where, engine="spark", **write_options(question.engine(), table, branch, question.told["options"]))
+    table, options = _target(question)
+    table.delete(question.expression(question.told["where"]), engine="spark", **options)
 
 
 def _truncate(question: Question) -> None:
-    _, table, branch = question.target()
-    table.delete("true", **write_options(question.engine(), table, branch, {}))
+    table, options = _target(question)
+    table.delete("true", **options)
 
 
 def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
@@ -408,8 +408,7 @@ def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def _update(question: Question) -> None:
-    _, table, branch = question.target()
-    options = write_options(question.engine(), table, branch, question.told["options"])
+    table, options = _target(question)
     if "where" in question.told:
         options["where"] = question.expression(question.told["where"])
     values = _values(question, question.told["values"])
@@ -419,14 +418,14 @@ def _update(question: Question) -> None:
 
 def _merge(question: Question) -> None:
     _, table, branch = question.target()
-    options = write_options(question.engine(), table, branch, question.told["options"])
+    given = read_write_options(question.engine(), table, branch, question.told["options"])
     evolution = question.kept().evolution
     if evolution is None:
-        _run_merge(question, table, options)
+        _run_merge(question, said_table(table, given.said), given.arguments)
         return
     with table.transaction() as changes:
         changes._run(evolution)
-        _run_merge(question, changes, options)
+        _run_merge(question, said_table(changes, given.said), given.arguments)
 
 
 def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> None:
@@ -519,7 +518,8 @@ def _create(question: Question) -> None:
             f"Cannot create {place} and write to a branch of it at once",
             hint="Leave the branch out; write to it when the table is there.",
         )
-    create_with_schema(place, existing, statement, schema, frame, snapshot_properties_of(options))
+    properties_of_snapshot, said = create_options(question.engine(), options)
+    create_with_schema(place, existing, statement, schema, frame, properties_of_snapshot, said)
 
 
 def _schema_of(text: str) -> Schema:

@@ -23,6 +23,7 @@ from frazil.errors import (
 )
 from frazil.expr.predicates import TRUE
 from frazil.lake.create_table import take_format_version
+from frazil.lake.said_table import AS_THE_TABLE_SAYS, Said, said_table
 from frazil.lake.sql_session import Place
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import NO_PROPERTIES, read_set_of
@@ -123,6 +124,7 @@ def create_with_schema(
     schema: Schema,
     frame: Any = None,
     snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
+    said: Said = AS_THE_TABLE_SAYS,
 ) -> None:
     """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit.
 
@@ -164,7 +166,7 @@ def create_with_schema(
                 )
             )
         if frame is not None:
-            table.append(frame, snapshot_properties=snapshot_properties)
+            said_table(table, said).append(frame, snapshot_properties=snapshot_properties)
 
 
 def _check_names(schema: Schema, place: Place) -> None:

@@ -28,11 +28,13 @@ from frazil.lake.sql_session import (
 from frazil.lake.table import Table
 from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
+from frazil.spark.jvm.door import session_settings
 from frazil.spark.read.column_values import cast_columns
 from frazil.spark.read.metadata_frames import metadata_frame
 from frazil.spark.read.view_queries import ViewQuery
 from frazil.spark.types import from_spark_schema
 from frazil.spark.write.store_assignment import check_bound
+from frazil.spec.options import READ, SETTING_PREFIX, check_settings
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -95,16 +97,24 @@ class SparkEngine:
                 )
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
+            options = {**self._read_settings(), **options}
             return scan_changes(table._loaded, options, choice=_choice(state), scan_options=scan_options)
         if relation.metadata_table is not None:
             return None
         asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
+        asked = {**self._read_settings(), **asked}
         return scan_with_options(
             table._loaded,
             {**asked, **option_of_state(state)},
             time_zone=self.setting("spark.sql.session.timeZone") or "UTC",
             scan_options=scan_options,
         )
+
+    def _read_settings(self) -> dict[str, str]:
+        """Return what the session says for every read, as read options."""
+        found = check_settings(self.settings(SETTING_PREFIX))
+        named = {one.name: (one.setting or "").removeprefix(SETTING_PREFIX) for one in READ if one.answer == "honoured"}
+        return {name: found[setting] for name, setting in named.items() if setting in found}
 
     def changes(self, place: Place, table: Table, options: Mapping[str, str]) -> Any:
         """Return the changes of a table's rows as a DataFrame."""
@@ -211,6 +221,10 @@ class SparkEngine:
         """Return a setting of the session."""
         value: str | None = self.spark.conf.get(name, None)
         return value
+
+    def settings(self, prefix: str) -> Mapping[str, str]:
+        """Return the settings of the session that begin with a prefix."""
+        return session_settings(self.spark, prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ class Engine(Protocol):
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""
 
+    def settings(self, prefix: str) -> Mapping[str, str]:
+        """Return the settings of the session that begin with a prefix."""
+
 
 @dataclass(frozen=True, slots=True)
 class SqlContext:

@@ -14,21 +14,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from frazil.commit.once import Once
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.lake.said_table import Said, said_table
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.sessions.question import Kept, Question, checked_target
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
-from frazil.sessions.write_options import once_of_options, write_options
+from frazil.sessions.write_options import once_of_options, read_write_options
 from frazil.spark.change.resolved import schema_of_json
-from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, WRITE_DISTRIBUTION_MODE, read_property
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import (
+    SPARK_ACCEPT_ANY_SCHEMA,
+    SPARK_FANOUT_ENABLED,
+    WRITE_DISTRIBUTION_MODE,
+    read_property,
+)
 from frazil.spec.snapshot import Snapshot
 
-UPSERT_KEYS, FANOUT, MERGE_APPEND = "upsert-keys", "fanout-enabled", "use-merge-append-for-streaming"
+UPSERT_KEYS = "upsert-keys"
 _TRIES = 10
 _WAIT_SECONDS = 0.2
 
@@ -76,16 +84,12 @@ def _batch(question: Question) -> None:
             f"Cannot stream to {place} under a name of its own: its batches are named by the query",
             hint="Leave the options out; in foreachBatch they say which write it is.",
         )
-    given = write_options(question.engine(), table, branch, options)
-    given["once"] = Once(told["query"], told["batch"], is_epoch=True)
-    if _flag(options, FANOUT) or (FANOUT not in options and _flag(table.properties, "write.spark.fanout.enabled")):
-        table._said = {WRITE_DISTRIBUTION_MODE.name: "none"}
-    if not _flag(options, MERGE_APPEND, otherwise=True):
-        raise InvalidRequestError(
-            f"Cannot stream to {place} with {MERGE_APPEND}=false",
-            hint="Manifests are merged as the table says: set commit.manifest-merge.enabled=false on it.",
-        )
-    write = _writer(question, place, table, options, given)
+    asked = read_write_options(question.engine(), table, branch, options)
+    given = {**asked.arguments, "once": Once(told["query"], told["batch"], is_epoch=True)}
+    said = asked.said
+    if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
+        said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
+    write = _writer(question, place, table, said, options, given)
     compaction = compaction_of(place, options)
     made = _patiently(write)
     _compact(question, table, given, made, compaction)
@@ -99,18 +103,24 @@ def _compact(
 
 
 def _writer(
-    question: Question, place: Place, table: Table, options: Mapping[str, str], given: Mapping[str, Any]
+    question: Question,
+    place: Place,
+    table: Table,
+    said: Said,
+    options: Mapping[str, str],
+    given: Mapping[str, Any],
 ) -> Callable[[], Snapshot | None]:
     mode, frame = question.told["mode"], question.frame(0)
     merges = _merges_schema(place, table, options)
+    target = said_table(table, said)
     if mode == "append":
-        return lambda: table.append(frame, merge_schema=merges, **given)
+        return lambda: target.append(frame, merge_schema=merges, **given)
     if mode == "complete":
-        return lambda: table.overwrite(frame, merge_schema=merges, **given)
+        return lambda: target.overwrite(frame, merge_schema=merges, **given)
     keys = _keys(place, table, options)
     if merges:
         raise InvalidRequestError(f"Cannot stream to {place} in update mode and change its schema")
-    return lambda: table.upsert(frame, keys, engine="spark", **given)
+    return lambda: target.upsert(frame, keys, engine="spark", **given)
 
 
 def _merges_schema(place: Place, table: Table, options: Mapping[str, str]) -> bool:

@@ -1,17 +1,24 @@
-"""What a write is told beside its rows: the branch, properties of the snapshot, its name; and what DEFAULT means."""
+"""What a write is told beside its rows: by its options, or by the session; and what DEFAULT means.
+
+`spec/options.py` lists the options; what a write says counts before what the session says, and that before the table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
+from frazil.lake.said_table import Said
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
 from frazil.sessions.sql_context import Engine
 from frazil.spark.write.store_assignment import place_columns
-from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, check_settings
+from frazil.spec.properties import DELETE_ISOLATION_LEVEL, WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
 
@@ -28,20 +35,89 @@ _ONCE_SETTINGS = {
 WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
 
 
-def write_options(
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a write is told: arguments of the verb, what counts in the place of the table's properties, and more."""
+
+    arguments: dict[str, Any]
+    said: Said
+    merges_schema: bool
+    is_dynamic: bool
+    """Whether an overwrite replaces the partitions that it has rows for, and no others."""
+
+
+def read_write_options(
     engine: Engine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
+) -> WriteOptions:
+    """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
+    known = WRITE_OPTIONS.check(options or {})
+    settings = check_settings(engine.settings(SETTING_PREFIX))
+    asked = {one.key: _value(one, known, settings) for one in WRITE}
+    mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"
+    merges = asked["merge-schema"] or asked["mergeschema"] or "false"
+    return WriteOptions(
+        _arguments(engine, table, branch, known, settings),
+        _said(asked),
+        merges.lower() == "true",
+        mode.lower() == "dynamic",
+    )
+
+
+def _value(option: Option, known: Mapping[str, str], settings: Mapping[str, str]) -> str | None:
+    found = known.get(option.key)
+    if found is None and option.setting is not None:
+        found = settings.get(option.setting.removeprefix(SETTING_PREFIX))
+    return None if found is None else found.strip()
+
+
+def _said(asked: Mapping[str, str | None]) -> Said:
+    properties = {taken.name: text for one in WRITE if (text := asked[one.key]) is not None for taken in one.sets}
+
+    def whole(name: str) -> int | None:
+        text = asked[name]
+        return None if text is None else int(text)
+
+    isolation = asked["isolation-level"]
+    return Said(
+        FrozenMap(properties),
+        asked["compression-codec"],
+        asked["compression-level"],
+        asked["compression-strategy"],
+        whole("output-spec-id"),
+        whole("output-sort-order-id"),
+        None if isolation is None else DELETE_ISOLATION_LEVEL.kind.parse(isolation),
+        whole("validate-from-snapshot-id"),
+        (asked["use-table-distribution-and-ordering"] or "true").lower() == "true",
+    )
+
+
+def create_options(engine: Engine, options: Mapping[str, str]) -> tuple[dict[str, str], Said]:
+    """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
+    known = WRITE_OPTIONS.check(options)
+    if once_of_options(known) is not None:
+        raise InvalidRequestError(
+            "Cannot create a table once by name: a table that is replaced forgets nothing, and one that is there is "
+            "not created",
+            hint="Create the table first, IF NOT EXISTS, and append to it once.",
+        )
+    settings = check_settings(engine.settings(SETTING_PREFIX))
+    asked = {one.key: _value(one, known, settings) for one in WRITE}
+    return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _said(asked)
+
+
+def _arguments(
+    engine: Engine, table: Table, branch: str | None, known: Mapping[str, str], settings: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what a write's options say: the branch, and properties of the snapshot.
+    """Return the branch, properties of the snapshot, and the name of a write that happens once.
 
     A branch in the name and one in the options must agree; where neither is given and the table allows it, the
     session's `spark.wap.branch` and `spark.wap.id` count.
     """
-    known = {key.lower(): value for key, value in (options or {}).items()}
     given = known.get("branch")
     if branch is not None and given is not None and branch != given:
         raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {given!r} at once")
     branch = branch or given
-    properties = snapshot_properties_of(known)
+    properties = {**snapshot_properties_of(settings), **snapshot_properties_of(known)}
     if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
         wap_branch, wap_id = engine.setting(WAP_BRANCH), engine.setting(WAP_ID)
         if wap_branch and wap_id:

@@ -47,7 +47,7 @@ def read(loaded: LoadedTable, options: dict[str, Any], **more: Any) -> list[int]
         ({"tag": "end"}, [0, 1, 2]),
         ({"start-snapshot-id": "1"}, [1, 2, 3]),
         ({"start-snapshot-id": "1", "end-snapshot-id": "3"}, [1, 2]),
-        ({"split-size": "1000", "file-open-cost": "0", "batch-size": "5", "unheard-of": "x"}, [0, 1, 2, 3]),
+        ({"split-size": "1000", "file-open-cost": "0", "lookback": "3"}, [0, 1, 2, 3]),
         ({"snapshot-id": None}, [0, 1, 2, 3]),
     ],
 )
@@ -73,11 +73,11 @@ def test_times_are_milliseconds_or_text_in_the_sessions_zone(loaded: LoadedTable
     ("options", "reason"),
     [
         ({"snapshot-id": "2", "branch": "audit"}, "snapshot-id and branch"),
-        ({"snapshot-id": "two"}, "not a whole number"),
+        ({"snapshot-id": "two"}, "a whole number"),
         ({"end-snapshot-id": "2"}, "start-snapshot-id is not given"),
         ({"start-snapshot-id": "1", "snapshot-id": "2"}, "snapshot-id"),
         ({"start-timestamp": "1"}, "start-timestamp"),
-        ({"split-size": "0"}, "at least 1"),
+        ({"split-size": "0"}, "from 1 to"),
         ({"tag": "audit"}, "it is a branch"),
         ({"branch": "end"}, "it is a tag"),
         ({"timestampAsOf": "yesterday"}, "not a time"),

@@ -167,6 +167,16 @@ public class Spark {
     return Door.text(found);
   }
 
+  /** The settings of a session that begin with a prefix, as JSON. */
+  public static String settings(org.apache.spark.sql.classic.SparkSession session, String prefix) {
+    HashMap found = new HashMap();
+    for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
+      Map.Entry entry = (Map.Entry) one;
+      if (((String) entry.getKey()).startsWith(prefix)) found.put(entry.getKey(), entry.getValue());
+    }
+    return Door.text(found);
+  }
+
   static Column[] columns(Seq definitions, Object plan) {
     ArrayList found = new ArrayList();
     for (Object one : Door.list(definitions)) found.add(((ColumnDefinition) one).toV2Column("CREATE TABLE"));

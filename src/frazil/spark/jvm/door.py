@@ -115,6 +115,12 @@ def lake_ids(spark: SparkSession) -> dict[str, str]:
     return found
 
 
+def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
+    """Return the settings of a session that begin with a prefix."""
+    found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.settings(spark._jsparkSession, prefix))  # type: ignore[union-attr]
+    return found
+
+
 def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
     """Return whether a name is a temporary view's."""
     parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]

@@ -41,6 +41,8 @@ _MAX_TASK_FILE_BYTES = 128 * MB
 _OPEN_WRITERS = 8
 """Files of different partitions that one task keeps open; beyond it, the task sorts its rows by partition."""
 
+_ALL_WRITERS = 2**31 - 1
+
 
 def choose_mode(target: WriteTarget, of: Property[DistributionMode | None]) -> DistributionMode:
     """Return how rows are distributed: as the table's properties say, else by what the table is like."""
@@ -61,7 +63,9 @@ def has_partitions(target: WriteTarget) -> bool:
 
 def write_settings(target: WriteTarget) -> Mapping[str, str]:
     """Return the settings under which Spark writes the tasks it was given."""
-    return {"spark.sql.maxConcurrentOutputFileWriters": "0" if target.sort_order.is_sorted else str(_OPEN_WRITERS)}
+    fans_out = read_property(target.properties, known.SPARK_FANOUT_ENABLED)
+    open_writers = _OPEN_WRITERS if fans_out is None else _ALL_WRITERS if fans_out else 0
+    return {"spark.sql.maxConcurrentOutputFileWriters": "0" if target.sort_order.is_sorted else str(open_writers)}
 
 
 def task_bytes(target: WriteTarget) -> int:

@@ -70,6 +70,11 @@ _NATIVE = (
 )
 _CODECS = {"lz4": "lz4_raw"}
 _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
+_ZLIB_LEVELS = (
+    *("NO_COMPRESSION", "BEST_SPEED", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"),
+    "BEST_COMPRESSION",
+)
+"""Hadoop's words for zlib's levels 0 to 9."""
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 
 
@@ -128,7 +133,7 @@ def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
     }
     level = read_property(properties, known.PARQUET_COMPRESSION_LEVEL)
     if level is not None and codec in _LEVELS:
-        options[_LEVELS[codec]] = str(level)
+        options[_LEVELS[codec]] = str(level) if codec == "zstd" else _ZLIB_LEVELS[max(0, min(level, 9))]
     for name, is_on in read_column_properties(properties, known.PARQUET_BLOOM_FILTER_COLUMN_ENABLED).items():
         options[f"parquet.bloom.filter.enabled#{name}"] = str(is_on).lower()
     for name, is_on in read_column_properties(properties, known.PARQUET_DICT_ENCODING_COLUMN_ENABLED).items():

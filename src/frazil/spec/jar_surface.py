@@ -1,0 +1,161 @@
+"""What scripts for Iceberg's jar name beside options: procedures, settings, classes; and what each becomes.
+
+`frazil doctor` and `docs/migrate-from-the-jar.md` read the same lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Fate = Literal["same", "change", "cannot"]
+
+PROCEDURES: Final[dict[str, tuple[str, ...]]] = {
+    "add_files": ("table", "source_table", "partition_filter", "check_duplicate_files", "parallelism"),
+    "ancestors_of": ("table", "snapshot_id"),
+    "cherrypick_snapshot": ("table", "snapshot_id"),
+    "compute_partition_stats": ("table", "snapshot_id"),
+    "compute_table_stats": ("table", "snapshot_id", "columns"),
+    "create_changelog_view": (
+        *("table", "changelog_view", "options", "compute_updates", "identifier_columns", "net_changes"),
+    ),
+    "expire_snapshots": (
+        *("table", "older_than", "retain_last", "max_concurrent_deletes", "stream_results", "snapshot_ids"),
+        "clean_expired_metadata",
+    ),
+    "fast_forward": ("table", "branch", "to"),
+    "migrate": (*("table", "properties", "drop_backup", "backup_table_name", "parallelism", "ignore_missing_files"),),
+    "publish_changes": ("table", "wap_id"),
+    "register_table": ("table", "metadata_file"),
+    "remove_orphan_files": (
+        *("table", "older_than", "location", "dry_run", "max_concurrent_deletes", "file_list_view", "equal_schemes"),
+        *("equal_authorities", "prefix_mismatch_mode", "prefix_listing", "stream_results"),
+    ),
+    "rewrite_data_files": ("table", "strategy", "sort_order", "options", "where", "branch"),
+    "rewrite_manifests": ("table", "use_caching", "spec_id", "sort_by"),
+    "rewrite_position_delete_files": ("table", "options", "where"),
+    "rewrite_table_path": (
+        *("table", "source_prefix", "target_prefix", "start_version", "end_version", "staging_location"),
+        "create_file_list",
+    ),
+    "rollback_to_snapshot": ("table", "snapshot_id"),
+    "rollback_to_timestamp": ("table", "timestamp"),
+    "set_current_snapshot": ("table", "snapshot_id", "ref"),
+    "snapshot": ("source_table", "table", "location", "properties", "parallelism", "ignore_missing_files"),
+}
+"""The jar's procedures and their arguments (1.12)."""
+
+SAME_ANSWER: Final = {
+    ("expire_snapshots", "stream_results"): "what is deleted is never held on the driver",
+    ("remove_orphan_files", "prefix_listing"): "storages are listed by prefix where they can",
+    ("rewrite_manifests", "use_caching"): "nothing is cached",
+}
+"""Arguments that ask how something is done, and change no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A text that scripts and configurations may hold, and what becomes of it."""
+
+    text: str
+    """A regular expression."""
+    grep: str
+    """What to look for, as people type it."""
+    fate: Fate
+    becomes: str
+
+
+SETTINGS: Final = (
+    Pattern(
+        r"spark\.jars(\.packages)?\b.*iceberg",
+        "iceberg-spark-runtime, iceberg-aws-bundle",
+        "change",
+        "goes: frazil is a Python package",
+    ),
+    Pattern(r"IcebergSparkSessionExtensions", "IcebergSparkSessionExtensions", "change", "goes"),
+    Pattern(
+        r"org\.apache\.iceberg\.spark\.SparkSessionCatalog",
+        "SparkSessionCatalog",
+        "cannot",
+        "lakes stand beside Spark's own catalog: attach one under a name of its own",
+    ),
+    Pattern(
+        r"org\.apache\.iceberg\.spark\.SparkCatalog",
+        "SparkCatalog",
+        "change",
+        "frazil.attach(spark, frazil.connect(…), name=…), or settings spark.frazil.lake.<name>.*",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.type\W+hive\b",
+        "type = hive",
+        "cannot",
+        "the Hive metastore is no catalog here; register tables by their metadata file, or copy the catalog",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.type\W+(glue|dynamodb|nessie|bigquery)\b",
+        "type = glue, dynamodb, nessie",
+        "cannot",
+        "reached by the REST protocol alone, where the service has it (Glue and Nessie do)",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.catalog-impl",
+        "catalog-impl",
+        "cannot",
+        "Java classes are not run: use SQLite, PostgreSQL, a folder or a REST service",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.io-impl",
+        "io-impl",
+        "change",
+        "goes: the scheme of a location says which store keeps it",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.(type|uri|warehouse|credential|token|jdbc\.\w+|s3\.[\w.-]+|client\.[\w.-]+)",
+        "spark.sql.catalog.<name>.*",
+        "change",
+        "arguments and properties of frazil.connect (docs/connecting.md)",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.(cache-enabled|cache\.[\w.-]+)",
+        "cache-enabled, cache.expiration-interval-ms",
+        "change",
+        "goes: a statement loads its table once",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.(metrics-reporter-impl|table-default\.[\w.-]+|table-override\.[\w.-]+)",
+        "metrics-reporter-impl, table-default.*, table-override.*",
+        "cannot",
+        "not built: set properties when tables are created",
+    ),
+)
+
+JAVA: Final = (
+    Pattern(r"\bSparkActions\b", "SparkActions", "change", "t.maintain, or CALL lake.system.…"),
+    Pattern(r"\bSpark3Util\b|\bSparkTableUtil\b", "Spark3Util, SparkTableUtil", "change", 'lake.table("db.t")'),
+    Pattern(
+        r"\b(HadoopTables|HadoopCatalog)\b",
+        "HadoopTables, HadoopCatalog",
+        "change",
+        'frazil.connect(folder, catalog="filesystem")',
+    ),
+    Pattern(
+        r"\b(JdbcCatalog|RESTCatalog)\b", "JdbcCatalog, RESTCatalog", "change", "frazil.connect (docs/connecting.md)"
+    ),
+    Pattern(
+        r"\b(HiveCatalog|GlueCatalog|DynamoDbCatalog|NessieCatalog)\b",
+        "HiveCatalog, GlueCatalog",
+        "cannot",
+        "not built",
+    ),
+    Pattern(
+        r"\bIcebergSpark\.registerBucketUDF\b", "IcebergSpark.registerBucketUDF", "change", "lake.system.bucket(n, c)"
+    ),
+    Pattern(
+        r"_jvm\.org\.apache\.iceberg|\borg\.apache\.iceberg\.(?!spark\.)",
+        "_jvm.org.apache.iceberg",
+        "change",
+        "docs/python.md",
+    ),
+)
+
+PATTERNS: Final = (*SETTINGS, *JAVA)

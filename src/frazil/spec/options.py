@@ -1,0 +1,397 @@
+"""Options of Spark's readers and writers and settings of its sessions: each is honoured, refused or warned about.
+
+One list for everything that reads options, for `docs/options.md` (`spec/options_markdown.py`) and for `frazil doctor`.
+Names are the reference's (1.12) where it has them; what other formats and Spark's own files call by other names stands
+at the end. Names are compared without regard to case, as Spark does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Literal
+
+from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.spec import properties as p
+from frazil.spec.property_kinds import LONG_MAX, AnyText, Choice, Flag, Kind, Property, Text, Whole
+
+Answer = Literal["honoured", "refused", "warned"]
+PAGE: Final = "https://pypi.org/project/frazil/ (docs/options.md)"
+SETTING_PREFIX: Final = "spark.sql.iceberg."
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option or a setting: what may be given, what becomes of it, and why.
+
+    A name that ends with a star is a prefix. `sets` are the table's properties whose place it takes for one write or
+    read. `fine` are values of what is warned about that ask for what happens anyway.
+    """
+
+    name: str
+    kind: Kind[object]
+    answer: Answer
+    note: str
+    sets: tuple[Property[object], ...] = ()
+    fine: tuple[str, ...] = ()
+    setting: str | None = None
+    """The setting of the session that says the same; the option counts before it."""
+
+    @property
+    def key(self) -> str:
+        """The name as it is compared."""
+        return self.name.lower()
+
+
+def _honoured(
+    name: str, kind: Kind[object], note: str, *, sets: tuple[Property[object], ...] = (), setting: str | None = None
+) -> Option:
+    return Option(name, kind, "honoured", note, sets, (), None if setting is None else SETTING_PREFIX + setting)
+
+
+def _warned(name: str, kind: Kind[object], note: str, *fine: str, setting: str | None = None) -> Option:
+    return Option(name, kind, "warned", note, (), fine, None if setting is None else SETTING_PREFIX + setting)
+
+
+def _refused(name: str, kind: Kind[object], note: str) -> Option:
+    return Option(name, kind, "refused", note)
+
+
+def _of(one: Property[object], note: str, name: str, *more: Property[object], setting: str | None = None) -> Option:
+    return _honoured(name, one.kind, note, sets=(one, *more), setting=setting)
+
+
+_ANY = AnyText("any text")
+_FLAG = Flag()
+_ID = Whole(-(2**63), LONG_MAX)
+_MS = Whole(0, LONG_MAX, "ms")
+_BYTES = Whole(1, LONG_MAX, "bytes")
+_CODEC = Choice(
+    ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "zlib", "lzo", "none"),
+)
+_OWN_READERS = "Spark's own readers read, by Spark's settings"
+_PLANNED_HERE = "scans are planned in this process"
+_NOT_CACHED = "executors keep no deletes: they travel in the plan"
+
+READ: Final = (
+    _honoured("branch", Text("a branch"), "the branch that is read"),
+    _honoured("tag", Text("a tag"), "the tag that is read; the newest jar refuses it"),
+    _honoured("snapshot-id", _ID, "the snapshot that is read; the newest jar refuses it"),
+    _honoured("as-of-timestamp", _MS, "what was current then; the newest jar refuses it"),
+    _honoured("versionAsOf", Text("a snapshot's id, a branch or a tag"), "the snapshot, branch or tag that is read"),
+    _honoured("timestampAsOf", Text("a time, in the session's zone where it names none"), "what was current then"),
+    _honoured("start-snapshot-id", _ID, "what was appended after it; with `changes`, the window's start"),
+    _honoured("end-snapshot-id", _ID, "what was appended up to it; with `changes`, the window's end"),
+    _honoured("start-timestamp", _MS, "the window's start; of `changes` only, refused elsewhere"),
+    _honoured("end-timestamp", _MS, "the window's end; of `changes` only, refused elsewhere"),
+    _of(p.SPLIT_SIZE, "bytes that one task reads", "split-size", setting="read.split-size"),
+    _of(p.SPLIT_OPEN_FILE_COST, "bytes that opening a file counts for", "file-open-cost"),
+    _of(p.SPLIT_LOOKBACK, "groups kept open while splits are packed, of files that Python reads", "lookback"),
+    _honoured("path", Text("a name or a place"), "the table, with `format`"),
+    _honoured("columns", Text("names separated by commas"), "of `register_source`: the columns that are read"),
+    _honoured("filter", Text("a condition"), "of `register_source`: the rows that are read"),
+    _warned("vectorization-enabled", _FLAG, _OWN_READERS, setting="vectorization.enabled"),
+    _warned("batch-size", Whole(1, LONG_MAX), _OWN_READERS),
+    _warned("locality", _FLAG, "Spark asks the file system where files are", setting="locality.enabled"),
+    _warned(
+        "aggregate-push-down-enabled",
+        _FLAG,
+        "aggregates read footers, as Spark does for Parquet",
+        "false",
+        setting="aggregate-push-down.enabled",
+    ),
+)
+STREAM_READ: Final = (
+    _honoured("stream-from-timestamp", _MS, "where a stream begins"),
+    _honoured("stream-from-snapshot", Text("earliest, latest or a snapshot's id"), "where a stream begins"),
+    _honoured("stream-after-snapshot", _ID, "where a stream begins"),
+    _honoured("streaming-skip-delete-snapshots", _FLAG, "snapshots of deletes are left out"),
+    _honoured("streaming-skip-overwrite-snapshots", _FLAG, "snapshots of overwrites are left out"),
+    _honoured("streaming-changes", Text("error, skip, added-files or changes"), "what becomes of changed rows"),
+    _honoured("streaming-max-files-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
+    _honoured("streaming-max-rows-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
+    _honoured("streaming-max-bytes-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
+    _honoured("identifier-columns", Text("names separated by commas"), "of changes: what makes two rows an update"),
+    _honoured("compute-updates", _FLAG, "of changes: whether updates are told as such"),
+    _honoured("stream-guard", Text("a tag"), "holds what the stream still needs"),
+    _warned(
+        "async-micro-batch-planning-enabled",
+        _FLAG,
+        "batches are planned when Spark asks for them",
+        "false",
+        setting="async-micro-batch-planning-enabled",
+    ),
+    _warned("streaming-snapshot-polling-interval-ms", _MS, "batches are planned when Spark asks for them"),
+    _warned("async-queue-preload-file-limit", Whole(0, LONG_MAX), "batches are planned when Spark asks for them"),
+    _warned("async-queue-preload-row-limit", Whole(0, LONG_MAX), "batches are planned when Spark asks for them"),
+)
+
+_WRITE_MODES = (p.DELETE_DISTRIBUTION_MODE, p.UPDATE_DISTRIBUTION_MODE, p.MERGE_DISTRIBUTION_MODE)
+WRITE: Final = (
+    _honoured("branch", Text("a branch"), "the branch that is written; it must agree with one in the name"),
+    _honoured("snapshot-property.*", _ANY, "goes into the snapshot's summary", setting="snapshot-property.*"),
+    _honoured(
+        "mergeSchema",
+        _FLAG,
+        "adds the columns that the table lacks, where it has `write.spark.accept-any-schema`",
+        setting="merge-schema",
+    ),
+    _honoured("merge-schema", _FLAG, "the same as `mergeSchema`"),
+    _honoured(
+        "overwrite-mode",
+        Choice(("static", "dynamic")),
+        "`dynamic`: overwrites replace the partitions that rows are in",
+    ),
+    _honoured(
+        "partitionOverwriteMode", Choice(("static", "dynamic")), "Spark's name for it; `overwrite-mode` counts before"
+    ),
+    _of(p.DEFAULT_FILE_FORMAT, "format of data files", "write-format"),
+    _of(p.DELETE_DEFAULT_FILE_FORMAT, "format of delete files", "delete-format"),
+    _of(p.WRITE_TARGET_FILE_SIZE_BYTES, "size of data files", "target-file-size-bytes"),
+    _of(p.DELETE_TARGET_FILE_SIZE_BYTES, "size of delete files", "target-delete-file-size-bytes"),
+    _honoured("compression-codec", _CODEC, "codec of the format that is written", setting="compression-codec"),
+    _honoured("compression-level", Whole(-131_072, 22), "level of the codec", setting="compression-level"),
+    _honoured(
+        "compression-strategy",
+        Choice(("speed", "compression")),
+        "of ORC files",
+        setting="compression-strategy",
+    ),
+    _of(
+        p.WRITE_DISTRIBUTION_MODE,
+        "how rows are distributed before they are written",
+        "distribution-mode",
+        *_WRITE_MODES,
+        setting="distribution-mode",
+    ),
+    _of(p.SPARK_FANOUT_ENABLED, "a file open for each partition, in place of a sort by partition", "fanout-enabled"),
+    _of(
+        p.SPARK_ADVISORY_PARTITION_SIZE_BYTES,
+        "bytes of rows that one task writes",
+        "advisory-partition-size",
+        setting="advisory-partition-size",
+    ),
+    _of(p.DELETE_GRANULARITY, "whether delete files are for one data file each", "delete-granularity"),
+    _honoured("isolation-level", p.DELETE_ISOLATION_LEVEL.kind, "which changes of others stop the write"),
+    _honoured("validate-from-snapshot-id", _ID, "changes of others since then stop an overwrite"),
+    _honoured("output-spec-id", Whole(0, LONG_MAX), "the partition spec of new files"),
+    _honoured("output-sort-order-id", Whole(0, LONG_MAX), "the sort order of new files"),
+    _honoured("use-table-distribution-and-ordering", _FLAG, "`false`: rows are written where they are, as they come"),
+    _honoured(
+        "check-nullability",
+        _FLAG,
+        "nulls in required columns are always refused, row by row; columns that could hold some are not",
+        setting="check-nullability",
+    ),
+    _honoured(
+        "check-ordering",
+        _FLAG,
+        "columns are matched by name, so that their order never matters; `insertInto` goes by place",
+        setting="check-ordering",
+    ),
+    _honoured("once-application", Text("an application"), "a write that happens once"),
+    _honoured("once-version", Text("a version"), "a write that happens once"),
+    _honoured("txnAppId", Text("an application"), "Delta's name for `once-application`"),
+    _honoured("txnVersion", Whole(0, LONG_MAX), "Delta's name for `once-version`"),
+    _honoured("path", Text("a name or a place"), "the table, with `format`; of `saveAsTable`, where its files are"),
+    _warned("shred-variants", _FLAG, "variants are written whole", "false", setting="shred-variants"),
+    _warned(
+        "variant-inference-buffer-size",
+        Whole(1, LONG_MAX),
+        "variants are written whole",
+        setting="variant-inference-buffer-size",
+    ),
+)
+STREAM_WRITE: Final = (
+    _honoured("checkpointLocation", Text("a folder"), "of `writeStream`: Spark's own"),
+    _honoured("queryName", Text("a name"), "of `writeStream`: Spark's own"),
+    _honoured("upsert-keys", Text("names separated by commas"), "of `writeStream` in update mode"),
+    _honoured("compact-every-batches", Whole(1, LONG_MAX), "of `writeStream`: compacts as it goes"),
+    _honoured("compact-every-bytes", Whole(1, LONG_MAX), "of `writeStream`: compacts as it goes"),
+    _honoured("compact.*", _ANY, "of `writeStream`: options of that compaction"),
+    Option(
+        "use-merge-append-for-streaming",
+        _FLAG,
+        "refused",
+        "`false`: manifests are merged as the table says, by `commit.manifest-merge.enabled`",
+        fine=("true",),
+    ),
+)
+
+_FORMATS = "an option of Spark's own files or of another format; set the table's property, or leave it out"
+FOREIGN: Final = (
+    _refused("replaceWhere", _ANY, "Delta's: use `df.writeTo(t).overwrite(condition)`"),
+    _refused("readChangeFeed", _FLAG, "Delta's: read the table `t.changes`"),
+    _refused("readChangeData", _FLAG, "Delta's: read the table `t.changes`"),
+    _refused("startingVersion", _ANY, "Delta's: use `start-snapshot-id`"),
+    _refused("endingVersion", _ANY, "Delta's: use `end-snapshot-id`"),
+    _refused("startingTimestamp", _ANY, "Delta's: use `start-timestamp` on `t.changes`"),
+    _refused("endingTimestamp", _ANY, "Delta's: use `end-timestamp` on `t.changes`"),
+    _warned("overwriteSchema", _FLAG, "Delta's: `createOrReplace` and `saveAsTable` in mode overwrite do so"),
+    _warned("userMetadata", _ANY, "Delta's: use `snapshot-property.<name>`"),
+    _warned("dataChange", _FLAG, "Delta's: compaction is `CALL lake.system.rewrite_data_files`"),
+    _warned("maxRecordsPerFile", _ANY, "use `target-file-size-bytes`"),
+    _warned("compression", _ANY, "use `compression-codec`"),
+    _warned("hoodie.*", _ANY, "Hudi's"),
+    _warned("parquet.*", _ANY, _FORMATS),
+    _warned("orc.*", _ANY, _FORMATS),
+    _warned("avro*", _ANY, _FORMATS),
+    *(
+        _warned(one, _ANY, _FORMATS)
+        for one in (
+            *("header", "inferSchema", "sep", "delimiter", "quote", "escape", "encoding", "mode", "nullValue"),
+            *("dateFormat", "timestampFormat", "multiLine", "pathGlobFilter", "recursiveFileLookup", "basePath"),
+            *("modifiedBefore", "modifiedAfter", "ignoreCorruptFiles", "ignoreMissingFiles", "primitivesAsString"),
+        )
+    ),
+)
+
+_SETTINGS_ALONE = (
+    _warned("planning.preserve-data-grouping", _FLAG, "there are no joins without a shuffle by partitions", "false"),
+    _warned("data-planning-mode", p.DATA_PLANNING_MODE.kind, _PLANNED_HERE, "auto", "local"),
+    _warned("delete-planning-mode", p.DELETE_PLANNING_MODE.kind, _PLANNED_HERE, "auto", "local"),
+    _warned("executor-cache.enabled", _FLAG, _NOT_CACHED, "false"),
+    _warned("executor-cache.delete-files.enabled", _FLAG, _NOT_CACHED, "false"),
+    _warned("executor-cache.timeout", _ANY, _NOT_CACHED),
+    _warned("executor-cache.max-entry-size", _ANY, _NOT_CACHED),
+    _warned("executor-cache.max-total-size", _ANY, _NOT_CACHED),
+    _warned("executor-cache.locality.enabled", _FLAG, _NOT_CACHED, "false"),
+    _warned("report-column-stats", _FLAG, "`spark.sql.cbo.enabled` decides what the optimiser is told"),
+    _warned("identifier-fields-rely", _FLAG, "nothing here relies on them", "false"),
+    _warned("read.adaptive-split-size.enabled", _FLAG, "splits follow `spark.sql.files.*` and the table"),
+    _warned("read.adaptive-split-size.parallelism", Whole(1, LONG_MAX), "splits follow `spark.sql.files.*`"),
+)
+
+
+def _settings() -> tuple[Option, ...]:
+    """Return the reference's settings, those that say what an option says with that option's answer."""
+    named = [
+        Option(one.setting, one.kind, one.answer, f"as the option `{one.name}`: {one.note}", one.sets, one.fine)
+        for one in (*READ, *STREAM_READ, *WRITE)
+        if one.setting is not None
+    ]
+    alone = [Option(SETTING_PREFIX + one.name, one.kind, one.answer, one.note, (), one.fine) for one in _SETTINGS_ALONE]
+    return (
+        *sorted((*named, *alone), key=lambda one: one.name),
+        _honoured("spark.wap.id", _ANY, "writes are staged, where the table has `write.wap.enabled`"),
+        _honoured("spark.wap.branch", _ANY, "writes go to a branch, where the table has `write.wap.enabled`"),
+    )
+
+
+SETTINGS: Final = _settings()
+
+
+class OptionList:
+    """The options that something takes, by name; those of others are known to be others'."""
+
+    def __init__(self, what: str, taken: Iterable[Option], elsewhere: Iterable[tuple[str, Iterable[Option]]]) -> None:
+        self.what = what
+        self._taken = {one.key: one for one in taken}
+        self._elsewhere = {
+            one.key: Option(one.name, one.kind, "warned", f"{where}: {one.note}")
+            for where, options in elsewhere
+            for one in options
+            if one.key not in self._taken
+        }
+        self._foreign = {one.key: one for one in FOREIGN if one.key not in self._taken}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of options that are honoured."""
+        return sorted(one.name for one in self._taken.values() if one.answer == "honoured")
+
+    def find(self, name: str) -> Option | None:
+        """Return what is known of an option; None where nothing is."""
+        lower = name.lower()
+        for known in (self._taken, self._elsewhere, self._foreign):
+            found = known.get(lower) or next(
+                (one for key, one in known.items() if key.endswith("*") and lower.startswith(key[:-1])), None
+            )
+            if found is not None:
+                return found
+        return None
+
+    def check(self, options: Mapping[str, object]) -> dict[str, str]:
+        """Return options by their names in lower case; refuse and warn as the list says."""
+        known: dict[str, str] = {}
+        passed_over: list[str] = []
+        for name, value in options.items():
+            if value is None:
+                continue
+            text = str(value)
+            option = self.find(name)
+            if option is None:
+                near = get_close_matches(name.lower(), [*self._taken], n=1, cutoff=0.75)
+                if near:
+                    raise InvalidRequestError(
+                        f"Cannot {self.what} with the option {name!r}: there is none of that name",
+                        hint=f"Did you mean {self._taken[near[0]].name}? There are: {', '.join(self.names)}.",
+                    )
+                passed_over.append(f"{name} (not known)")
+            elif text.lower() in option.fine:
+                known[name.lower()] = text
+            elif option.answer == "refused":
+                raise UnsupportedError(f"Cannot {self.what} with the option {name}={text!r}: {_plain(option.note)}")
+            elif option.answer == "warned":
+                passed_over.append(f"{name} ({_plain(option.note)})")
+            else:
+                check_value(option, name, text, f"Cannot {self.what} with the option")
+                known[name.lower()] = text
+        warn(f"To {self.what}, these options do nothing", passed_over)
+        return known
+
+
+def check_value(option: Option, name: str, text: str, cannot: str) -> None:
+    """Refuse a value that an option or a setting may not have."""
+    if option.kind.parse(text.strip()) is None:
+        raise InvalidRequestError(
+            f"{cannot} {name}={text[:60]!r}: it is not allowed", hint=f"Set it to {option.kind.allowed}."
+        )
+
+
+def warn(what: str, passed_over: list[str]) -> None:
+    """Say once what is passed over."""
+    if passed_over:
+        warnings.warn(f"{what}: {', '.join(sorted(passed_over))}. See {PAGE}", stacklevel=4)
+
+
+def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings `spark.sql.iceberg.*` that are honoured, without their prefix; warn about the others."""
+    known: dict[str, str] = {}
+    passed_over: list[str] = []
+    for name, text in settings.items():
+        if not name.startswith(SETTING_PREFIX):
+            continue
+        option = find_setting(name)
+        if option is None:
+            near = get_close_matches(name, [one.name for one in SETTINGS], n=1, cutoff=0.8)
+            passed_over.append(f"{name} ({f'did you mean {near[0]}?' if near else 'not known'})")
+        elif option.answer == "honoured":
+            check_value(option, name, text, "Cannot use the setting")
+            known[name.removeprefix(SETTING_PREFIX)] = text
+        elif text.lower() not in option.fine:
+            passed_over.append(f"{name} ({_plain(option.note)})")
+    warn("These settings do nothing", passed_over)
+    return known
+
+
+def find_setting(name: str) -> Option | None:
+    """Return what is known of a setting of the session; None where nothing is."""
+    return next(
+        (one for one in SETTINGS if one.name == name or (one.name[-1] == "*" and name.startswith(one.name[:-1]))), None
+    )
+
+
+def _plain(note: str) -> str:
+    return note.replace("`", "")
+
+
+_ELSEWHERE = ("an option of reads", READ), ("an option of writes", WRITE)
+READ_OPTIONS: Final = OptionList(
+    "read a table", READ, (("of readStream", STREAM_READ), _ELSEWHERE[1], ("of writeStream", STREAM_WRITE))
+)
+WRITE_OPTIONS: Final = OptionList(
+    "write to a table", (*WRITE, *STREAM_WRITE), (_ELSEWHERE[0], ("of readStream", STREAM_READ))
+)

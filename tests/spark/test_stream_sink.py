@@ -244,7 +244,7 @@ def test_options_of_the_jar_are_honoured(
     "name, options, says",
     [
         ("lake.db.t.snapshots", {}, "metadata table"),
-        ("lake.db.t", {"fanout_enabled": "maybe"}, "neither true nor false"),
+        ("lake.db.t", {"fanout_enabled": "maybe"}, "true or false"),
         ("lake.db.t", {"use_merge_append_for_streaming": "false"}, "commit.manifest-merge.enabled"),
         ("lake.db.t", {"compact_every_batches": "0"}, "whole number above 0"),
         ("lake.db.t", {"compact__min_input_files": "2"}, "nothing says when"),

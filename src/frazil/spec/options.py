@@ -208,8 +208,8 @@ STREAM_WRITE: Final = (
     _honoured("checkpointLocation", Text("a folder"), "of `writeStream`: Spark's own"),
     _honoured("queryName", Text("a name"), "of `writeStream`: Spark's own"),
     _honoured("upsert-keys", Text("names separated by commas"), "of `writeStream` in update mode"),
-    _honoured("compact-every-batches", Whole(1, LONG_MAX), "of `writeStream`: compacts as it goes"),
-    _honoured("compact-every-bytes", Whole(1, LONG_MAX), "of `writeStream`: compacts as it goes"),
+    _honoured("compact-every-batches", Text("a whole number above 0"), "of `writeStream`: compacts as it goes"),
+    _honoured("compact-every-bytes", Text("a whole number above 0"), "of `writeStream`: compacts as it goes"),
     _honoured("compact.*", _ANY, "of `writeStream`: options of that compaction"),
     Option(
         "use-merge-append-for-streaming",
@@ -313,6 +313,15 @@ class OptionList:
                 return found
         return None
 
+    def check_name(self, name: str) -> None:
+        """Refuse a name that is not known and is like one that is."""
+        near = get_close_matches(name.lower(), [*self._taken], n=1, cutoff=0.75)
+        if near:
+            raise InvalidRequestError(
+                f"Cannot {self.what} with the option {name!r}: there is none of that name",
+                hint=f"Did you mean {self._taken[near[0]].name}? There are: {', '.join(self.names)}.",
+            )
+
     def check(self, options: Mapping[str, object]) -> dict[str, str]:
         """Return options by their names in lower case; refuse and warn as the list says."""
         known: dict[str, str] = {}
@@ -323,12 +332,7 @@ class OptionList:
             text = str(value)
             option = self.find(name)
             if option is None:
-                near = get_close_matches(name.lower(), [*self._taken], n=1, cutoff=0.75)
-                if near:
-                    raise InvalidRequestError(
-                        f"Cannot {self.what} with the option {name!r}: there is none of that name",
-                        hint=f"Did you mean {self._taken[near[0]].name}? There are: {', '.join(self.names)}.",
-                    )
+                self.check_name(name)
                 passed_over.append(f"{name} (not known)")
             elif text.lower() in option.fine:
                 known[name.lower()] = text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 import pytest
 
@@ -24,6 +25,10 @@ WRONG = "\x00"
 """A value that nothing but free text may have."""
 
 
+def _with_wrong_values(options: Iterable[Option]) -> list[Option]:
+    return [one for one in options if one.answer == "honoured" and one.kind.parse(WRONG) is None]
+
+
 @pytest.mark.parametrize("name", ["target-file-size-byte", "distribution_mode", "Compression-Codecs", "isolationlevel"])
 def test_a_misspelt_write_option_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(InvalidRequestError, match="there is none of that name") as found:
@@ -37,19 +42,15 @@ def test_a_misspelt_read_option_is_refused_with_those_there_are() -> None:
         READ_OPTIONS.check({"snapshotid": "1"})
 
 
-@pytest.mark.parametrize("option", [one for one in WRITE if one.answer == "honoured"], ids=lambda one: one.name)
+@pytest.mark.parametrize("option", _with_wrong_values(WRITE), ids=lambda one: one.name)
 def test_a_wrong_value_of_a_write_option_is_refused_with_what_is_allowed(option: Option) -> None:
-    if option.kind.parse(WRONG) is not None:
-        pytest.skip("any text is allowed")
     with pytest.raises(InvalidRequestError, match="Set it to") as found:
         WRITE_OPTIONS.check({option.name: WRONG})
     assert option.kind.allowed in str(found.value)
 
 
-@pytest.mark.parametrize("option", [one for one in READ if one.answer == "honoured"], ids=lambda one: one.name)
+@pytest.mark.parametrize("option", _with_wrong_values(READ), ids=lambda one: one.name)
 def test_a_wrong_value_of_a_read_option_is_refused_with_what_is_allowed(option: Option) -> None:
-    if option.kind.parse(WRONG) is not None:
-        pytest.skip("any text is allowed")
     with pytest.raises(InvalidRequestError, match="Set it to"):
         READ_OPTIONS.check({option.name: WRONG})
 
@@ -120,12 +121,10 @@ def test_a_setting_that_does_nothing_is_named_in_a_warning(option: Option) -> No
 
 @pytest.mark.parametrize(
     "option",
-    [one for one in SETTINGS if one.answer == "honoured" and one.name.startswith("spark.sql.iceberg.")],
+    [one for one in _with_wrong_values(SETTINGS) if one.name.startswith("spark.sql.iceberg.")],
     ids=lambda one: one.name,
 )
 def test_a_wrong_value_of_a_setting_is_refused_with_what_is_allowed(option: Option) -> None:
-    if option.kind.parse(WRONG) is not None:
-        pytest.skip("any text is allowed")
     with pytest.raises(InvalidRequestError, match="Set it to"):
         check_settings({option.name: WRONG})
 

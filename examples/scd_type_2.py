@@ -1,0 +1,55 @@
+"""Slowly changing dimension, type 2: the old version of a row is closed and the new one opened, in one commit.
+
+python examples/scd_type_2.py warehouse
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from typing import Any
+
+import frazil
+
+SCHEMA = "customer string not null, city string, valid_from date, valid_to date, is_current boolean"
+
+
+def apply_changes(table: frazil.Table, day: datetime.date, changes: list[dict[str, Any]]) -> None:
+    """Bring the cities of customers as they are on a day."""
+    known = {row["customer"]: row for row in table.scan("is_current").to_arrow().to_pylist()}
+    changed = [row for row in changes if known.get(row["customer"], {}).get("city") != row["city"]]
+    # A changed row closes the version that is open (by its key), and comes once more (no key) to open the new one.
+    closes = [{**row, "key": row["customer"]} for row in changed if row["customer"] in known]
+    opens = [{**row, "key": None} for row in changed]
+    if not changed:
+        return
+    (
+        table.merge(closes + opens, on="target.customer = source.key and target.is_current", day=day)
+        .when_matched()
+        .update({"valid_to": ":day", "is_current": "false"})
+        .when_not_matched()
+        .insert({"customer": "source.customer", "city": "source.city", "valid_from": ":day", "is_current": "true"})
+        .execute()
+    )
+
+
+def main(warehouse: str) -> None:
+    with frazil.connect(warehouse) as lake:
+        customers = lake.create_table("crm.customers", SCHEMA, exist_ok=True)
+        apply_changes(
+            customers,
+            datetime.date(2026, 1, 1),
+            [{"customer": "ada", "city": "London"}, {"customer": "bob", "city": "Paris"}],
+        )
+        apply_changes(
+            customers,
+            datetime.date(2026, 2, 1),
+            [{"customer": "ada", "city": "Turin"}, {"customer": "bob", "city": "Paris"}],
+        )
+        rows = customers.scan().to_arrow().to_pylist()
+        for row in sorted(rows, key=lambda one: (one["customer"], one["valid_from"])):
+            print(row["customer"], row["city"], row["valid_from"], row["valid_to"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,52 @@
+"""`frazil doctor`: what differs for a script or a configuration that was written for Iceberg's jar."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from frazil.cli.check_script import LEVELS, Finding, check_file
+from frazil.cli.render import OutputFormat
+from frazil.cli.session import FAILED, reported, settings_of
+from frazil.visible_text import visible
+
+
+def doctor(
+    context: typer.Context,
+    files: Annotated[list[str], typer.Argument(help="Python scripts, SQL, spark-defaults.conf, shell scripts")],
+    all_: Annotated[bool, typer.Option("--all", help="What works as it is, too")] = False,
+) -> None:
+    """Say what differs for scripts and settings that were written for Iceberg's jar. Nothing is run; no JVM.
+
+    \b
+    frazil doctor nightly.py spark-defaults.conf
+    frazil -f json doctor --all jobs/*.py
+
+    Exits with 1 where something will not work.
+    """
+    with reported():
+        found = [one for file in files for one in check_file(file)]
+        shown = found if all_ else [one for one in found if one.level != "fine"]
+        rows = [
+            {"file": one.file, "line": one.line, "answer": LEVELS[one.level], "what": one.what, "becomes": one.becomes}
+            for one in shown
+        ]
+        settings = settings_of(context)
+        if settings.form is not OutputFormat.TABLE:
+            settings.show(rows, ["file", "line", "answer", "what", "becomes"])
+        else:
+            for one in shown:
+                typer.echo(visible(f"{one.file}:{one.line}: {LEVELS[one.level]}: {one.what}"))
+                typer.echo(visible(f"    {one.becomes.replace('`', '')}"))
+            typer.echo(_total(found, len(files)))
+        if any(one.level == "error" for one in found):
+            raise typer.Exit(FAILED)
+
+
+def _total(found: list[Finding], files: int) -> str:
+    if not found:
+        return f"Nothing of the jar's was found in {files} file{'s' if files > 1 else ''}."
+    counts = Counter(one.level for one in found)
+    return "; ".join(f"{counts[level]} {text}" for level, text in LEVELS.items() if counts[level]) + "."

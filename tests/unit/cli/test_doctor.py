@@ -1,0 +1,104 @@
+"""`frazil doctor` names what differs for scripts and settings of the jar's, without running anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from frazil.cli.check_script import check_file
+from frazil.cli.main import app
+from frazil.spec.jar_surface import PATTERNS
+from frazil.spec.options import SETTINGS
+
+SCRIPT = '''
+from pyspark.sql import SparkSession
+spark = (
+    SparkSession.builder
+    .config("spark.jars.packages", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0")
+    .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+    .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
+    .config("spark.sql.catalog.lake.type", "hive")
+    .config("spark.sql.iceberg.data-planning-mode", "distributed")
+    .getOrCreate()
+)
+df = spark.read.option("batch-size", "5000").option("snapshot-id", 7).table("lake.db.t")
+df.writeTo("lake.db.t").option("target-file-size", "1").option("compression-codec", "zstd").append()
+spark.read.option("header", "true").csv("x.csv")
+spark.sql("""
+    CALL lake.system.rewrite_data_files(table => 'db.t', options => map('min-input-files', '2'))
+""")
+spark.sql("call lake.system.rewrite_date_files('db.t')")
+spark.sql("call lake.system.expire_snapshots(table => 'db.t', keep => 3)")
+spark.sql("alter table lake.db.t set tblproperties ('read.orc.vectorization.enabled' = 'true')")
+spark._jvm.org.apache.iceberg.spark.actions.SparkActions.get()
+'''
+
+
+def test_a_script_is_told_line_by_line_what_differs(tmp_path: Path) -> None:
+    script = tmp_path / "nightly.py"
+    script.write_text(SCRIPT)
+    found = {(one.line, one.what.split("=")[0]): one.level for one in check_file(str(script))}
+    told = {line: {level for (at, _), level in found.items() if at == line} for line, _ in found}
+    assert told[5] == {"change"}
+    assert told[6] == {"change"}
+    assert told[7] == {"change"}
+    assert told[8] == {"error"}
+    assert told[9] == {"nothing"}
+    assert found[12, "option batch-size"] == "nothing"
+    assert found[12, "option snapshot-id"] == "fine"
+    assert found[13, "option target-file-size"] == "error"
+    assert found[13, "option compression-codec"] == "fine"
+    assert 14 not in told, "a file of Spark's own is nobody's business"
+    assert found[16, "CALL system.rewrite_data_files"] == "fine"
+    assert found[18, "CALL system.rewrite_date_files"] == "error"
+    assert found[19, "CALL system.expire_snapshots(keep)"] == "error"
+    assert found[20, "read.orc.vectorization.enabled"] == "nothing"
+    assert "change" in told[21]
+
+
+def test_the_command_prints_what_differs_and_fails_where_something_will_not_work(tmp_path: Path) -> None:
+    script, conf = tmp_path / "nightly.py", tmp_path / "spark-defaults.conf"
+    script.write_text(SCRIPT)
+    conf.write_text(
+        "# spark.sql.iceberg.distribution-mode hash\n"
+        "spark.sql.iceberg.distribution-mode  hash\n"
+        "spark.sql.iceberg.compression-codec=rar\n"
+        "spark.sql.catalog.lake.uri jdbc:postgresql://host/lake\n"
+    )
+    result = CliRunner().invoke(app, ["doctor", str(script), str(conf)])
+    assert result.exit_code == 1
+    assert "Did you mean target-file-size-bytes" in result.output
+    assert f"{conf}:3: will not work: spark.sql.iceberg.compression-codec=rar" in result.output
+    assert f"{conf}:4: to change" in result.output
+    assert f"{conf}:2" not in result.output
+    result = CliRunner().invoke(app, ["-f", "json", "doctor", "--all", str(conf)])
+    assert [one["line"] for one in json.loads(result.output)] == [2, 3, 4]
+
+
+def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text("print(1)\n")
+    result = CliRunner().invoke(app, ["doctor", str(script)])
+    assert result.exit_code == 0
+    assert "Nothing of the jar's was found in 1 file." in result.output
+    result = CliRunner().invoke(app, ["doctor", str(tmp_path / "none.py")])
+    assert result.exit_code == 1
+    assert "Cannot read" in result.output
+
+
+@pytest.mark.parametrize("name", [one.name.replace("*", "x") for one in SETTINGS if "wap" not in one.name])
+def test_every_setting_of_the_jars_is_known(tmp_path: Path, name: str) -> None:
+    conf = tmp_path / "spark-defaults.conf"
+    conf.write_text(f"{name} \n")
+    (found,) = check_file(str(conf))
+    assert found.becomes != "not known"
+
+
+def test_the_page_of_migration_lists_what_the_command_looks_for() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "migrate-from-the-jar.md").read_text()
+    for pattern in PATTERNS:
+        row = f"| `{pattern.grep}` | {pattern.becomes} |".replace("`iceberg-spark", "`iceberg-spark")
+        assert row in page, row

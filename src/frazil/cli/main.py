@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.command_groups import CommandGroups
-<<<<<<< HEAD
+from frazil.cli.doctor_command import doctor
 from frazil.cli.lake_options import (
     CatalogName,
     CatalogUri,
@@ -28,10 +28,6 @@ from frazil.cli.lake_options import (
     Warehouse,
 )
 from frazil.cli.pager import print_paged
-=======
-from frazil.cli.doctor_command import doctor
-from frazil.cli.lake_options import CatalogUri, Form, LakeOptions, Properties, PropertiesFile, TrustLevel, Warehouse
->>>>>>> 1a1f224 (cli: frazil doctor; examples and recipes that tests run)
 from frazil.cli.render import OutputFormat, Trust
 from frazil.cli.serve_command import serve
 from frazil.cli.session import FAILED, Settings, opened, opened_catalog, reported

@@ -44,6 +44,7 @@ TITLES = {
 PRINTED = {
     "spark_memory": "Memory of the driver on Spark",
     "sql_names": "What an attached lake costs `spark.sql`",
+    "console": "The console: first paint and memory",
     "import_time": "Importing",
 }
 COLOURS = ("#9a6700", "#8250df", "#0969da", "#1a7f37", "#cf222e")

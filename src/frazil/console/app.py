@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version as installed_version
 from importlib.resources import files
 from typing import Final
@@ -53,6 +55,7 @@ from frazil.serve.service import Service
 from frazil.serve.telemetry import LOG
 
 ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "theme.js": "text/javascript"}
+SWITCH_SECONDS: Final = 0.0005
 LIMITS: Final = Limits(body_bytes=1 << 20, body_seconds=15.0)
 Page = Callable[[Visit], Answer]
 
@@ -79,9 +82,13 @@ PAGES: Final[Mapping[tuple[str, str], Page]] = {
 def console_routes(service: Service, *, may_write: bool) -> Iterator[Sequence[BaseRoute]]:
     """Open a console beside a service, for as long as it is served."""
     console = make_console(service, may_write=may_write)
+    # Threads that decode manifests give way to those that answer sooner than Python's five milliseconds.
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         yield [Mount("/", ConsoleApp(console))]
     finally:
+        sys.setswitchinterval(before)
         console.close()
 
 
@@ -178,19 +185,22 @@ def find_page(method: str, parts: list[str]) -> tuple[Page, tuple[str, ...]]:
 
 def asset(name: str, *, is_fixed: bool) -> Answer:
     """Return a file of the package."""
-    if name == "pictures.css":
-        body, kind = STYLE.encode(), "text/css"
-    elif name in ASSETS:
-        body, kind = (files("frazil.console") / "assets" / name).read_bytes(), ASSETS[name]
-    else:
+    if name not in ASSETS:
         raise NotFoundError("Cannot find the file: there is none of that name")
     kept = "public, max-age=31536000, immutable" if is_fixed else "no-cache"
-    return Answer(200, body, {"content-type": f"{kind}; charset=utf-8", "cache-control": kept})
+    headers = {"content-type": f"{ASSETS[name]}; charset=utf-8", "cache-control": kept}
+    return Answer(200, _read_asset(name), headers)
+
+
+@cache
+def _read_asset(name: str) -> bytes:
+    """Return a file of the package; the colours of pictures are part of the styles."""
+    body = (files("frazil.console") / "assets" / name).read_bytes()
+    return STYLE.encode() + body if name == "console.css" else body
 
 
 def _print_of_assets() -> str:
-    bodies = [STYLE.encode(), *((files("frazil.console") / "assets" / one).read_bytes() for one in sorted(ASSETS))]
-    return hashlib.sha256(b"\0".join(bodies)).hexdigest()[:12]
+    return hashlib.sha256(b"\0".join(_read_asset(one) for one in sorted(ASSETS))).hexdigest()[:12]
 
 
 def _form(body: bytes) -> dict[str, str]:

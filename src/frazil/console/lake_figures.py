@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +21,12 @@ from frazil.console.jobs import reason_of
 from frazil.lake.table_figures import TableFigures, figures_of
 from frazil.maintenance.table_health import table_health
 
-THREADS: Final = 4
+THREADS: Final = 2
+AT_ONCE: Final = 25
+"""Tables that a thread looks at one after the other."""
+PAUSE_SECONDS: Final = 1.0
+LOCATED_SECONDS: Final = 2.0
+"""How long a look counts of a catalog that can tell cheaply whether a table changed."""
 FRESH_SECONDS: Final = 10.0
 """How long figures count of a catalog that cannot tell cheaply whether a table changed."""
 MAX_HEALTH_FILES: Final = 20_000
@@ -55,6 +61,9 @@ class LakeFigures:
         self._known: dict[Identifier, tuple[str | None, float, TableLine]] = {}
         """By table: its metadata file, when it was looked at, and what was found."""
         self._pending: dict[Identifier, Future[None]] = {}
+        self._pauses = 0
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._health: dict[str, tuple[str, ...]] = {}
         """What health found, by metadata file."""
         self._asked: set[str] = set()
@@ -67,12 +76,10 @@ class LakeFigures:
         self, tables: Sequence[Identifier], seconds: float, *, with_health: bool = False
     ) -> dict[Identifier, TableLine]:
         """Return what is known of tables after a moment at most."""
-        futures = [found for one in tables if (found := self._begin(one)) is not None]
-        wait(futures, seconds)
+        wait(self._begin(tables), seconds)
         answer = {}
         for one in tables:
-            with self._lock:
-                known = self._known.get(one)
+            known = self._known.get(one)
             if known is None:
                 answer[one] = TableLine(one, is_pending=True)
                 continue
@@ -86,6 +93,20 @@ class LakeFigures:
             answer[one] = replace(line, stamp=self._stamps.get(one, 0))
         return answer
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Begin no further table inside: a page that is made now is to be there first."""
+        with self._lock:
+            self._pauses += 1
+            self._may_read.clear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses -= 1
+                if self._pauses == 0:
+                    self._may_read.set()
+
     def keep_health(self, table: Identifier, location: str | None, problems: tuple[str, ...]) -> None:
         """Take what a table's own page found."""
         if location is not None:
@@ -98,37 +119,50 @@ class LakeFigures:
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._health_thread.shutdown(wait=True, cancel_futures=True)
 
-    def _begin(self, table: Identifier) -> Future[None] | None:
+    def _begin(self, tables: Sequence[Identifier]) -> set[Future[None]]:
+        """Have tables looked at that were not lately, some at a time; return what to wait for."""
+        now = time.monotonic()
+        running: set[Future[None]] = set()
+        to_read = []
         with self._lock:
-            running = self._pending.get(table)
-            if running is not None:
-                return running
-            known = self._known.get(table)
-            if known is not None and known[0] is None and time.monotonic() - known[1] < FRESH_SECONDS:
-                return None
-            future = self._pending[table] = self._threads.submit(self._read, table, known)
-            return future
+            for one in tables:
+                future, known = self._pending.get(one), self._known.get(one)
+                if future is not None:
+                    running.add(future)
+                elif known is None or now - known[1] > (FRESH_SECONDS if known[0] is None else LOCATED_SECONDS):
+                    to_read.append(one)
+            for at in range(0, len(to_read), AT_ONCE):
+                group = to_read[at : at + AT_ONCE]
+                future = self._threads.submit(self._read_some, group)
+                running.add(future)
+                self._pending |= dict.fromkeys(group, future)
+        return running
 
-    def _read(self, table: Identifier, known: tuple[str | None, float, TableLine] | None) -> None:
-        location = None
+    def _read_some(self, tables: Sequence[Identifier]) -> None:
+        for one in tables:
+            self._may_read.wait(PAUSE_SECONDS)
+            self._read(one)
+
+    def _read(self, table: Identifier) -> None:
+        known, location = self._known.get(table), None
         try:
             located = self._catalog.locate_table(table)
             if known is not None and located is not None and known[0] == located:
-                return
-            loaded = self._catalog.load_table(table)
-            line = TableLine(table, figures_of(loaded))
-            location = None if located is None else loaded.metadata_location
+                line, location = known[2], located
+            else:
+                loaded = self._catalog.load_table(table)
+                line = TableLine(table, figures_of(loaded))
+                location = None if located is None else loaded.metadata_location
         except Exception as error:
             # One table that cannot be read leaves the others as they are.
             line = TableLine(table, error=reason_of(error)[0])
-        finally:
-            with self._lock:
-                self._pending.pop(table, None)
         with self._lock:
+            self._pending.pop(table, None)
             if len(self._known) >= MAX_KEPT:
                 self._known.clear()
             self._known[table] = (location, time.monotonic(), line)
-            self._note(table)
+            if known is None or known[2] != line:
+                self._note(table)
 
     def _note(self, table: Identifier) -> None:
         self._stamp += 1
@@ -143,6 +177,7 @@ class LakeFigures:
 
     def _look_at_health(self, table: Identifier, location: str) -> None:
         try:
+            self._may_read.wait(PAUSE_SECONDS)
             report = table_health(self._catalog.load_table(table), now_ms=self._catalog.now_ms())
             found = tuple(one.kind for one in report.problems)
         except Exception:

@@ -49,14 +49,19 @@ def lake_page(visit: Visit) -> Answer:
     page = max(visit.number("page") or 1, 1)
     shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
     lines = [known.get(one) or found for one, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
+    with visit.console.figures.paused():
+        return _page(visit, lines, len(tables), page)
+
+
+def _page(visit: Visit, lines: list[TableLine], total: int, page: int) -> Answer:
     return visit.page(
         "lake.html",
         lines=lines,
         columns=COLUMNS,
-        total=len(tables),
+        total=total,
         views=list(_views(visit)),
         page=page,
-        pages=-(-len(tables) // PAGE_TABLES),
+        pages=-(-total // PAGE_TABLES),
         sort=visit.text("sort"),
         sums={
             "rows": sum(one.figures.rows or 0 for one in lines if one.figures),

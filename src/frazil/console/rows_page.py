@@ -11,6 +11,7 @@ from frazil.console.visit import Part, Visit
 from frazil.lake.scan import Scan
 from frazil.pictures.markup import Html
 from frazil.pictures.pruning import draw_pruning
+from frazil.scan.plan import plan_scan
 from frazil.serve.exchange import Answer
 
 PAGE_ROWS: Final = 50
@@ -92,7 +93,7 @@ def explain_page(visit: Visit) -> Answer:
 
 
 def _plan(visit: Visit, scan: Scan) -> Html:
-    plan = scan.plan()
+    plan = plan_scan(scan.table, scan.predicate, choice=scan.choice, keeps_files=False)
     picture = draw_pruning(plan.pruned_manifests())
     return visit.html(
         "plan.html", picture=picture, told=plan.explain(), data=plan.data_counts, deletes=plan.delete_counts

@@ -81,12 +81,18 @@ def plan_scan(
     cache: ManifestCache | None = None,
     threads: int | None = None,
     with_metrics: bool = False,
+    keeps_files: bool = True,
 ) -> Plan:
-    """Plan the files to read for a filter; reads no manifest before the plan is used."""
+    """Plan the files to read for a filter; reads no manifest before the plan is used.
+
+    Without `keeps_files`, a plan can be walked once and takes no memory for what it gave out.
+    """
     snapshot, schema = choose_snapshot(loaded.metadata, choice)
     unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
     bound = bind(schema, unbound, case_sensitive=case_sensitive)
-    return Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
+    made = Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
+    made.keeps_files = keeps_files
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class FileBatch:
 class Plan:
     """The files of one snapshot that can hold rows of one filter. Make with `plan_scan`."""
 
+    keeps_files = True
+    """Whether what was given out is kept, so that it can be walked again."""
     _planned = "the scan"
     """What errors say was planned."""
 
@@ -145,7 +153,10 @@ class Plan:
                     self.loaded.on_plan(self)
                 self._is_complete = True
                 return
-            self._done.append(batch)
+            if self.keeps_files:
+                self._done.append(batch)
+            else:
+                yield batch
 
     @property
     def tasks(self) -> Tasks:

@@ -62,7 +62,7 @@ function sortBy(table, column, down) {
   const body = one("tbody", table);
   const key = (row) => {
     const cells = row.cells;
-    return (cells.length > column ? cells[column] : cells[cells.length - 1]).dataset.sort ?? "";
+    return column === 0 ? row.dataset.name : (cells[column] ?? cells[cells.length - 1]).dataset.sort ?? "";
   };
   const rows = [...body.rows].map((row) => [key(row), row]);
   const numbers = rows.every(([value]) => value === "" || !Number.isNaN(Number(value)));

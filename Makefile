@@ -10,7 +10,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help azurite setup demo check test test-interop test-all bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-browser test-interop test-all bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ test-interop: setup ## Let every implementation check every other; write docs/in
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop -m "interop and spark"
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/spark/test_write_interop.py
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/python -m tests.interop.interop_page
+
+test-browser: setup ## Test the console in Chromium, which the system has (apt install chromium), and write its pictures to docs/console
+	@PYTHON="$(PYTHON)" tools/setup.sh browser
+	FRAZIL_WRITE_PICTURES=1 $(BIN)/pytest -q tests/browser
 
 bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.md; FRAZIL_BENCH_SCALE makes it larger or smaller
 	@tools/check_java.sh

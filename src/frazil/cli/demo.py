@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -36,9 +37,10 @@ def _show(print_line: Show, title: str, *lines: object) -> None:
 
 
 def run_demo(print_line: Show) -> None:
-    """Run the tour in a temporary folder, telling what happens line by line."""
+    """Run the tour in a new temporary folder, telling what happens line by line; the lake stays there."""
     show = partial(_show, print_line)
-    with tempfile.TemporaryDirectory() as folder, connect(folder) as lake:
+    folder = tempfile.mkdtemp(prefix="frazil-demo-")
+    with connect(folder) as lake:
         table = lake.create_table(
             "shop.orders",
             "id bigint not null, ts timestamptz, kind string",
@@ -68,6 +70,8 @@ def run_demo(print_line: Show) -> None:
             f"{table.scan().count()} now, {table.scan(ref='january-2nd').count()} at january-2nd",
         )
         show("Every error says what cannot be, and what to do:", _error_of(table))
+    show("Look at the lake in the browser:", f"frazil ui -w {shlex.quote(folder)}")
+    show("When you have seen enough:", f"rm -r {shlex.quote(folder)}")
 
 
 def _error_of(table: Table) -> str:

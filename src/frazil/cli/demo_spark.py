@@ -265,6 +265,8 @@ def _look_around(place: Path) -> list[str]:
     """Return commands that work on the lake that is left."""
     folder = shlex.quote(str(place))
     return [
+        "\nLook at it in the browser:",
+        f"   frazil ui -w {folder}",
         "\nLook around in the terminal:",
         f"   export FRAZIL_WAREHOUSE={folder}",
         "   frazil table show city.trips",

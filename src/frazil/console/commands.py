@@ -46,7 +46,9 @@ class Remedy:
         name = quote_path(table)
         python = [f"{key.replace('-', '_')}={value}" for key, value in self.options.items()]
         call = [f"table => '{escape(name)}'"]
-        shell = [*("frazil", "-w", warehouse, "maintain", self.procedure.replace("_", "-"), name)]
+        shell = [
+            *("frazil", "-w", warehouse.removeprefix("file://"), "maintain", self.procedure.replace("_", "-"), name)
+        ]
         if self.options:
             pairs = ", ".join(f"'{key}', '{value}'" for key, value in self.options.items())
             call.append(f"options => map({pairs})")

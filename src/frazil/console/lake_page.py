@@ -8,9 +8,11 @@ from typing import Any, Final
 from frazil.catalog.names import Identifier
 from frazil.console.lake_figures import TableLine
 from frazil.console.visit import PAGE_SECONDS, PART_SECONDS, Visit, name_text, table_address
+from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer, json_answer
 
 PAGE_TABLES: Final = 1_000
+MAX_ROWS_KEPT: Final = 10_000
 COLUMNS: Final = (
     ("name", "Table"),
     ("rows", "Rows"),
@@ -54,9 +56,9 @@ def lake_page(visit: Visit) -> Answer:
 
 
 def _page(visit: Visit, lines: list[TableLine], total: int, page: int) -> Answer:
+    largest, now_ms = _largest(lines), visit.now_ms
     return visit.page(
         "lake.html",
-        lines=lines,
         columns=COLUMNS,
         total=total,
         views=list(_views(visit)),
@@ -68,10 +70,21 @@ def _page(visit: Visit, lines: list[TableLine], total: int, page: int) -> Answer
             "bytes": sum(one.figures.bytes or 0 for one in lines if one.figures),
             "files": sum(one.figures.files or 0 for one in lines if one.figures),
         },
-        largest=_largest(lines),
+        rows=[row_of(visit, one, largest, now_ms) for one in lines],
         is_pending=any(one.is_pending or (one.problems is None and not one.is_large) for one in lines),
-        now_ms=visit.now_ms,
     )
+
+
+def row_of(visit: Visit, line: TableLine, largest: int, now_ms: int) -> Html:
+    """Return the row of a table; it is made once for what it says."""
+    key = (line, largest, now_ms // 60_000)
+    kept = visit.console.rows
+    found = kept.get(key)
+    if found is None:
+        if len(kept) > MAX_ROWS_KEPT:
+            kept.clear()
+        found = kept[key] = visit.html("lake_row.html", one=line, largest=largest, now_ms=now_ms)
+    return found
 
 
 def _largest(lines: Iterable[TableLine]) -> int:
@@ -91,7 +104,7 @@ def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
     found = visit.console.figures.look(shown, PART_SECONDS, with_health=True)
     largest = _largest(found.values())
     rows = {
-        name_text(one.identifier): str(visit.html("lake_row.html", one=one, largest=largest, now_ms=visit.now_ms))
+        name_text(one.identifier): str(row_of(visit, one, largest, visit.now_ms))
         for one in found.values()
         if one.stamp > since
     }

@@ -46,6 +46,8 @@ class Console:
     jobs: Jobs
     figures: LakeFigures
     templates: jinja2.Environment
+    rows: dict[Any, Html] = field(default_factory=dict)
+    """Rows of the first page that were made, by what they say (`lake_page.py`)."""
     runs: dict[str, Any] = field(default_factory=dict)
     """What was begun from pages, by id (`run_pages.py`)."""
     threads: ThreadPoolExecutor = field(

@@ -56,7 +56,7 @@ def test_pages_allow_no_script_style_or_frame_of_others(console: Served) -> None
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert "access-control-allow-origin" not in headers
 
 

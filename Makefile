@@ -65,6 +65,7 @@ test-interop: setup ## Let every implementation check every other; write docs/in
 	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
 	rm -f .interop-seen
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop -m "interop and spark"
+	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop/test_rest_clients.py
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/spark/test_write_interop.py
 	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/python -m tests.interop.interop_page
 

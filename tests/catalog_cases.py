@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -101,6 +102,13 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
         else:
             case = _open(name, folder, postgres_uri)
         yield from _closing(case)
+
+
+def service_differences() -> dict[str, str]:
+    """Return the tests that the service of somebody else's is known to fail, each with the reason."""
+    path = Path(__file__).parent / "contract" / "service_differences.toml"
+    known: dict[str, dict[str, str]] = tomllib.loads(path.read_text())
+    return known.get(json.loads(os.environ[SERVICE_VARIABLE])["kind"], {})
 
 
 def _closing(case: CatalogCase) -> Iterator[CatalogCase]:

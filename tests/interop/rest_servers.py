@@ -89,10 +89,10 @@ def java_server() -> Iterator[OtherServer]:
             "CATALOG_WAREHOUSE": f"file://{folder}/warehouse",
             "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
             "CATALOG_JDBC_SCHEMA__VERSION": "V1",
-            "REST_PORT": str(port),
+            "CATALOG_REST_PORT": str(port),
             "HOME": str(folder),
         }
-        command = ["java", f"-Drest.port={port}", f"-Djava.io.tmpdir={folder}", "-cp", f"{folder}/jars/*",
+        command = ["java", "-Xmx512m", f"-Djava.io.tmpdir={folder}", "-cp", f"{folder}/jars/*",
                    "org.apache.iceberg.rest.RESTCatalogServer"]  # fmt: skip
         with _process(command, folder, environment, f"http://127.0.0.1:{port}/v1/config"):
             yield OtherServer(f"http://127.0.0.1:{port}", f"file://{folder}/warehouse", {})
@@ -119,8 +119,8 @@ def nessie_server() -> Iterator[OtherServer]:
             "tests.key.name": KEY_ID,
             "tests.key.secret": SECRET,
         }
-        command = ["java", f"-Djava.io.tmpdir={folder}", *(f"-D{name}={value}" for name, value in settings.items()),
-                   "-jar", str(jar)]  # fmt: skip
+        given = [f"-D{name}={value}" for name, value in settings.items()]
+        command = ["java", "-Xmx512m", f"-Djava.io.tmpdir={folder}", *given, "-jar", str(jar)]
         with _process(command, folder, {"HOME": str(folder)}, f"http://127.0.0.1:{port}/iceberg/v1/config"):
             yield OtherServer(f"http://127.0.0.1:{port}/iceberg", f"s3://{BUCKET}/nessie", dict(store.properties))
 

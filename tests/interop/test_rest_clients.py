@@ -1,10 +1,12 @@
-"""Other clients of `frazil serve`: PyIceberg and DuckDB create, write and commit by turns with frazil.
+"""Other clients of `frazil serve`: PyIceberg, DuckDB and Iceberg's jar create, write and commit by turns with frazil.
 
-DuckDB commits to Iceberg tables through this protocol only.
+DuckDB commits to Iceberg tables through this protocol only. What was seen is a section of docs/interop.md.
 """
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from tests.served_lake import Served, served
+from frazil.codec.table_metadata_json import encode_table_metadata
+from tests.interop.interop_page import record
+from tests.served_lake import Served, served, table_path
 
 pytestmark = pytest.mark.interop
 
@@ -85,10 +89,58 @@ class DuckdbClient:
         return found
 
 
-CLIENTS: dict[str, Any] = {"pyiceberg": PyIcebergClient, "duckdb": DuckdbClient}
+class JavaClient:
+    """Iceberg's jar on Spark 4.1, with its REST catalog."""
+
+    def __init__(self, server: Served) -> None:
+        from tests.interop.interop_cases import CannotDo
+        from tests.interop.java_runtime import JavaLake
+
+        prefix = "spark.sql.catalog.lake"
+        settings = {f"{prefix}.type": "rest", f"{prefix}.uri": server.uri, f"{prefix}.warehouse": "lake"}
+        try:
+            self.lake = JavaLake(Path(tempfile.mkdtemp(prefix="frazil-java-")), settings=settings)
+        except CannotDo as reason:
+            pytest.skip(str(reason))
+
+    def create(self, name: str) -> None:
+        self.lake.run(f"create table lake.db.{name} (id bigint, kind string) using iceberg")
+
+    def append(self, name: str, *rows: Row) -> None:
+        values = ", ".join(f"({one}, '{kind}')" for one, kind in rows)
+        self.lake.run(f"insert into lake.db.{name} values {values}")
+
+    def delete(self, name: str, row_id: int) -> None:
+        self.lake.run(f"delete from lake.db.{name} where id = {row_id}")
+
+    def rows(self, name: str) -> list[Row]:
+        return sorted((int(one), kind) for one, kind in self.lake.run(f"select id, kind from lake.db.{name}"))
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+CLIENTS: dict[str, Any] = {"PyIceberg": PyIcebergClient, "DuckDB": DuckdbClient, "Java": JavaClient}
+EACH = pytest.mark.parametrize(
+    "client",
+    [
+        "PyIceberg",
+        "DuckDB",
+        pytest.param("Java", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+)
+SECTION = "Through `frazil serve`, by turns with frazil"
+
+
+def saw(client: str, what: str) -> None:
+    record(SECTION, {"client": client, "what": what}, {"rows and metadata are equal": "✓"})
+
+
+def same_metadata(server: Served, table: frazil.Table, name: str) -> None:
+    """Check that the server tells of a table what its metadata file says."""
+    told = server.get(table_path(name)).json
+    assert told["metadata-location"] == table.refresh().metadata_location
+    assert told["metadata"] == json.loads(encode_table_metadata(table.metadata))
+
+
+@EACH
 def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, client: str) -> None:
     other = CLIENTS[client](server)
     lake = frazil.Lake(server.catalog)
@@ -104,9 +156,11 @@ def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, clien
     assert rows_of(table.refresh()) == other.rows("t")
     report = table.check()
     assert report.ok, report
+    same_metadata(server, table, "t")
+    saw(client, "creates a table; both append and delete")
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@EACH
 def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, client: str) -> None:
     table = frazil.Lake(server.catalog).create_table(
         "db.t", "id bigint, kind string", partition_by=["bucket(4, id)"], properties={"owner": "ann"}
@@ -119,10 +173,20 @@ def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, clie
     assert CLIENTS[client](server).rows("t") == [(1, "a"), (2, "b")]
     assert table.properties["owner"] == "ann"
     assert table.check().ok
+    same_metadata(server, table, "t")
+    saw(client, "reads a partitioned table of frazil's, before and after a column is added")
 
 
-def test_three_writers_take_turns_on_one_table(server: Served) -> None:
-    peers: list[Any] = [PyIcebergClient(server), DuckdbClient(server)]
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("PyIceberg", "DuckDB"),
+        pytest.param(tuple(CLIENTS), marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
+    ids=["three", "four"],
+)
+def test_writers_take_turns_on_one_table(server: Served, names: tuple[str, ...]) -> None:
+    peers: list[Any] = [CLIENTS[one](server) for one in names]
     table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string")
     expected: list[Row] = []
     for turn in range(3):
@@ -136,8 +200,10 @@ def test_three_writers_take_turns_on_one_table(server: Served) -> None:
     for peer in peers:
         assert peer.rows("t") == sorted(expected)
     assert rows_of(table.refresh()) == sorted(expected)
-    assert len(table.snapshots) == 9
+    assert len(table.snapshots) == 3 * (len(names) + 1)
     assert table.check().ok
+    same_metadata(server, table, "t")
+    saw(" and ".join(names), "write one table in turns, three times each")
 
 
 def test_pyiceberg_uses_names_views_and_properties(server: Served) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from frazil.errors import StorageError
@@ -25,14 +26,18 @@ from frazil.storage.object_properties import (
     GCS_TOKEN,
     NOT_BUILT,
     PROPERTIES,
+    ROLES,
     S3_ACCESS_KEY_ID,
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
+    is_known,
     is_secret,
 )
 from frazil.storage.sign_v4 import S3Credentials
 
 _RENEW_BEFORE_MS: Final = 300_000
+_LASTING_MS: Final = 1_800_000
+"""Spark's tasks cannot ask for new keys: those that they get are good for half an hour, where a service gives such."""
 _EXPIRES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
 _SPELLINGS: Final = (
@@ -53,11 +58,11 @@ class KeyRing:
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._lock = threading.Lock()
 
-    def config(self, prefix: str) -> Mapping[str, str]:
-        """Return the keys for what is below a prefix, as they are now."""
+    def config(self, prefix: str, lasting_ms: int = _RENEW_BEFORE_MS) -> Mapping[str, str]:
+        """Return the keys for what is below a prefix, as they are now, or new ones where they end before long."""
         with self._lock:
             ends = _ends_ms(self._keys[prefix])
-            if ends is not None and self._now_ms() >= ends - _RENEW_BEFORE_MS:
+            if ends is not None and self._now_ms() >= ends - lasting_ms:
                 try:
                     found = {one.prefix: dict(one.config) for one in self._fetch()}
                 except Exception:
@@ -100,13 +105,19 @@ class KeyRing:
 class VendedStorage(SchemeStorage):
     """The storages of one table: below some prefixes with the service's keys, elsewhere with the user's own."""
 
-    __slots__ = ("_by_prefix", "_plain", "is_signed")
+    __slots__ = ("_by_prefix", "_plain", "_reach", "is_signed")
 
     def __init__(
-        self, plain: SchemeStorage, by_prefix: Mapping[str, SchemeStorage], *, is_signed: bool = False
+        self,
+        plain: SchemeStorage,
+        by_prefix: Mapping[str, SchemeStorage],
+        *,
+        is_signed: bool = False,
+        reach: Mapping[str, Callable[[], Mapping[str, str]]] | None = None,
     ) -> None:
         super().__init__({})
         self._plain = plain
+        self._reach = dict(reach or {})
         self.is_signed = is_signed
         """Whether the service signs each request, which it does as long as it has the table."""
         self._by_prefix = dict(sorted(by_prefix.items(), key=lambda one: -len(one[0])))
@@ -123,6 +134,13 @@ class VendedStorage(SchemeStorage):
             if _is_below(location, prefix):
                 return storage.storage_of(location)
         return self._plain.storage_of(location)
+
+    def reach(self, location: str) -> Mapping[str, str]:
+        """Return the properties, with keys that last for a while, by which Spark reaches a location."""
+        for prefix in self._by_prefix:
+            if _is_below(location, prefix):
+                return self._reach[prefix]() if prefix in self._reach else {}
+        return {}
 
     @property
     def is_fenced(self) -> bool:
@@ -159,7 +177,12 @@ def table_storage(
         )
         for one in vended
     }
-    return VendedStorage(plain, made)
+
+    def reached(one: VendedKeys) -> Mapping[str, str]:
+        found = {name: value for name, value in ring.config(one.prefix, _LASTING_MS).items() if is_known(name)}
+        return {**settings, **found}
+
+    return VendedStorage(plain, made, reach={one.prefix: partial(reached, one) for one in vended})
 
 
 def known_only(config: Mapping[str, str]) -> dict[str, str]:
@@ -167,7 +190,7 @@ def known_only(config: Mapping[str, str]) -> dict[str, str]:
 
     What may be read and deleted (`read.roots` and the like) is the user's word alone.
     """
-    kept = (name for name in config if name in PROPERTIES and name not in {*S3_ACCESS_KEY_ID, *NOT_BUILT})
+    kept = (name for name in config if name in PROPERTIES and name not in {*S3_ACCESS_KEY_ID, *NOT_BUILT, *ROLES})
     return {name: config[name] for name in kept if not is_secret(name)}
 
 

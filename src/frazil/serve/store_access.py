@@ -23,16 +23,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.serve.error_answers import FORBIDDEN
 from frazil.serve.exchange import UNIT_SEPARATOR, Refusal
+from frazil.storage.assume_role import Role, SessionKeys, assume_role
 from frazil.storage.locations import is_under, scheme_of, table_folders
-from frazil.storage.object_properties import S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
+from frazil.storage.object_properties import ROLE_ENDPOINT, S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
 from frazil.storage.object_service import S3Service, s3_service
 from frazil.storage.sign_v4 import S3Credentials, query_text, sign_v4
 
@@ -51,14 +51,6 @@ _EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
 _SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,60}")
 _NOT_SIGNED: Final = frozenset({"authorization", "user-agent", "connection", "expect", "transfer-encoding"})
 """Headers that are changed on the way, or are the signature itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionKeys:
-    """Keys that end."""
-
-    keys: S3Credentials
-    ends_ms: int
 
 
 AssumeRole = Callable[[str, str, int], SessionKeys]
@@ -313,33 +305,16 @@ def _escaped(text: str) -> str:
 
 
 def _assume_role(properties: Mapping[str, str], role: str, policy: str, seconds: int) -> SessionKeys:
-    """Ask Amazon's token service for keys of a role."""
-    try:
-        session = import_module("botocore.session").Session()
-    except ImportError as error:
-        raise UnsupportedError(
-            f"Cannot give keys of {role}: botocore is not installed", hint="Install it with: pip install 'frazil[s3]'."
-        ) from error
+    """Ask for keys of a role with the server's own."""
     keys = s3_service(properties).credentials
     if keys is None:
         raise UnsupportedError(f"Cannot give keys of {role}: the server has no keys of its own")
-    own = keys()
-    client = session.create_client(
-        "sts",
-        region_name=next((properties[name] for name in S3_REGION if name in properties), "us-east-1"),
-        aws_access_key_id=own.access_key_id,
-        aws_secret_access_key=own.secret_access_key,
-        aws_session_token=own.session_token,
-    )
+    region = next((properties[name] for name in S3_REGION if name in properties), "us-east-1")
+    asked = Role(role, region, "frazil-serve", seconds, endpoint=properties.get(ROLE_ENDPOINT), policy=policy)
     try:
-        given = client.assume_role(
-            RoleArn=role, RoleSessionName="frazil-serve", Policy=policy, DurationSeconds=seconds
-        )["Credentials"]
-    except Exception as error:
-        # What the service says may hold what it was sent.
-        raise UnsupportedError(f"Cannot give keys of {role}: {type(error).__name__}") from None
-    ends_ms = int(given["Expiration"].timestamp() * 1000)
-    return SessionKeys(S3Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]), ends_ms)
+        return assume_role(keys(), asked)
+    except StorageError as error:
+        raise UnsupportedError(error.message) from None
 
 
 NO_ACCESS: Final = StoreAccess()

@@ -133,6 +133,10 @@ class SchemeStorage(Storage):
                 return
         raise _outside(location, roots)
 
+    def reach(self, location: str) -> Mapping[str, str]:
+        """Return properties, keys among them, by which others reach a location, where those are for it alone."""
+        return {}
+
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]
         # Schemes that share a maker share a storage, and with it its connections.
@@ -265,6 +269,11 @@ def _object_stores() -> Any:
 def storage_of(storage: Storage, location: str) -> Storage:
     """Return the storage that keeps a location, where several are held as one; else the storage itself."""
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
+
+
+def reach_of(storage: Storage, location: str) -> Mapping[str, str]:
+    """Return properties by which others reach a location, where they are for it alone; nothing elsewhere."""
+    return storage.reach(location) if isinstance(storage, SchemeStorage) else {}
 
 
 def check_readable(storage: Storage, locations: Sequence[str]) -> None:

@@ -28,19 +28,33 @@ AZURE_ENDPOINT: Final = "adls.endpoint"
 AZURE_ANONYMOUS: Final = "adls.anonymous"
 AZURE_KEY_NAMES: Final = (AZURE_KEY, "adls.auth.shared-key.account.key")
 AZURE_ACCOUNT_NAMES: Final = (AZURE_ACCOUNT, "adls.auth.shared-key.account.name")
+ROLE_ARN: Final = ("client.assume-role.arn", "s3.role-arn", "client.role-arn")
+ROLE_SESSION: Final = ("client.assume-role.session-name", "s3.role-session-name", "client.role-session-name")
+ROLE_REGION: Final = "client.assume-role.region"
+ROLE_EXTERNAL_ID: Final = "client.assume-role.external-id"
+ROLE_SECONDS: Final = "client.assume-role.timeout-sec"
+ROLE_ENDPOINT: Final = "client.assume-role.endpoint"
 PROXY: Final = ("s3.proxy-uri", "http-client.proxy-endpoint")
 
+ROLES: Final = frozenset({*ROLE_ARN, *ROLE_SESSION, ROLE_REGION, ROLE_EXTERNAL_ID, ROLE_SECONDS, ROLE_ENDPOINT})
+"""The user's word alone: a service does not say whom the user's keys are shown to."""
 SECRETS: Final = frozenset(
-    {*S3_SECRET_ACCESS_KEY, *S3_SESSION_TOKEN, GCS_TOKEN, *AZURE_KEY_NAMES, AZURE_SAS, AZURE_TOKEN, *PROXY}
+    {
+        *S3_SECRET_ACCESS_KEY,
+        *S3_SESSION_TOKEN,
+        GCS_TOKEN,
+        *AZURE_KEY_NAMES,
+        AZURE_SAS,
+        AZURE_TOKEN,
+        ROLE_EXTERNAL_ID,
+        *PROXY,
+    }
 )
 """The properties whose values let whoever reads them in."""
 
 NOT_BUILT: Final = {
     "s3.signer": "signing by a server",
     "s3.remote-signing-enabled": "signing by a server",
-    "s3.role-arn": "assuming a role",
-    "client.role-arn": "assuming a role",
-    "client.assume-role.arn": "assuming a role",
     "s3.acceleration-enabled": "transfer acceleration",
     "s3.use-arn-region-enabled": "ARNs of buckets",
 }
@@ -67,6 +81,7 @@ PROPERTIES: Final = frozenset(
         AZURE_TOKEN,
         AZURE_ENDPOINT,
         AZURE_ANONYMOUS,
+        *ROLES,
         *PROXY,
         CONNECT_TIMEOUT,
         REQUEST_TIMEOUT,

@@ -20,6 +20,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.storage.assume_role import RoleCredentials, role_of
 from frazil.storage.environment_credentials import EnvironmentCredentials
 from frazil.storage.http import Origin
 from frazil.storage.object_properties import (
@@ -277,7 +278,7 @@ def s3_service(properties: Mapping[str, str], credentials: CredentialSource | No
         endpoint=endpoint,
         is_path_style=is_path_style,
         is_anonymous=is_anonymous,
-        credentials=None if is_anonymous else credentials or _credentials(properties),
+        credentials=None if is_anonymous else credentials or _with_role(properties, _credentials(properties)),
         encryption=encryption,
         encryption_key=encryption_key,
     )
@@ -336,6 +337,11 @@ class _Fixed:
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("tokens are not pickled, since they are secret")
+
+
+def _with_role(properties: Mapping[str, str], own: CredentialSource) -> CredentialSource:
+    role = role_of(properties)
+    return own if role is None else RoleCredentials(own, role)
 
 
 def _credentials(properties: Mapping[str, str]) -> CredentialSource:

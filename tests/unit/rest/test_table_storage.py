@@ -12,6 +12,7 @@ from frazil.errors import ServiceError, StorageError
 from frazil.rest.load_result import VendedKeys
 from frazil.rest.table_storage import KeyRing, VendedStorage, table_storage
 from frazil.rest.transport import Reply
+from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.storage.choose import choose_storage
 from tests.rest_lab import ScriptedService, opened, scripted_service, table_json
 
@@ -193,3 +194,25 @@ def test_a_signer_elsewhere_is_sent_nothing(service: ScriptedService) -> None:
         with pytest.raises(Exception, match="is not sent tokens"):
             opened(service, {"token": "secret"}).load_table(TABLE).storage.read("s3://bkt/f")
         assert elsewhere.asked == []
+
+
+def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None:
+    fetched: list[int] = []
+
+    def fetch() -> tuple[VendedKeys, ...]:
+        fetched.append(1)
+        return (VendedKeys("s3://b/db/t/", keys("new", 10_000_000)),)
+
+    given = (VendedKeys("s3://b/db/t/", {**keys("old", 2_000_000), "s3.endpoint": "http://127.0.0.1:1"}),)
+    storage = table_storage(choose_storage({}), {}, {}, given, fetch, unsigned, now_ms=lambda: 1_000_000)
+    assert isinstance(storage, VendedStorage)
+    found = storage.reach("s3a://b/db/t/data/f.parquet")
+    assert (found["s3.access-key-id"], fetched) == ("new-id", [1]), "old ones would end within half an hour"
+    assert "s3.session-token-expires-at-ms" not in found
+    assert storage.reach("s3://b/other/f") == {}
+    options = hadoop_options(storage, "s3://b/db/t/data")
+    assert options["fs.s3a.bucket.b.access.key"] == "new-id"
+    assert options["fs.s3a.bucket.b.aws.credentials.provider"].endswith("TemporaryAWSCredentialsProvider")
+    assert options["fs.s3.impl.disable.cache"] == "true"
+    assert hadoop_options(storage, "s3://b/other") == {}
+    assert hadoop_options(choose_storage({}), "s3://b/db/t") == {}

@@ -13,8 +13,9 @@ from frazil.errors import InvalidPropertyError
 from frazil.loaded import LoadedTable
 from frazil.serve.auth import Auth, Right, Secret
 from frazil.serve.exchange import Refusal
-from frazil.serve.store_access import SessionKeys, SignRequest, StoreAccess, table_policy
+from frazil.serve.store_access import SignRequest, StoreAccess, table_policy
 from frazil.spec.new_table import new_table_metadata
+from frazil.storage.assume_role import SessionKeys
 from frazil.storage.memory import MemoryStorage
 from frazil.storage.sign_v4 import S3Credentials
 from tests import builders

@@ -108,7 +108,10 @@ def test_half_a_pair_of_keys_is_refused() -> None:
     [
         ({"s3.remote-signing-enabled": "true"}, UnsupportedError),
         ({"s3.signer": "S3V4RestSigner"}, UnsupportedError),
-        ({"client.assume-role.arn": "arn:aws:iam::1:role/r"}, UnsupportedError),
+        (
+            {"client.assume-role.arn": "arn:aws:iam::1:role/r", "client.assume-role.timeout-sec": "1"},
+            InvalidPropertyError,
+        ),
         ({"s3.acceleration-enabled": "true"}, UnsupportedError),
         ({"s3.sse.type": "custom"}, UnsupportedError),
         ({"s3.path-style-access": "yes"}, InvalidPropertyError),

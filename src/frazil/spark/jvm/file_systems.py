@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from pyspark.find_spark_home import _find_spark_home
 
+from frazil.storage.base import Storage
+from frazil.storage.choose import reach_of
 from frazil.storage.object_properties import (
     AZURE_KEY_NAMES,
     AZURE_SAS,
@@ -80,6 +82,18 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
         kind = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
         own["aws.credentials.provider"] = f"{_PROVIDERS}{kind}"
     return found | {prefix + name: value for name, value in own.items() if value is not None}
+
+
+def hadoop_options(storage: Storage, place: str) -> dict[str, str]:
+    """Return options of one read or write that give Spark the keys a catalog service gave for a table's files.
+
+    Hadoop keeps file systems by their address; one with keys of a table must not be another table's.
+    """
+    properties = reach_of(storage, place)
+    if not properties:
+        return {}
+    found = {name.removeprefix("spark.hadoop."): value for name, value in settings_of(place, properties).items()}
+    return found | {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)} if found else {}
 
 
 def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:

@@ -95,16 +95,19 @@ def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_ho
 def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
+    add(spark, 0)
     add(spark, 1)
-    guarded = stream(spark, stream_guard="stream-orders")
-    assert streams.ids(guarded) == [[1]]
-    for one in (2, 3):
+    guarded = stream(spark, stream_guard="orders")
+    assert streams.ids(guarded) == [[0, 1]]
+    for one in (2, 3, 4):
         add(spark, one)
     table.refresh()
-    first = table.snapshots[0].snapshot_id
-    assert table.refs["stream-orders"].snapshot_id == first
+    assert table.properties["frazil.stream.orders"] == str(table.snapshots[1].snapshot_id)
     expire(table)
-    assert first in [one.snapshot_id for one in table.refresh().snapshots]
+    assert len(table.refresh().snapshots) == 4
+    assert streams.ids(guarded) == [[2, 3, 4]]
+    expire(table)
+    assert len(table.refresh().snapshots) == 1
 
 
 # Snapshots that are passed over

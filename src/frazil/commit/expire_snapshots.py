@@ -25,7 +25,7 @@ from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import map_in_order, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
-from frazil.spec.retention import snapshots_to_retain
+from frazil.spec.retention import GUARD_PREFIX, guarded_snapshots, snapshots_to_retain
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 
@@ -78,12 +78,18 @@ class ExpireSnapshots:
             )
             expired |= retention.expired_ids
             refs |= retention.expired_refs
+        guarded = guarded_snapshots(metadata) if self.snapshot_ids else {}
         named = {one.snapshot_id: name for name, one in metadata.refs.items() if name not in refs}
         for snapshot_id in self.snapshot_ids:
             if snapshot_id in named:
                 raise InvalidRequestError(
                     f"Cannot expire snapshot {snapshot_id}: branch or tag {named[snapshot_id]!r} is at it",
                     hint="Drop or move that first.",
+                )
+            if snapshot_id in guarded:
+                raise InvalidRequestError(
+                    f"Cannot expire snapshot {snapshot_id}: the stream {guarded[snapshot_id]!r} still needs it",
+                    hint=f"If that stream is gone, remove the table's property {GUARD_PREFIX}{guarded[snapshot_id]}.",
                 )
             if metadata.snapshots.find_head(snapshot_id) is not None:
                 expired.add(snapshot_id)

@@ -13,7 +13,7 @@
                                 for changes: the columns by which a removed and an added row are an update, if not the
                                 table's identifier fields, and whether they are told as one
     deduplicationMode           for changes: none has rows too that were merely copied; dropCarryovers
-    stream-guard                a tag that holds what the stream still needs
+    stream-guard                a name: expiry spares what the stream of that name still needs
     split-size, file-open-cost  how files are cut and packed, in bytes
 
 Without a start the whole table comes first, then what is new. Names are compared without regard to case, as Spark

@@ -35,6 +35,7 @@ from frazil.sessions.change_feeds import stream_options_of
 from frazil.sessions.question import Question
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
+from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 
@@ -166,9 +167,9 @@ class StreamSource:
         }
 
     def hold(self, offset: StreamOffset, *, is_last: bool = False) -> None:
-        """Move the tag that guards what the stream still needs; at most once a minute, and when the query ends."""
-        tag = self.options.guard
-        if tag is None or offset == START:
+        """Note how far the stream is, for expiry; at most once a minute, and when the query ends."""
+        name = self.options.guard
+        if name is None or offset == START:
             return
         now = time.monotonic()
         if self.guarded is not None:
@@ -176,13 +177,9 @@ class StreamSource:
             if snapshot_id == offset.snapshot_id or (now - since < _GUARD_SECONDS and not is_last):
                 return
         table = self.table.refresh()
-        known = table.metadata.find_ref(tag)
-        if known is not None and known.is_branch:
-            raise InvalidRequestError(f"Cannot guard the stream of {self.place} by {tag!r}: it is a branch")
-        if table.metadata.find_snapshot(offset.snapshot_id) is None:
-            return
-        if known is None or known.snapshot_id != offset.snapshot_id:
-            table.create_tag(tag, offset.snapshot_id, replaces=known is not None)
+        key, value = f"{GUARD_PREFIX}{name}", str(offset.snapshot_id)
+        if table.properties.get(key) != value:
+            table.set_properties({key: value})
         self.guarded = (now, offset.snapshot_id)
 
 

@@ -3,11 +3,15 @@
 A pure function of the metadata and the time: `commit/expire_snapshots.py` turns its answer into changes.
 Beside the specification's rules there is one of Iceberg Java's: a snapshot that no reference leads to (one
 staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
+
+And one of frazil's: a stream that is guarded has the property `frazil.stream.<name>`, the snapshot up to which it has
+read. That snapshot and all that came of it stay.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
@@ -15,6 +19,9 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
+
+GUARD_PREFIX: Final = "frazil.stream."
+"""What the properties of guarded streams begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +83,31 @@ def snapshots_to_retain(
         for head in snapshots.heads
         if head.snapshot_id not in referenced and head.timestamp_ms >= older_than_ms
     }
+    retained |= guarded_snapshots(metadata).keys()
     retained &= snapshots.ids
     return Retention(
         retained_ids=frozenset(retained),
         expired_ids=frozenset(snapshots.ids - retained),
         expired_refs=frozenset(expired_refs),
     )
+
+
+def guarded_snapshots(metadata: TableMetadata) -> dict[int, str]:
+    """Return the snapshots that guarded streams still need, each with the name of such a stream."""
+    found: dict[int, str] = {}
+    guards = {
+        int(text): key.removeprefix(GUARD_PREFIX)
+        for key, text in metadata.properties.items()
+        if key.startswith(GUARD_PREFIX) and text.isascii() and text.removeprefix("-").isdigit()
+    }
+    if not guards:
+        return found
+    for ref in metadata.refs.values():
+        passed: list[int] = []
+        for head in ancestor_heads(metadata.snapshots, ref.snapshot_id):
+            passed.append(head.snapshot_id)
+            # The snapshot itself may have gone: what came of it names it.
+            name = guards.get(head.snapshot_id) or guards.get(head.parent_snapshot_id or 0)
+            if name is not None:
+                found |= dict.fromkeys(passed, name)
+    return found

@@ -10,6 +10,7 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
+from frazil.commit.update_properties import UpdateProperties
 from frazil.commit.update_refs import Rollback
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError, UnsupportedError
 from frazil.expr.parse import parse_predicate
@@ -25,7 +26,9 @@ from frazil.scan.stream_steps import (
     TableStream,
 )
 from frazil.spec.data_file import DataFile
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestFile
+from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
 from tests.commit_lab import Lab
@@ -314,6 +317,24 @@ def test_snapshots_that_expired_before_they_were_read_are_said(lab: Lab) -> None
         lost.value
     )
     assert f"stream-from-snapshot={oldest}" in str(lost.value)
+
+
+def test_expiry_spares_what_a_guarded_stream_needs(lab: Lab) -> None:
+    append(lab)
+    append(lab)
+    end = stream(lab).advance(stream(lab).begin(StreamStart()))
+    guard = f"{GUARD_PREFIX}orders"
+    lab.commit(UpdateProperties(FrozenMap({guard: str(end.snapshot_id)})))
+    new = append(lab) + append(lab)
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
+    left = [one.snapshot_id for one in lab.load().metadata.snapshots]
+    assert len(left) == 3 and left[0] == end.snapshot_id
+    assert drain(lab, end)[0] == [named(new)]
+    with pytest.raises(InvalidRequestError, match="the stream 'orders' still needs it"):
+        lab.commit(ExpireSnapshots(snapshot_ids=(left[1],)))
+    lab.commit(UpdateProperties(removals=frozenset({guard})))
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
+    assert len(lab.load().metadata.snapshots) == 1
 
 
 def test_a_table_that_was_set_back_is_said(lab: Lab) -> None:

@@ -26,6 +26,7 @@ BEHIND = 1.1
 TITLES = {
     "engines": "Spark: plain Parquet, Iceberg's jar and frazil in one session",
     "tpch": "TPC-H",
+    "stream_backlog": "A stream that reads a backlog",
     "spark_read": "Reading on Spark, beside plain Parquet",
     "spark_append": "Appending on Spark, beside plain Parquet",
     "spark_merge": "Changing rows on Spark",

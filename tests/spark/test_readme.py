@@ -16,6 +16,21 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.timeout(300)
+def test_the_first_lines_print_what_the_page_says(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = README.read_text("utf-8").partition("\n## ")[0]
+    [(code, said)] = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    try:
+        assert output_text(cell_outputs(code, names, 1)).strip() == said.strip()
+    finally:
+        frazil.detach(spark)
+        names["lake"].close()
+
+
+@pytest.mark.timeout(300)
 def test_the_quickstart_prints_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,3 @@ for spark in 4.0 4.1 4.2; do
 done
 # The driver of a browser, for the tests of the console.
 compile requirements/browser.lock pyproject.toml --group browser --constraint requirements/dev.lock
-# The Spark that others' jars support; the newest is in spark.lock.
-compile requirements/spark-4.1.lock pyproject.toml --extra spark --constraint requirements/dev.lock \
-    --constraint requirements/spark-4.1.in

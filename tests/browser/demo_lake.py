@@ -63,10 +63,11 @@ def make_demo_lake(folder: Path) -> None:
                 update.add_column("tip", "decimal(8,2)", default="0.00", doc="what the rider added")
         if day in (10, 20):
             table.delete("rider_id < 400", snapshot_properties=ENGINE)
-        if day == 14:
+        if day == 25:
+            table.create_tag("january")
             table.create_branch("audit")
             table.delete("zone = 'Airport' and minutes < 10", branch="audit", snapshot_properties=ENGINE)
-        if day == 17:
+        if day == 26:
             table.append(trips(900_000, 50, day), branch="audit", snapshot_properties=ENGINE)
         if day in (8, 21):
             table.maintain.rewrite_manifests()
@@ -74,7 +75,9 @@ def make_demo_lake(folder: Path) -> None:
             table.delete("km > 14", snapshot_properties=ENGINE)
     for at in range(6):
         now[0] += 3_600_000
-        table.append(trips(800_000 + at * 100, 30, 27), snapshot_properties={"engine-name": "flink", **ENGINE})
+        table.append(
+            trips(800_000 + at * 100, 30, 27), snapshot_properties={"engine-name": "flink", "engine-version": "2.1"}
+        )
     riders = lake.create_table("city.riders", "rider_id int not null, name string, since date", format_version=2)
     for at in range(8):
         now[0] += 600_000

@@ -57,9 +57,11 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
     ]
     parts = sorted(found.partitions.items(), key=lambda one: -one[1].bytes)
     middle = median(one.bytes for _, one in parts) if parts else 0
+    # The name of the only field is said once, above the map.
+    has_one_field = all(len(one.fields) <= 1 for one in table.metadata.partition_specs)
     drawn = [
         MapPart(
-            text or "(the whole table)",
+            (text.partition("=")[2] if has_one_field else text) or "(the whole table)",
             one.bytes,
             f"{show_bytes(one.bytes)} in {show_count(one.files)} files, {show_count(one.rows)} rows",
             table_address(table.identifier, "files", at=visit.text("at"), partition=text) + "#listed",
@@ -72,6 +74,7 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
         found=found,
         sizes=draw_bars(sizes, "Data files by size"),
         shares=draw_bars(shares, "Data files by deleted share") if found.delete_files else None,
+        field=parts[0][0].partition("=")[0] if parts and has_one_field else "",
         map=draw_map(drawn, "Partitions by size"),
         partitions=parts[:20],
         middle=middle,

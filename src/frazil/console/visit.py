@@ -225,12 +225,21 @@ def make_templates(version: str) -> jinja2.Environment:
         "name": name_text,
         "python": repr,
         "when": _when,
+        "moment": _moment,
     }
     made.globals |= {"address": table_address, "ago": show_ago, "version": version}
     # Compiled now: the first page is to be as quick as the others.
     for name in made.list_templates():
         made.get_template(name)
     return made
+
+
+def _moment(timestamp_ms: int, now_ms: int) -> Html:
+    """Return a time to the minute, for lists of times, with how long ago it was."""
+    shown = show_time(timestamp_ms)
+    return element(
+        "time", shown[:16] if shown.endswith("UTC") else shown, title=f"{shown}, {show_ago(timestamp_ms, now_ms)}"
+    )
 
 
 def _when(timestamp_ms: int, now_ms: int) -> Html:

@@ -101,7 +101,7 @@ def test_files_are_shown_by_size_partition_and_deletes(console: Served) -> None:
     said = words_of(page)
     assert "Data files 5" in said
     assert "Delete files 1 10 rows" in said
-    assert "Partitions by size: 5, the largest ts_day=2026-01-05" in page
+    assert "Partitions by size: 5, the largest 2026-01-05" in page
     assert "10–30%: 1" in page
     listed = words_of(whole_page(console, "/tables/shop.orders/files?partition=ts_day%3D2026-01-02"))
     assert "Files of ts_day=2026-01-02" in listed

@@ -1,0 +1,93 @@
+"""Long work: begun once, told of while it goes on, kept, and tried again where it failed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from frazil import progress
+from frazil.console import jobs as module
+from frazil.console.jobs import Jobs
+from frazil.errors import InvalidRequestError
+from tests.served_lake import Served
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    made = Jobs(threads=2, kept=3)
+    yield made
+    made.close()
+
+
+def test_work_of_one_key_is_done_once(jobs: Jobs) -> None:
+    calls: list[int] = []
+
+    def make() -> str:
+        calls.append(1)
+        return "made"
+
+    found = [jobs.job("key", "work", make) for _ in range(5)]
+    assert all(one.wait(10) for one in found)
+    assert {one.result for one in found} == {"made"}
+    assert len(calls) == 1
+
+
+def test_how_far_work_is_can_be_told(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.01)
+    go_on = threading.Event()
+
+    def make() -> None:
+        progress.count("manifests read", 3, of=10)
+        go_on.wait(30)
+
+    job = jobs.job("key", "files of db.t", make)
+    end = time.monotonic() + 30
+    while "3 of 10 manifests read" not in job.text and time.monotonic() < end:
+        time.sleep(0.01)
+    assert "files of db.t: 3 of 10 manifests read" in job.text
+    assert not job.is_done
+    go_on.set()
+    assert job.wait(30)
+
+
+def test_a_failure_is_kept_a_moment_and_then_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise InvalidRequestError("Cannot do this")
+
+    job = jobs.job("key", "work", fail)
+    assert job.wait(10)
+    assert isinstance(job.error, InvalidRequestError)
+    assert jobs.job("key", "work", fail) is job
+    monkeypatch.setattr(module, "FAILED_SECONDS", -1.0)
+    assert jobs.job("key", "work", fail) is not job
+
+
+def test_what_is_kept_is_bounded(jobs: Jobs) -> None:
+    for at in range(20):
+        assert jobs.job(at, "work", lambda: None).wait(10)
+    assert len(jobs._jobs) <= 4
+    assert jobs.find(19) is not None
+
+
+def test_reports_of_clients_are_shown_with_their_retries(console: Served, lake_folder: Path) -> None:
+    report = {
+        "report-type": "commit-report",
+        "table-name": "shop.orders",
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "operation": "append<b>",
+        "metrics": {
+            "attempts": {"unit": "count", "value": 3},
+            "total-duration": {"count": 1, "time-unit": "nanoseconds", "total-duration": 4_000_000},
+            "added-data-files": {"unit": "count", "value": 2},
+        },
+    }
+    assert console.post("/v1/namespaces/shop/tables/orders/metrics", report).code == 204
+    page = console.get("/tables/shop.orders/activity").body.decode()
+    assert "Conflicts retried</dt><dd>2<" in page
+    assert "append&lt;b&gt;" in page
+    assert "4 ms" in page

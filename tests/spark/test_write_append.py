@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 
 import frazil
 from frazil.codec.arrow_schema import FIELD_ID_KEY
-from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.partition_values import Partitioner
+from frazil.spec.partition_key import values_key
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -334,7 +335,7 @@ def check_partitions(table: frazil.Table) -> None:
         file = task.data_file
         batch = pq.ParquetFile(local(file.file_path)).read().combine_chunks().to_batches()[0]
         groups = Partitioner(table.schema, spec).group(batch)
-        assert [partition_key(one) for one in groups.partitions] == [partition_key(file.partition)]
+        assert [values_key(one) for one in groups.partitions] == [values_key(file.partition)]
 
 
 def test_a_sorted_table_gets_sorted_files_in_ranges(spark: SparkSession, lake: frazil.Lake) -> None:

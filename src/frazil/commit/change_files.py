@@ -29,10 +29,11 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
+from frazil.columns.partition_keys import partition_keys
 from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
-from frazil.commit.partition_keys import may_hold_partition, partition_key, partition_tuples
+from frazil.commit.may_hold_partition import may_hold_partition
 from frazil.commit.summary import SUMMARY_FIELDS, SummaryCounts
 from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_key
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
@@ -251,7 +252,7 @@ def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, kind: St
 def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:
     if not keys:
         return np.zeros(len(files), dtype=bool)
-    found = [partition_key(files.spec_id, values) in keys for values in partition_tuples(files)]
+    found = [one in keys for one in partition_keys(files)]
     return np.array(found, dtype=bool)
 
 

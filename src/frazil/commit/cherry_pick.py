@@ -29,7 +29,6 @@ from frazil.commit.conflicts import (
 )
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, moved_ref, ref_requirement, table_requirement
 from frazil.commit.once import once_of_summary, with_record
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SnapshotNotFoundError
@@ -39,6 +38,7 @@ from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestContent
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.snapshot import Operation, Snapshot, Summary
 from frazil.spec.snapshot_history import ancestors_of, is_ancestor_of
 from frazil.spec.table_metadata import TableMetadata

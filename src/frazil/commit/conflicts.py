@@ -37,11 +37,11 @@ import pyarrow.compute as pc
 
 from frazil.codec.encode_manifest import entries_to_table
 from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.partition_keys import partition_keys
 from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.new_snapshot import find_parent
-from frazil.commit.partition_keys import partition_key, partition_tuples
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
@@ -382,7 +382,7 @@ def _all(files: ManifestColumns) -> Mask:
 
 def _in_partitions(files: ManifestColumns, keys: Collection[PartitionKey]) -> Mask:
     wanted = keys if isinstance(keys, set | frozenset) else set(keys)
-    found = [partition_key(files.spec_id, values) in wanted for values in partition_tuples(files)]
+    found = [one in wanted for one in partition_keys(files)]
     return np.array(found, dtype=bool)
 
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.masks import row_mask
+from frazil.columns.partition_keys import partition_tuples
 from frazil.columns.stats_masks import Mask, may_match_mask
-from frazil.commit.partition_keys import partition_tuples
 from frazil.errors import ConcurrentChangeError
 from frazil.expr.bind import bind
 from frazil.expr.predicates import FALSE, Always, Bound, BoundTransform, Predicate, leaves_of

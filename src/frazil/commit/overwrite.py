@@ -28,13 +28,13 @@ from frazil.commit.conflicts import (
 )
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot
 

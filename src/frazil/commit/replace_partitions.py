@@ -23,11 +23,11 @@ from frazil.commit.conflicts import (
     open_window,
 )
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.expr.predicates import FALSE, TRUE
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, PartitionKey
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot, Summary
 

@@ -19,11 +19,11 @@ from frazil.commit.conflicts import ReadSet, check_data_files_exist, check_new_d
 from frazil.commit.included_deletes import check_deletes_included
 from frazil.commit.merge_vectors import find_live_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.snapshot import Operation, Snapshot
 
 

@@ -38,11 +38,11 @@ from frazil.commit.conflicts import (
 from frazil.commit.included_deletes import check_deletes_included
 from frazil.commit.merge_vectors import find_live_vectors, merge_vectors
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.write_manifests import AddedFile, ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot
 

@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.columns.partition_keys import partition_tuples
 from frazil.scan.prune import to_mask
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
+from frazil.spec.partition_key import partition_key
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata

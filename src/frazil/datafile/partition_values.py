@@ -10,7 +10,6 @@ NaNs are one value, and 0.0 and -0.0 are two.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -104,15 +103,6 @@ class Partitioner:
             for column, (_, result) in zip(columns, self._types, strict=True)
         ]
         return list(zip(*values, strict=True)) if values else [()] * len(rows)
-
-
-def partition_key(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a key that is equal for equal partitions: Python's NaN is never equal, its two zeros are."""
-    return tuple(_float_key(value) if isinstance(value, float) else value for value in values)
-
-
-def _float_key(value: float) -> bytes:
-    return struct.pack("<d", math.nan if math.isnan(value) else value)
 
 
 def find_path(schema: Schema, field_id: int) -> tuple[int, ...] | None:

@@ -18,10 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.datafile.match_columns import ColumnMatcher
-from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.data_file import DataFile
+from frazil.spec.partition_key import values_key
 
 MB = 1 << 20
 DEFAULT_HELD_BYTES = 256 * MB
@@ -120,7 +121,7 @@ class RowsWriter:
                 self._run(writers[first:after], bounds, rows, groups.order[start:end])
 
     def _writer_of(self, values: tuple[Any, ...]) -> RollingFile:
-        key = partition_key(values)
+        key = values_key(values)
         found = self._writers.get(key)
         if found is None:
             found = RollingFile(self._plan, values, lambda: self._locate(values), self._outcome)

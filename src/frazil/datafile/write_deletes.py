@@ -26,7 +26,7 @@ from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector_file
 from frazil.datafile.input_rows import Rows, open_input
 from frazil.datafile.match_columns import ColumnMatcher
-from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
 from frazil.datafile.rows_writer import RowsWriter, note_written
 from frazil.datafile.write import FIRST_GUESSES, choose_format, make_format
@@ -43,6 +43,7 @@ from frazil.spec.delete_schemas import (
     equality_delete_schema,
 )
 from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES, metrics_modes
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.properties import DeleteGranularity, read_property
 from frazil.spec.schema import Schema
@@ -134,7 +135,7 @@ def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
         if known_rows is None:
             merged[one.file_path] = one
             continue
-        if (known_rows.spec_id, partition_key(known_rows.partition)) != (one.spec_id, partition_key(one.partition)):
+        if partition_key_of(known_rows) != partition_key_of(one):
             raise InvalidRequestError(f"Cannot delete rows of {one.file_path}: it is given with two partitions")
         union = known_rows.positions.union(one.positions)
         merged[one.file_path] = DeletedRows(one.file_path, union, one.spec_id, one.partition)
@@ -213,7 +214,7 @@ def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list
         return [[one] for one in in_order]
     groups: dict[tuple[Any, ...], list[DeletedRows]] = {}
     for one in in_order:
-        groups.setdefault((one.spec_id, partition_key(one.partition)), []).append(one)
+        groups.setdefault(partition_key_of(one), []).append(one)
     return list(groups.values())
 
 

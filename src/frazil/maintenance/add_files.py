@@ -25,7 +25,6 @@ from frazil.columns.manifest_columns import live_mask
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import MAIN, Target, find_parent
-from frazil.commit.partition_keys import partition_key_of
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_properties import UpdateProperties
 from frazil.errors import InvalidDataFileError, InvalidRequestError, MissingFileError, SchemaMismatchError
@@ -42,6 +41,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import ManifestContent
 from frazil.spec.metrics_config import metrics_modes
 from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.partitioning import PartitionField
 from frazil.spec.types import BOOLEAN, StructType
 from frazil.storage.base import Storage

@@ -16,7 +16,7 @@ import pyarrow as pa
 from frazil.codec.single_value import decode_bound
 from frazil.datafile.collect_metrics import Metrics, MetricsCollector
 from frazil.datafile.open_file import reading
-from frazil.datafile.partition_values import Partitioner, partition_key
+from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.project import Projection, needed_leaves
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
 from frazil.datafile.read_task import HEADING, TableView
@@ -24,6 +24,7 @@ from frazil.errors import CorruptTableError, FrazilError
 from frazil.spec.data_file import METRIC_MAPS, DataFile, FileContent
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.metrics_mode import FULL
+from frazil.spec.partition_key import values_key
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import (
@@ -198,9 +199,9 @@ class _PartitionCheck:
         """Compare some more rows."""
         if self._partitioner is None:
             return
-        expected = partition_key(self._file.partition)
+        expected = values_key(self._file.partition)
         for values in self._partitioner.group(rows).partitions:
-            key = partition_key(values)
+            key = values_key(values)
             if key != expected and len(self._others) < 3:
                 self._others[key] = values
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from frazil.catalog.base import Catalog
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.columns.partition_keys import partition_tuples
 from frazil.commit.transaction import commit_actions
 from frazil.commit.update_statistics import UpdateStatistics
 from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema, read_partition_stats
@@ -36,6 +36,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from frazil.spec.partition_key import partition_key
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_ids
 from frazil.spec.statistics import PartitionStatisticsFile

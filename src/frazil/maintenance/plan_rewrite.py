@@ -22,11 +22,11 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.maintenance.rewrite_options import DataOptions, JobOrder, SizeOptions
 from frazil.scan.choose_snapshot import SnapshotChoice
-from frazil.scan.delete_index import partition_key
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 from frazil.spec.sorting import UNSORTED, SortOrder
@@ -192,7 +192,7 @@ def _partitions(tasks: Iterable[FileScanTask], spec_id: int) -> Iterator[list[Fi
     """Yield files by partition of the spec; those of other specs together."""
     groups: dict[tuple[Any, ...] | None, list[FileScanTask]] = {}
     for task in tasks:
-        key = partition_key(task.data_file) if task.data_file.spec_id == spec_id else None
+        key = partition_key_of(task.data_file) if task.data_file.spec_id == spec_id else None
         groups.setdefault(key, []).append(task)
     yield from groups.values()
 

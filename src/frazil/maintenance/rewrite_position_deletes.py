@@ -33,12 +33,12 @@ from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, SizeO
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
 from frazil.scan.choose_snapshot import SnapshotChoice
-from frazil.scan.delete_index import partition_key
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import DeleteTask, FileScanTask
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent, PartitionKey
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH
 
@@ -140,7 +140,7 @@ def _partitions(
     found: dict[PartitionKey, _Partition] = defaultdict(_Partition)
     wanted: set[PartitionKey] = set()
     for task in tasks:
-        key = partition_key(task.data_file)
+        key = partition_key_of(task.data_file)
         if chosen is None or task.data_file.file_path in chosen:
             wanted.add(key)
         files = [one for one in task.delete_files if is_position_file(one)]

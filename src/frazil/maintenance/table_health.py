@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
-from frazil.commit.partition_keys import partition_key, partition_tuples
+from frazil.columns.partition_keys import partition_keys
 from frazil.errors import StorageError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Findings, Problem, Report
@@ -205,7 +205,7 @@ def _count_partitions(into: Counter[tuple[Any, ...]], files: ManifestColumns, ch
     if not chosen.any():
         return
     kept = replace(files, table=files.table.filter(pa.array(chosen)))
-    into.update(partition_key(files.spec_id, values) for values in partition_tuples(kept))
+    into.update(partition_keys(kept))
 
 
 def _small_files(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:

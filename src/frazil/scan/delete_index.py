@@ -17,27 +17,25 @@ deletes without columns.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
-from frazil.codec.partition_arrow import values_of
 from frazil.columns.manifest_columns import bounds_of
+from frazil.columns.partition_keys import partition_keys
 from frazil.columns.stats_masks import Mask, StatsColumns
 from frazil.errors import FieldNotFoundError, InvalidManifestError
 from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.prune import stats_columns, to_mask
 from frazil.scan.tasks import DeleteTask
-from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
+from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.reserved_columns import DELETE_FILE_PATH
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import PrimitiveType
@@ -296,31 +294,6 @@ def scoped_paths(files: ManifestColumns) -> list[str | None]:
         one if one is not None else lower[at].as_py().decode("utf-8", "replace") if same[at] else None
         for at, one in enumerate(named)
     ]
-
-
-def partition_keys(files: ManifestColumns) -> list[PartitionKey]:
-    """Return each file's spec and partition tuple, comparable with those of other manifests."""
-    parts = files.partition_type.fields
-    if not parts:
-        return [(files.spec_id,)] * len(files)
-    partition = files.column("partition")
-    columns: list[Iterable[Any]] = []
-    for at, part in enumerate(parts):
-        children = [chunk.field(at) for chunk in partition.chunks]
-        values = values_of(pa.chunked_array(children), part.field_type) if children else []
-        columns.append(map(_float_key, values) if any(isinstance(one, float) for one in values) else values)
-    return [(files.spec_id, *values) for values in zip(*columns, strict=True)]
-
-
-def partition_key(file: DataFile) -> PartitionKey:
-    """Return one file's spec and partition tuple, comparable with `partition_keys`."""
-    return (file.spec_id, *(_float_key(one) if isinstance(one, float) else one for one in file.partition))
-
-
-def _float_key(value: float | None) -> bytes | None:
-    if value is None:
-        return None
-    return b"nan" if value != value else struct.pack("<d", value)
 
 
 def _corrupt(reason: str, files: ManifestColumns) -> InvalidManifestError:

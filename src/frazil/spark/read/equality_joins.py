@@ -25,13 +25,13 @@ from frazil.datafile.read_file import read_columns
 from frazil.datafile.read_task import TableView
 from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
-from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm.private_names import planned_relation
 from frazil.spark.read.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
 from frazil.spark.read.read_columns import ReadColumn, ReadNames
 from frazil.spark.types import stored_type
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
@@ -72,7 +72,7 @@ class EqualityJoins:
                 continue
             is_global = view.spec_of(file).is_unpartitioned
             if not is_global:
-                keys.setdefault(partition_key(file), len(keys))
+                keys.setdefault(partition_key_of(file), len(keys))
             found.setdefault((tuple(sorted(set(file.equality_ids or ()))), is_global), []).append(task)
         sets = tuple(
             _Set(equality_columns(view.schemas, ids, members[0].data_file.file_path), ids, tuple(members), is_global)
@@ -135,7 +135,7 @@ class EqualityJoins:
         return found.agg(F.max(F.col(quote(sequence))).alias(sequence))
 
     def _number(self, task: DeleteTask, *, is_global: bool) -> int:
-        return ALL_PARTITIONS if is_global else self.keys[partition_key(task.data_file)]
+        return ALL_PARTITIONS if is_global else self.keys[partition_key_of(task.data_file)]
 
     def _read_native(
         self,

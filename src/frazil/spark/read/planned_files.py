@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
+from frazil.columns.partition_keys import partition_keys
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError
 from frazil.expr.predicates import Predicate, all_of
 from frazil.loaded import LoadedTable
-from frazil.scan.delete_index import partition_keys
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan

@@ -26,7 +26,6 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.position_deletes import read_positions
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, read_columns
-from frazil.scan.delete_index import partition_key
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm.engine_errors import naming
 from frazil.spark.jvm.private_names import planned_relation
@@ -37,6 +36,7 @@ from frazil.spark.types import FIELD_ID
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.partition_key import partition_key_of
 from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS
 from frazil.sql.quote_names import quote
 from frazil.storage.base import Storage
@@ -74,7 +74,7 @@ class PositionJoin:
         tasks = [one for one in scan.plan().delete_files if one.data_file.content is FileContent.POSITION_DELETES]
         keys: dict[PartitionKey, int] = {}
         for task in tasks:
-            keys.setdefault(partition_key(task.data_file), len(keys))
+            keys.setdefault(partition_key_of(task.data_file), len(keys))
         return cls(scan, names, tuple(tasks), keys, options)
 
     def without_deleted(self, spark: SparkSession, frame: DataFrame, mark: str | None = None) -> DataFrame:
@@ -114,7 +114,7 @@ class PositionJoin:
 
     def _numbers(self, tasks: list[DeleteTask]) -> tuple[list[int], list[int]]:
         sequences = [one.data_sequence_number for one in tasks]
-        return sequences, [self.keys[partition_key(one.data_file)] for one in tasks]
+        return sequences, [self.keys[partition_key_of(one.data_file)] for one in tasks]
 
     def _read_native(self, spark: SparkSession, tasks: list[DeleteTask]) -> DataFrame:
         sequences, parts = self._numbers(tasks)

@@ -1,0 +1,50 @@
+"""Partitions as keys of mappings: the spec's id and the values of its fields.
+
+Python's NaN is not equal to itself and its two zeros are equal; partitions are told apart by bits, all NaN alike.
+Tuples of different specs are not equal, since their fields mean different things. `columns/partition_keys.py` has the
+keys of a manifest's files.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from frazil.spec.data_file import PartitionKey
+
+_NAN = b"nan"
+
+
+class InPartition(Protocol):
+    """What is in a partition: a file, or rows of one."""
+
+    @property
+    def spec_id(self) -> int:
+        """The partition spec's id."""
+
+    @property
+    def partition(self) -> tuple[Any, ...]:
+        """The values of the spec's fields."""
+
+
+def partition_key(spec_id: int, values: Iterable[Any]) -> PartitionKey:
+    """Return the key of a partition."""
+    return (spec_id, *values_key(values))
+
+
+def values_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the key of a partition among those of one spec."""
+    return tuple(map(key_value, values))
+
+
+def partition_key_of(file: InPartition) -> PartitionKey:
+    """Return the key of a file's partition."""
+    return partition_key(file.spec_id, file.partition)
+
+
+def key_value(value: Any) -> Any:
+    """Return a value of a partition that is equal to those of the same bits."""
+    if not isinstance(value, float):
+        return value
+    return _NAN if value != value else struct.pack("<d", value)

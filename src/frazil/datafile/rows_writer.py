@@ -31,6 +31,8 @@ MAX_THREADS = 8
 _ROWS_IN_ONE_GO = 1 << 15
 _PARTS_IN_ONE_GO = 64
 """Handing a part to a thread, and taking rows out of a large table, costs more than writing a small part."""
+_MANY_THREADS = 16
+"""Small files are waited for, to be synced or sent, rather than worked on; the disk syncs several at once."""
 
 
 class RowsWriter:
@@ -61,6 +63,7 @@ class RowsWriter:
         self._locate = locate
         workers = min(os.cpu_count() or 1, MAX_THREADS) if threads is None else threads
         self._pool = ThreadPoolExecutor(workers, "frazil-write") if workers > 1 else None
+        self._many_pool: ThreadPoolExecutor | None = None
         self._metrics_pool = ThreadPoolExecutor(workers, "frazil-measure") if workers > 1 else None
         self._plan = plan_files(self._metrics_pool)
         self._batch_bytes = held_bytes if self._pool is None else max(held_bytes // 2, 1)
@@ -139,10 +142,19 @@ class RowsWriter:
     def _run(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
     ) -> None:
-        if self._pool is None:
+        pool = self._pool_for(len(writers))
+        if pool is None:
             self._write_parts(writers, bounds, rows, chosen)
         else:
-            self._under_way.append(self._pool.submit(self._write_parts, writers, bounds, rows, chosen))
+            self._under_way.append(pool.submit(self._write_parts, writers, bounds, rows, chosen))
+
+    def _pool_for(self, files: int) -> Executor | None:
+        """Return the threads that write so many files in one go, None where there are none."""
+        if self._pool is None or files == 1:
+            return self._pool
+        if self._many_pool is None:
+            self._many_pool = ThreadPoolExecutor(_MANY_THREADS, "frazil-write-many")
+        return self._many_pool
 
     def _write_parts(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
@@ -172,11 +184,13 @@ class RowsWriter:
             if self._held:
                 self._write_held()
             self._wait()
-            for one in [writer for writer in self._writers.values() if writer.is_open]:
-                if self._pool is None:
+            left = [writer for writer in self._writers.values() if writer.is_open]
+            pool = self._pool_for(len(left))
+            for one in left:
+                if pool is None:
                     one.close()
                 else:
-                    self._under_way.append(self._pool.submit(one.close))
+                    self._under_way.append(pool.submit(one.close))
             self._wait()
             self._end()
         return list(self.files)
@@ -198,7 +212,7 @@ class RowsWriter:
     def _end(self) -> None:
         self._is_closed = True
         self._writers = {}
-        for pool in (self._pool, self._metrics_pool):
+        for pool in (self._pool, self._many_pool, self._metrics_pool):
             if pool is not None:
                 pool.shutdown()
 

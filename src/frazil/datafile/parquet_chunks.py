@@ -16,18 +16,16 @@ counts as not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from frazil.datafile.bad_bytes import BadBytes
+from frazil.datafile.thrift_compact import BINARY, I32, I64, LIST, STRUCT, CompactReader
 
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8
-_MAX_DEPTH = 32
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = (_I16, _I32, _I64)
 _DICTIONARY_ENCODINGS = frozenset({2, 8})
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _TYPE_ORDER = 1
@@ -88,12 +86,12 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     wanted = frozenset(leaves) | {0}
     groups: list[dict[int, Chunk]] = []
     orders: list[int] = []
-    reader = _Reader(data)
+    reader = _ChunkReader(data)
 
     def group() -> None:
         chunks: dict[int, Chunk] = {}
         groups.append(chunks)
-        reader.struct({(1, _LIST): lambda: reader.items(_STRUCT, lambda at: reader.chunk(at, chunks, wanted))})
+        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda at: reader.chunk(at, chunks, wanted))})
 
     def order(_: int) -> None:
         found: list[int] = []
@@ -103,8 +101,8 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     try:
         reader.struct(
             {
-                (4, _LIST): lambda: reader.items(_STRUCT, lambda _: group()),
-                (7, _LIST): lambda: reader.items(_STRUCT, order),
+                (4, LIST): lambda: reader.items(STRUCT, lambda _: group()),
+                (7, LIST): lambda: reader.items(STRUCT, order),
             }
         )
     except IndexError:
@@ -112,160 +110,10 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     return Footer(groups, frozenset(at for at, one in enumerate(orders) if one == _TYPE_ORDER))
 
 
-_Fields = Mapping[tuple[int, int], Callable[[], None]]
+class _ChunkReader(CompactReader):
+    """Reads the column chunks of a footer."""
 
-
-class _Reader:
-    """A position in a footer. Reading past the end raises IndexError."""
-
-    __slots__ = ("at", "data", "depth")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-        self.depth = 0
-
-    def varint(self) -> int:
-        data, at = self.data, self.at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 63:
-                raise BadBytes("a number in its footer has more than 64 bits")
-        self.at = at
-        return value
-
-    def integer(self) -> int:
-        value = self.varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def binary(self) -> bytes:
-        length = self.varint()
-        end = self.at + length
-        if end > len(self.data):
-            raise IndexError
-        found = self.data[self.at : end]
-        self.at = end
-        return found
-
-    def struct(self, fields: _Fields, seen: list[int] | None = None) -> None:
-        """Read a structure, handing known fields on and skipping the others; `seen` collects their numbers."""
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise BadBytes("its footer is nested too deeply")
-        number = 0
-        while True:
-            head = self.data[self.at]
-            self.at += 1
-            if head == 0:
-                break
-            wire = head & 0x0F
-            number = number + (head >> 4) if head >> 4 else self.integer()
-            if seen is not None:
-                seen.append(number)
-            handle = fields.get((number, wire))
-            if handle is not None:
-                handle()
-            else:
-                self.skip(wire)
-        self.depth -= 1
-
-    def skip_struct(self) -> None:
-        """Pass over a structure: most of a footer, so what it is mostly made of is passed over without a call."""
-        self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise BadBytes("its footer is nested too deeply")
-        data, at = self.data, self.at
-        while True:
-            head = data[at]
-            at += 1
-            if head == 0:
-                break
-            if head < 0x10:
-                # The field's number follows.
-                while data[at] > 0x7F:
-                    at += 1
-                at += 1
-            wire = head & 0x0F
-            if wire in _INTEGERS:
-                while data[at] > 0x7F:
-                    at += 1
-                at += 1
-            elif wire == _BINARY and data[at] <= 0x7F:
-                at += 1 + data[at]
-            elif wire == _LIST and data[at] & 0x0F in _INTEGERS and data[at] < 0xF0:
-                count = data[at] >> 4
-                at += 1
-                for _ in range(count):
-                    while data[at] > 0x7F:
-                        at += 1
-                    at += 1
-            else:
-                self.at = at
-                self.skip(wire)
-                at = self.at
-        self.at = at
-        self.depth -= 1
-
-    def items(self, expected: int, handle: Callable[[int], None]) -> None:
-        """Read a list, handing each item's number on; one of other items is skipped."""
-        head = self.data[self.at]
-        self.at += 1
-        count, wire = head >> 4, head & 0x0F
-        if count == 15:
-            count = self.varint()
-        if count > len(self.data):
-            raise IndexError
-        for at in range(count):
-            if wire == expected:
-                handle(at)
-            else:
-                self.skip(wire, in_list=True)
-
-    def skip(self, wire: int, *, in_list: bool = False) -> None:
-        """Pass over a value."""
-        if wire in (_TRUE, _FALSE):
-            # A field's truth is in its head; an item of a list has a byte of its own.
-            self.at += 1 if in_list else 0
-        elif wire == _BYTE:
-            self.at += 1
-        elif wire in _INTEGERS:
-            data, at = self.data, self.at
-            while data[at] > 0x7F:
-                at += 1
-            self.at = at + 1
-        elif wire == _DOUBLE:
-            self.at += 8
-        elif wire == _BINARY:
-            length = self.varint()
-            if self.at + length > len(self.data):
-                raise IndexError
-            self.at += length
-        elif wire in (_LIST, _SET):
-            self.items(0, lambda _: None)
-        elif wire == _MAP:
-            self._skip_map()
-        elif wire == _STRUCT:
-            self.skip_struct()
-        else:
-            raise BadBytes(f"its footer has a field of type {wire}")
-
-    def _skip_map(self) -> None:
-        count = self.varint()
-        if count == 0:
-            return
-        if count > len(self.data):
-            raise IndexError
-        kinds = self.data[self.at]
-        self.at += 1
-        for _ in range(count):
-            self.skip(kinds >> 4, in_list=True)
-            self.skip(kinds & 0x0F, in_list=True)
+    __slots__ = ()
 
     def chunk(self, at: int, chunks: dict[int, Chunk], wanted: frozenset[int]) -> None:
         """Read a column chunk, if it is wanted."""
@@ -273,7 +121,7 @@ class _Reader:
             self.skip_struct()
             return
         chunk = chunks[at] = Chunk()
-        self.struct({(3, _STRUCT): lambda: self._meta_data(chunk)})
+        self.struct({(3, STRUCT): lambda: self._meta_data(chunk)})
 
     def _meta_data(self, chunk: Chunk) -> None:
         def encoding(_: int) -> None:
@@ -297,13 +145,13 @@ class _Reader:
 
         self.struct(
             {
-                (1, _I32): physical_type,
-                (2, _LIST): lambda: self.items(_I32, encoding),
-                (5, _I64): values,
-                (6, _I64): uncompressed,
-                (9, _I64): data_page,
-                (11, _I64): dictionary_page,
-                (12, _STRUCT): lambda: self._statistics(chunk),
+                (1, I32): physical_type,
+                (2, LIST): lambda: self.items(I32, encoding),
+                (5, I64): values,
+                (6, I64): uncompressed,
+                (9, I64): data_page,
+                (11, I64): dictionary_page,
+                (12, STRUCT): lambda: self._statistics(chunk),
             }
         )
 
@@ -316,10 +164,10 @@ class _Reader:
 
         self.struct(
             {
-                (1, _BINARY): into("old_max"),
-                (2, _BINARY): into("old_min"),
-                (3, _I64): nulls,
-                (5, _BINARY): into("max_value"),
-                (6, _BINARY): into("min_value"),
+                (1, BINARY): into("old_max"),
+                (2, BINARY): into("old_min"),
+                (3, I64): nulls,
+                (5, BINARY): into("max_value"),
+                (6, BINARY): into("min_value"),
             }
         )

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from frazil.datafile.bad_bytes import BadBytes
+from frazil.datafile.thrift_compact import BINARY, BYTE, I32, LIST, STOP, STRUCT, CompactReader
 from frazil.errors import UnsupportedError
 from frazil.spec.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType, GeometryType, Type, VariantType
 
@@ -23,8 +25,6 @@ MAGIC = b"PAR1"
 TAIL_BYTES = 8
 """The length of the footer and the magic, after it."""
 
-_STOP = 0
-_BYTE, _I32, _BINARY, _LIST, _STRUCT = 3, 5, 8, 9, 12
 _FIELD_ID, _LOGICAL_TYPE = 9, 10
 
 
@@ -39,21 +39,26 @@ def annotate_footer(tail: bytes, kinds: Mapping[int, Type]) -> bytes:
     if tail[-4:] != MAGIC or footer_bytes + TAIL_BYTES > len(tail):
         raise _not_understood("it does not end with a footer")
     start = len(tail) - TAIL_BYTES - footer_bytes
-    footer = _annotate(tail[start : start + footer_bytes], kinds)
+    try:
+        footer = _annotate(tail[start : start + footer_bytes], kinds)
+    except BadBytes as error:
+        raise _not_understood(str(error)) from error
+    except IndexError:
+        raise _not_understood("its footer is cut short") from None
     return tail[:start] + footer + len(footer).to_bytes(4, "little") + MAGIC
 
 
 def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
-    reader = _CompactReader(footer)
+    reader = CompactReader(footer)
     number, wire = reader.field(0)
-    if (number, wire) != (1, _I32):
+    if (number, wire) != (1, I32):
         raise _not_understood("its footer does not begin with a version")
     reader.skip(wire)
     number, wire = reader.field(number)
-    if (number, wire) != (2, _LIST):
+    if (number, wire) != (2, LIST):
         raise _not_understood("its footer has no schema")
     count, element = reader.list_head()
-    if element != _STRUCT:
+    if element != STRUCT:
         raise _not_understood("its schema is not a list of elements")
     pieces: list[bytes] = []
     written = 0
@@ -66,24 +71,24 @@ def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
         if last != _FIELD_ID:
             raise _not_understood(f"the column of field id {field_id} has an annotation already")
         end = reader.at - 1
-        pieces += (footer[written:end], _field_head(last, _LOGICAL_TYPE, _STRUCT), _logical_type(kind))
+        pieces += (footer[written:end], _field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(kind))
         written = end
     if left:
         raise _not_understood(f"it has no column of field id {min(left)}")
     return b"".join((*pieces, footer[written:]))
 
 
-def _read_element(reader: _CompactReader) -> tuple[int | None, int]:
+def _read_element(reader: CompactReader) -> tuple[int | None, int]:
     """Read a schema element to its end; return its field id and the number of its last field."""
     field_id = None
     last = 0
     while True:
         number, wire = reader.field(last)
-        if wire == _STOP:
+        if wire == STOP:
             return field_id, last
         last = number
-        if number == _FIELD_ID and wire == _I32:
-            field_id = reader.number()
+        if number == _FIELD_ID and wire == I32:
+            field_id = reader.integer()
         else:
             reader.skip(wire)
 
@@ -91,24 +96,24 @@ def _read_element(reader: _CompactReader) -> tuple[int | None, int]:
 def _logical_type(kind: Type) -> bytes:
     if isinstance(kind, VariantType):
         # The version of the variant encoding, a byte.
-        return _union(16, _field_head(0, 1, _BYTE) + b"\x01")
+        return _union(16, _field_head(0, 1, BYTE) + b"\x01")
     if isinstance(kind, GeometryType):
         return _union(17, b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs))
     if isinstance(kind, GeographyType):
         crs = b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs)
         algorithm = _zigzag(EDGE_ALGORITHMS.index(kind.algorithm))
-        return _union(18, crs + _field_head(1 if crs else 0, 2, _I32) + algorithm)
+        return _union(18, crs + _field_head(1 if crs else 0, 2, I32) + algorithm)
     raise UnsupportedError(f"Cannot write a Parquet file: {kind} has no annotation")
 
 
 def _union(number: int, content: bytes) -> bytes:
     """Return a union whose one member is a structure."""
-    return _field_head(0, number, _STRUCT) + content + bytes((_STOP, _STOP))
+    return _field_head(0, number, STRUCT) + content + bytes((STOP, STOP))
 
 
 def _text_field(before: int, number: int, text: str) -> bytes:
     data = text.encode()
-    return _field_head(before, number, _BINARY) + _varint(len(data)) + data
+    return _field_head(before, number, BINARY) + _varint(len(data)) + data
 
 
 def _field_head(before: int, number: int, wire: int) -> bytes:
@@ -127,71 +132,6 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-class _CompactReader:
-    """Goes through a structure in Thrift's compact protocol, as far as schema elements need it."""
-
-    __slots__ = ("_data", "at")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def _byte(self) -> int:
-        if self.at >= len(self._data):
-            raise _not_understood("its footer is cut short")
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def number(self) -> int:
-        """Read a whole number."""
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def field(self, before: int) -> tuple[int, int]:
-        """Read the head of the next field: its number, given that of the field before, and its wire type."""
-        head = self._byte()
-        wire, distance = head & 0x0F, head >> 4
-        if wire == _STOP:
-            return 0, _STOP
-        return (before + distance if distance else self.number()), wire
-
-    def list_head(self) -> tuple[int, int]:
-        """Read the head of a list: how many elements, and their wire type."""
-        head = self._byte()
-        count, wire = head >> 4, head & 0x0F
-        return (self._varint() if count == 15 else count), wire
-
-    def skip(self, wire: int) -> None:
-        """Read over a value."""
-        if wire == _BYTE:
-            self.at += 1
-        elif wire in (4, _I32, 6):
-            self._varint()
-        elif wire == 7:
-            self.at += 8
-        elif wire == _BINARY:
-            length = self._varint()
-            self.at += length
-        elif wire == _STRUCT:
-            last = 0
-            while True:
-                last, inner = self.field(last)
-                if inner == _STOP:
-                    return
-                self.skip(inner)
-        elif wire not in (1, 2):  # booleans are in the field's head
-            raise _not_understood(f"its schema has a value of wire type {wire}")
 
 
 def _not_understood(reason: str) -> UnsupportedError:

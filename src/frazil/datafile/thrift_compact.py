@@ -1,0 +1,180 @@
+"""Structures in Thrift's compact protocol, which a Parquet footer is: read by fields, the others passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from frazil.datafile.bad_bytes import BadBytes
+
+_MAX_DEPTH = 32
+STOP = 0
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+"""The wire types."""
+_INTEGERS = (I16, I32, I64)
+
+Fields = Mapping[tuple[int, int], Callable[[], None]]
+"""What to do with a field, by its number and wire type."""
+
+
+class CompactReader:
+    """A position in a structure. Reading past the end raises IndexError."""
+
+    __slots__ = ("at", "data", "depth")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+        self.depth = 0
+
+    def varint(self) -> int:
+        """Read a number without a sign."""
+        data, at = self.data, self.at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 63:
+                raise BadBytes("a number in its footer has more than 64 bits")
+        self.at = at
+        return value
+
+    def integer(self) -> int:
+        """Read a number with its sign."""
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def binary(self) -> bytes:
+        """Read bytes."""
+        length = self.varint()
+        end = self.at + length
+        if end > len(self.data):
+            raise IndexError
+        found = self.data[self.at : end]
+        self.at = end
+        return found
+
+    def field(self, before: int) -> tuple[int, int]:
+        """Read the head of the next field: its number, given that of the field before, and its wire type."""
+        head = self.data[self.at]
+        self.at += 1
+        if head == STOP:
+            return 0, STOP
+        return (before + (head >> 4) if head >> 4 else self.integer()), head & 0x0F
+
+    def list_head(self) -> tuple[int, int]:
+        """Read the head of a list: how many items, and their wire type."""
+        head = self.data[self.at]
+        self.at += 1
+        count = self.varint() if head >> 4 == 15 else head >> 4
+        if count > len(self.data):
+            raise IndexError
+        return count, head & 0x0F
+
+    def struct(self, fields: Fields, seen: list[int] | None = None) -> None:
+        """Read a structure, handing known fields on and skipping the others; `seen` collects their numbers."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise BadBytes("its footer is nested too deeply")
+        number = 0
+        while True:
+            number, wire = self.field(number)
+            if wire == STOP:
+                break
+            if seen is not None:
+                seen.append(number)
+            handle = fields.get((number, wire))
+            if handle is not None:
+                handle()
+            else:
+                self.skip(wire)
+        self.depth -= 1
+
+    def skip_struct(self) -> None:
+        """Pass over a structure: most of a footer, so what it is mostly made of is passed over without a call."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise BadBytes("its footer is nested too deeply")
+        data, at = self.data, self.at
+        while True:
+            head = data[at]
+            at += 1
+            if head == 0:
+                break
+            if head < 0x10:
+                # The field's number follows.
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            wire = head & 0x0F
+            if wire in _INTEGERS:
+                while data[at] > 0x7F:
+                    at += 1
+                at += 1
+            elif wire == BINARY and data[at] <= 0x7F:
+                at += 1 + data[at]
+            elif wire == LIST and data[at] & 0x0F in _INTEGERS and data[at] < 0xF0:
+                count = data[at] >> 4
+                at += 1
+                for _ in range(count):
+                    while data[at] > 0x7F:
+                        at += 1
+                    at += 1
+            else:
+                self.at = at
+                self.skip(wire)
+                at = self.at
+        self.at = at
+        self.depth -= 1
+
+    def items(self, expected: int, handle: Callable[[int], None]) -> None:
+        """Read a list, handing each item's number on; one of other items is skipped."""
+        count, wire = self.list_head()
+        for at in range(count):
+            if wire == expected:
+                handle(at)
+            else:
+                self.skip(wire, in_list=True)
+
+    def skip(self, wire: int, *, in_list: bool = False) -> None:
+        """Pass over a value."""
+        if wire in (TRUE, FALSE):
+            # A field's truth is in its head; an item of a list has a byte of its own.
+            self.at += 1 if in_list else 0
+        elif wire == BYTE:
+            self.at += 1
+        elif wire in _INTEGERS:
+            data, at = self.data, self.at
+            while data[at] > 0x7F:
+                at += 1
+            self.at = at + 1
+        elif wire == DOUBLE:
+            self.at += 8
+        elif wire == BINARY:
+            length = self.varint()
+            if self.at + length > len(self.data):
+                raise IndexError
+            self.at += length
+        elif wire in (LIST, SET):
+            self.items(0, lambda _: None)
+        elif wire == MAP:
+            self._skip_map()
+        elif wire == STRUCT:
+            self.skip_struct()
+        else:
+            raise BadBytes(f"its footer has a field of type {wire}")
+
+    def _skip_map(self) -> None:
+        count = self.varint()
+        if count == 0:
+            return
+        if count > len(self.data):
+            raise IndexError
+        kinds = self.data[self.at]
+        self.at += 1
+        for _ in range(count):
+            self.skip(kinds >> 4, in_list=True)
+            self.skip(kinds & 0x0F, in_list=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from frazil.console.visit import Visit
 from frazil.lake.history import HistoryLine, history_lines
 from frazil.lake.table_figures import engine_of
-from frazil.pictures.plots import bars_over_time, draw_bars
+from frazil.pictures.plots import WIDE, bars_over_time, draw_bars
 from frazil.pictures.style import operation_kind
 from frazil.serve.exchange import Answer
 from frazil.spec.snapshot import Operation, Snapshot
@@ -48,7 +48,7 @@ def activity_page(visit: Visit) -> Answer:
         "activity.html",
         tab="activity",
         table=table,
-        plot=draw_bars(bars_over_time(points), "Commits over time"),
+        plot=draw_bars(bars_over_time(points), "Commits over time", width=WIDE),
         writers=_writers(snapshots),
         minute=_rate(snapshots, visit.now_ms, 60_000 * 60) / 60,
         hour=_rate(snapshots, visit.now_ms, 60_000 * 60),

@@ -12,7 +12,7 @@ from frazil.errors import FrazilError, NotFoundError
 from frazil.inspect.file_figures import SHARES, FileFigures, file_figures
 from frazil.inspect.files import find_file
 from frazil.pictures.markup import Html
-from frazil.pictures.plots import Bar, draw_bars
+from frazil.pictures.plots import WIDE, WIDTH, Bar, draw_bars
 from frazil.pictures.tree_map import Part as MapPart
 from frazil.pictures.tree_map import draw_map
 from frazil.pictures.words import show_bytes, show_count
@@ -72,7 +72,7 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
         "files_figures.html",
         table=table,
         found=found,
-        sizes=draw_bars(sizes, "Data files by size"),
+        sizes=draw_bars(sizes, "Data files by size", width=WIDTH if found.delete_files else WIDE),
         shares=draw_bars(shares, "Data files by deleted share") if found.delete_files else None,
         field=parts[0][0].partition("=")[0] if parts and has_one_field else "",
         map=draw_map(drawn, "Partitions by size"),

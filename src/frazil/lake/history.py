@@ -59,6 +59,16 @@ class HistoryLine:
         return _sum(self.snapshot, Summary.DELETED_DATA_FILES, Summary.REMOVED_DELETE_FILES)
 
     @property
+    def added_manifests(self) -> int:
+        """Manifests that it wrote, where it says so: rewrites do."""
+        return _sum(self.snapshot, Summary.MANIFESTS_CREATED)
+
+    @property
+    def removed_manifests(self) -> int:
+        """Manifests that it replaced."""
+        return _sum(self.snapshot, Summary.MANIFESTS_REPLACED)
+
+    @property
     def total_rows(self) -> int | None:
         """Rows of the table after it."""
         total = summary_number(self.snapshot, Summary.TOTAL_RECORDS)

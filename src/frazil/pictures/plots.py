@@ -11,6 +11,8 @@ from frazil.pictures.markup import Html, element, svg
 from frazil.pictures.words import moment, show_short, show_time
 
 WIDTH: Final = 720
+WIDE: Final = 1160
+"""The width of a picture that has a row of the page to itself."""
 HEIGHT: Final = 190
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 26
 MAX_POINTS: Final = 300
@@ -80,16 +82,19 @@ def draw_growth(
     )
 
 
-def draw_bars(bars: Sequence[Bar], label: str, show: Callable[[float], str] = show_short) -> Html:
+def draw_bars(
+    bars: Sequence[Bar], label: str, show: Callable[[float], str] = show_short, *, width: int = WIDTH
+) -> Html:
     """Draw classes side by side, the kinds of each on top of each other."""
     if not bars or not any(one.total for one in bars):
         return _empty(label, "nothing to count")
     ticks = nice_ticks(max(one.total for one in bars))
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
-    step = (WIDTH - LEFT - RIGHT) / len(bars)
+    step = (width - LEFT - RIGHT) / len(bars)
     gap = max(min(step * 0.25, 8), step - 64)
     parts = []
-    every = -(-len(bars) // 12)
+    # As many names as fit side by side.
+    every = math.ceil((max(len(one.name) for one in bars) * 6.2 + 10) / step)
     for at, one in enumerate(bars):
         left, base = LEFT + at * step, 0.0
         pieces = []
@@ -108,7 +113,7 @@ def draw_bars(bars: Sequence[Bar], label: str, show: Callable[[float], str] = sh
                 element("text", one.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
             )
     said = ", ".join(f"{one.name}: {show(one.total)}" for one in bars if one.total)[:600]
-    return svg(WIDTH, HEIGHT, f"{label}: {said}", *_grid(ticks, down, show), *parts)
+    return svg(width, HEIGHT, f"{label}: {said}", *_grid(ticks, down, show, width), *parts)
 
 
 def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[Bar]:
@@ -170,8 +175,10 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
     return lambda value: start + (value - low) / span * (end - start)
 
 
-def _grid(ticks: Sequence[float], down: Callable[[float], float], show: Callable[[float], str]) -> list[Html]:
-    lines = [element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down(one), y2=down(one), class_="fz-grid") for one in ticks]
+def _grid(
+    ticks: Sequence[float], down: Callable[[float], float], show: Callable[[float], str], width: int = WIDTH
+) -> list[Html]:
+    lines = [element("line", x1=LEFT, x2=width - RIGHT, y1=down(one), y2=down(one), class_="fz-grid") for one in ticks]
     names = [
         element("text", show(one), x=LEFT - 8, y=down(one) + 4, text_anchor="end", class_="fz-tick") for one in ticks
     ]

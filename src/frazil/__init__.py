@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from frazil.errors import (
     AccessDeniedError,
     AlreadyExistsError,
+    CancelledError,
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
@@ -87,6 +88,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AccessDeniedError",
     "AlreadyExistsError",
+    "CancelledError",
     "Column",
     "CommitConflictError",
     "CommitError",

@@ -36,6 +36,7 @@ FrazilError
 ├─ ServiceError             a catalog service cannot be reached, or fails; nothing happened
 ├─ AccessDeniedError        a service does not know who asks, or does not let them
 └─ EngineError              Spark failed; the cause is unwrapped
+    └─ CancelledError       a statement was cancelled before it was committed; nothing happened
 
 Two class attributes answer the questions of callers: `retryable` (may the same request succeed if it
 is sent again?) and `may_clean_up` (may files written for this request be deleted?).
@@ -253,3 +254,7 @@ class AccessDeniedError(FrazilError):
 
 class EngineError(FrazilError):
     """Spark failed; the cause is the engine's own error."""
+
+
+class CancelledError(EngineError):
+    """A statement was cancelled before it was committed; nothing happened."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from frazil.sessions.run_call import PROCEDURES as OURS
+from frazil.maintenance.procedures import PROCEDURES as OURS
 from frazil.spec.jar_surface import PROCEDURES
 from frazil.spec.options_markdown import options_markdown
 from tests.options_page import PAGE, all_rows, names_of, read_shown

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 
 import frazil
 from frazil.errors import FrazilError
+from frazil.maintenance.procedures import PROCEDURES
 from frazil.sessions.attach import detach
-from frazil.sessions.run_call import PROCEDURES
 from frazil.sessions.run_statement import _VERBS
 from frazil.sql.parse import parse_statement
 from tests.hostile.hostile_lake import (

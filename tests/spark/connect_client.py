@@ -1,17 +1,21 @@
 """A client of Spark Connect in a process of its own: PySpark without a JVM, and nothing of frazil in its statements.
 
 Run as `python -m tests.spark.connect_client <address>`. Each line of its input is JSON, and is answered by one:
-`{"cases": file, "folder": of the lake}` runs a file of SQL cases, `{"tour": lake's folder}` every kind of use once.
+`{"cases": file, "folder": of the lake}` runs a file of SQL cases, `{"tour": ""}` every kind of use once, `{"uses": ""}`
+what once failed, `{"cancelled": ""}` interrupts a write, `{"leave": ""}` ends the process in the midst of one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
+import time
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
@@ -86,11 +90,119 @@ def tour(address: str) -> dict[str, Any]:
     return seen
 
 
+def uses(address: str) -> dict[str, Any]:
+    """Do what failed where lakes were beside Spark (`test_inside_spark.py`), as a client; return what was seen."""
+    spark = session(address)
+    seen: dict[str, Any] = {}
+
+    def rows(text: str, **given: Any) -> list[list[Any]]:
+        return sorted([list(one) for one in spark.sql(text, **given).collect()], key=repr)
+
+    def refused(text: str) -> str | None:
+        try:
+            spark.sql(text).collect()
+        except PySparkException as error:
+            return f"{error.getCondition()} {error}"
+        return None
+
+    spark.sql("create table lake.db.c (id bigint, kind string) partitioned by (kind)")
+    spark.sql("insert into lake.db.c values (1, 'a'), (2, 'b'), (3, 'a')")
+    spark.sql("/* c */ -- d\ncreate or replace temporary view y as select * from lake.db.c")
+    seen["comment"] = rows("select count(*) from y")
+    spark.sql("use lake")
+    spark.sql("create or replace temporary view bound as select * from db.c")
+    spark.sql("use spark_catalog.default")
+    seen["bound"] = rows("select count(*) from bound")
+    seen["other session"] = session(address).table("lake.db.c").count()
+    watched = Observation("m")
+    frame = spark.range(10, 12).selectExpr("id", "'o' kind").observe(watched, F.count(F.lit(1)).alias("n"))
+    frame.writeTo("lake.db.c").append()
+    seen["observed"] = watched.get
+    seen["exists"] = spark.catalog.getTable("lake.db.c").name
+    spark.catalog.cacheTable("lake.db.c")
+    seen["cached"] = [spark.catalog.isCached("lake.db.c"), spark.table("lake.db.c").count()]
+    spark.sql("delete from lake.db.c where id >= 10")
+    seen["renewed"] = [spark.catalog.isCached("lake.db.c"), spark.table("lake.db.c").count()]
+    spark.catalog.uncacheTable("lake.db.c")
+    spark.catalog.createTable("lake.db.made", schema=spark.table("lake.db.c").schema, source="iceberg")
+    seen["catalogs"] = ["lake"] in rows("show catalogs")
+    seen["no tables"] = rows("show tables in lake")
+    seen["functions"] = len(rows("show functions in lake.system")) > 0
+    seen["function"] = "bucket" in str(rows("describe function lake.system.bucket"))
+    spark.sql("analyze table lake.db.c compute statistics for columns id")
+    spark.sql("create or replace view default.over_lake as select kind, count(*) n from lake.db.c group by kind")
+    seen["view"] = rows("select * from default.over_lake")
+    spark.sql("drop view default.over_lake")
+    spark.sql(
+        """from lake.db.c insert into lake.db.made select id, kind where kind = 'a'
+           insert into lake.db.made select id + 10, kind where kind = 'b'"""
+    )
+    seen["several"] = rows("select id from lake.db.made")
+    seen["spelt"] = rows("select count(*) from identifier(:c || '.db.c')", args={"c": "lake"})
+    seen["misspelt"] = "there is no lake 'lak'; attached are: lake" in str(refused("select * from lak.db.c"))
+    seen["missing"] = str(refused("select * from lake.db.nope")).split(" ")[0]
+    wrong = str(refused("delete from lake.db.c where nocol = 1"))
+    seen["column"] = ["nocol" in wrong, "__frazil" in wrong]
+    files = [one[0] for one in rows("select input_file_name() from lake.db.c")]
+    files += [one[0] for one in rows("select _metadata.file_path from lake.db.c")]
+    seen["files"] = all(one.endswith(".parquet") for one in files)
+    try:
+        spark.table("lake.db.c").writeTo("lake.db.clustered").using("iceberg").clusterBy("kind").create()
+    except PySparkException as error:
+        seen["clustered"] = "clusterBy" in str(error)
+    ((plan,),) = rows("explain delete from lake.db.c where id = 1")
+    seen["explained"] = "Lake delete" in plan and spark.table("lake.db.c").count() == 3
+    for table in ("c", "made"):
+        spark.sql(f"drop table lake.db.{table}")
+    spark.stop()
+    return seen
+
+
+SLOW = "select id, cast(java_method('java.lang.Thread', 'sleep', 25L) as string) kind from range(0, {}, 1, 2)"
+
+
+def cancelled(address: str) -> dict[str, Any]:
+    """Interrupt a write; return what it raised, and what the table has then."""
+    spark = session(address)
+    spark.sql("create table lake.db.k (id bigint, kind string)")
+    raised: list[str] = []
+
+    def write() -> None:
+        try:
+            spark.sql(f"insert into lake.db.k {SLOW.format(8000)}")
+        except PySparkException as error:
+            raised.append(str(error.getCondition()))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    while thread.is_alive():
+        time.sleep(2)
+        spark.interruptAll()
+    found = {"raised": raised, "rows": spark.table("lake.db.k").count()}
+    spark.sql("insert into lake.db.k values (1, 'a')")
+    found["after"] = spark.table("lake.db.k").count()
+    spark.stop()
+    return found
+
+
+def leave(address: str) -> None:
+    """Go away in the midst of a write."""
+    spark = session(address)
+    spark.sql("create table lake.db.gone (id bigint, kind string)")
+    threading.Thread(target=lambda: spark.sql(f"insert into lake.db.gone {SLOW.format(400)}"), daemon=True).start()
+    time.sleep(3)
+    os._exit(0)
+
+
 def main(address: str) -> None:
     """Answer requests until there are no more."""
     for line in sys.stdin:
         asked = json.loads(line)
-        found = tour(address) if "tour" in asked else cases(address, asked["cases"], asked["folder"])
+        if "leave" in asked:
+            leave(address)
+        verbs = {"tour": tour, "uses": uses, "cancelled": cancelled}
+        verb = next((verbs[one] for one in asked if one in verbs), None)
+        found = cases(address, asked["cases"], asked["folder"]) if verb is None else verb(address)
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()
 

@@ -13,7 +13,6 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.lake.scan import Scan, scan_table
-from frazil.spark.jvm.scan_java import SCAN_NAME
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
 from tests.scan_model import same_rows
@@ -59,7 +58,7 @@ def file_scans(frame: DataFrame) -> Iterator[Any]:
             stack.append(node.executedPlan())
         elif name.endswith("QueryStageExec"):
             stack.append(node.plan())
-        elif name == SCAN_NAME:
+        elif name == "ScanToEnd":
             yield node
         else:
             children = node.children()

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.spark.jvm.private_names import compiled_class, planning_callback
+from frazil.spark.jvm.private_names import planning_callback
+from tests.spark.compiled_java import compiled_class
 
 WORD = "0" * 64
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +50,7 @@ class Client:
     """A process that is a client of Connect."""
 
     def __init__(self, address: str) -> None:
+        self.address = address
         # It has no Spark but the server's: what the tests' own session left in the environment is not for it.
         left = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK_GATEWAY", "SPARK_"))}
         self._process = subprocess.Popen(
@@ -60,10 +62,14 @@ class Client:
             text=True,
         )
 
-    def ask(self, request: dict[str, str]) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
+    def tell(self, request: dict[str, str]) -> None:
+        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
+
+    def ask(self, request: dict[str, str]) -> Any:
+        assert self._process.stdout is not None
+        self.tell(request)
         line = self._process.stdout.readline()
         assert line, f"the client ended with {self._process.wait(30)}"
         return json.loads(line)
@@ -100,6 +106,88 @@ def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, spark: Spa
     frazil.attach(spark, lake)
     try:
         assert client.ask({"tour": ""}) == TOUR
+    finally:
+        frazil.detach(spark)
+
+
+USES = {
+    "comment": [[3]],
+    "bound": [[3]],
+    "other session": 3,
+    "observed": {"n": 2},
+    "exists": "c",
+    "cached": [True, 5],
+    "renewed": [True, 3],
+    "catalogs": True,
+    "no tables": [],
+    "functions": True,
+    "function": True,
+    "view": [["a", 2], ["b", 1]],
+    "several": [[12], [1], [3]],
+    "spelt": [[3]],
+    "misspelt": True,
+    "missing": "TABLE_OR_VIEW_NOT_FOUND",
+    "column": [True, False],
+    "files": True,
+    "clustered": True,
+    "explained": True,
+}
+
+
+@pytest.mark.timeout(600)
+def test_what_failed_beside_spark_works_for_a_client(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
+    frazil.attach(spark, lake)
+    try:
+        assert client.ask({"uses": ""}) == USES
+    finally:
+        frazil.detach(spark)
+
+
+@pytest.mark.timeout(600)
+def test_a_write_that_a_client_interrupts_leaves_nothing(
+    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    frazil.attach(spark, lake)
+    try:
+        found = client.ask({"cancelled": ""})
+    finally:
+        frazil.detach(spark)
+    assert found == {"raised": ["OPERATION_CANCELED"], "rows": 0, "after": 1}
+    assert len(lake.table("db.k").snapshots) == 1
+    files = [one for one in tmp_path.rglob("*.parquet") if "/k/data/" in str(one)]
+    assert len(files) == 1
+
+
+@pytest.mark.timeout(600)
+def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
+    client: Client, spark: SparkSession, lake: frazil.Lake
+) -> None:
+    """Spark goes on with what a client has begun, for as long as it may come back."""
+    frazil.attach(spark, lake)
+    leaving = Client(client.address)
+    try:
+        leaving.tell({"leave": ""})
+        leaving.end()
+        rows = -1
+        for _ in range(240):
+            rows = lake.table("db.gone").refresh().scan().count() if lake.table_exists("db.gone") else -1
+            if rows > 0 and not spark.sparkContext.statusTracker().getActiveJobsIds():
+                break
+            time.sleep(0.5)
+        assert rows in (0, 400)
+    finally:
+        frazil.detach(spark)
+
+
+def test_statements_of_clients_leave_no_threads_behind(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
+    """Each statement of a client is a thread of Spark's, which asks Python."""
+    frazil.attach(spark, lake)
+    try:
+        client.ask({"tour": ""})
+        before = threading.active_count()
+        for _ in range(2):
+            client.ask({"tour": ""})
+        assert threading.active_count() < before + 20
     finally:
         frazil.detach(spark)
 
@@ -200,13 +288,26 @@ def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_pa
             "select count(*) from lake.db.j.snapshots",
             "call lake.system.rewrite_data_files('db.j')",
             "show tables in lake.db",
+            "alter table lake.db.j create tag before",
+            "alter table lake.db.j add column more int",
+            "insert into lake.db.j values (8, 'y', 80)",
+            "analyze table lake.db.j compute statistics for columns id",
+            "create view lake.db.v as select concat('seen ', id) s from lake.db.j",
+            "select max(s) from lake.db.v",
+            "select concat('then ', count(*)) from lake.db.j version as of 'before'",
+            "select concat('more ', more) from lake.db.j where more is not null",
+            "explain delete from lake.db.j",
+            "describe table lake.db.j",
         )
         lines = [one for one in printed.splitlines() if one.strip()]
         assert lines[:3] == ["1,z", "3,b", "7,NULL"]
         assert "4" in lines[3:]
         assert any("j" in one.split(",") for one in lines)
+        for said in ("seen 8", "then 3", "more 80", "Lake delete", "more,int"):
+            assert said in printed, printed
         with frazil.connect(folder) as lake:
-            assert lake.table("db.j").scan().to_arrow().num_rows == 3
+            assert lake.table("db.j").scan().to_arrow().num_rows == 4
+            assert len(lake.table("db.j").metadata.statistics) == 1
     finally:
         code = server.stop(signal.SIGTERM)
     assert code == 0, server.said

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -15,6 +16,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
+from frazil.sessions import answers
 
 ALL = [(1, "a"), (2, "b"), (3, "a")]
 
@@ -245,13 +247,43 @@ def test_to_explain_is_not_to_run(filled: SparkSession, lake: frazil.Lake, state
     assert not lake.table_exists("db.planned")
 
 
-def test_a_file_has_its_own_name(filled: SparkSession, lake: frazil.Lake) -> None:
-    known = set(lake.table("db.t").inspect.files().column("file_path").to_pylist())
-    for expression in ("_file",):
-        shown = {
-            one[0].replace("file:///", "file:/") for one in filled.sql(f"select {expression} from lake.db.t").collect()
-        }
-        assert shown == {one.replace("file:///", "file:/") for one in known}, expression
+def plain(paths: Any) -> set[str]:
+    """Paths in one spelling: Spark writes local files with one slash here and with three there."""
+    return {one.replace("file:///", "file:/") for one in paths}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_a_file_has_its_own_name(filled: SparkSession, lake: frazil.Lake, file_format: str) -> None:
+    filled.sql(
+        f"create table lake.db.named (id bigint, `a b#` string) partitioned by (`a b#`) "
+        f"tblproperties ('write.format.default' = '{file_format}')"
+    )
+    filled.sql("insert into lake.db.named values (1, 'x y#z'), (2, null)")
+    known = plain(lake.table("db.named").inspect.files().column("file_path").to_pylist())
+    (sizes,) = {tuple(lake.table("db.named").inspect.files().column("file_size_in_bytes").to_pylist())}
+    table = "lake.db.named"
+    assert plain(one[0] for one in filled.sql(f"select _file from {table}").collect()) == known
+    for expression in ("input_file_name()", "_metadata.file_path", "concat(_metadata.file_path, '')"):
+        shown = plain(one[0] for one in filled.sql(f"select {expression} from {table}").collect())
+        assert set(map(unquote, shown)) == known, expression
+        assert not any("#" in one for one in shown), expression
+    counted = filled.sql(f"select input_file_name() f, count(*) n from {table} where id > 0 group by 1").collect()
+    assert plain(unquote(one.f) for one in counted) == known
+    assert plain(map(unquote, filled.table(table).inputFiles())) == known
+    assert "_metadata" not in filled.table(table).columns
+    # As frames of Python verbs have it, which no rule of the analyser has seen.
+    frame = lake.table("db.named").scan().to_spark(filled)
+    for column in (F.input_file_name(), F.col("_metadata.file_path")):
+        assert plain(unquote(one[0]) for one in frame.select(column).collect()) == known
+    facts = filled.sql(f"select _metadata.file_name, _metadata.file_size, _metadata.file_block_length n from {table}")
+    for one in facts.collect():
+        assert one.file_size in sizes and one.n == one.file_size
+        assert any(each.endswith(unquote(one.file_name)) for each in known)
+    # Files that are no lake's have theirs.
+    filled.range(1).write.mode("overwrite").parquet(f"{lake.table('db.named').location.removeprefix('file:')}/p #q")
+    other = filled.read.parquet(f"{lake.table('db.named').location.removeprefix('file:')}/p #q")
+    ((name,),) = other.select(F.input_file_name()).collect()
+    assert "/p%20%23q/" in name
 
 
 def test_one_query_inserts_into_several_tables(filled: SparkSession) -> None:
@@ -318,3 +350,88 @@ def test_a_lake_is_listed_before_its_first_use(spark: SparkSession, lake: frazil
         assert "unused" in [one.name for one in spark.catalog.listCatalogs()]
     finally:
         frazil.detach(spark)
+
+
+def test_one_lake_is_taken_away_and_the_others_stay(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "other") as other:
+        lake.create_table("db.t", "id bigint")
+        frazil.attach(spark, lake)
+        frazil.attach(spark, other, "other")
+        frazil.attach(spark, lake, "again")
+        with pytest.raises(frazil.InvalidRequestError, match="Attached are: again, lake, other"):
+            frazil.detach(spark, "nope")
+        frazil.detach(spark, "other")
+        assert spark.table("lake.db.t").count() == 0
+        frazil.detach(spark, name="lake")
+        assert spark.table("again.db.t").count() == 0
+        assert lake.attached_spark is spark
+        with pytest.raises(AnalysisException):
+            spark.table("lake.db.t")
+        frazil.detach(spark)
+        assert lake.attached_spark is None
+        frazil.detach(spark)
+
+
+@pytest.mark.parametrize("name", ["default", "spark_catalog", "global_temp", "system", "", "Session"])
+def test_names_of_sparks_own_are_no_lakes(spark: SparkSession, lake: frazil.Lake, name: str) -> None:
+    with pytest.raises(frazil.InvalidRequestError, match="Spark's own"):
+        frazil.attach(spark, lake, name)
+
+
+def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession, lake: frazil.Lake) -> None:
+    lake.create_table("db.t", "id bigint")
+    frazil.attach(spark, lake)
+    spark.table("lake.db.t").collect()
+    own = str(spark._jsparkSession.sessionUUID())
+    assert own in {key[0] for key in answers._plans}
+    frazil.detach(spark)
+    assert own not in {key[0] for key in answers._plans}
+
+
+def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> None:
+    filled.sql("alter table lake.db.t set tblproperties ('write.spark.accept-any-schema' = 'true')")
+    filled.sql(
+        """merge into lake.db.t t using (select 1L id, 'z' kind union all select 9L, 'n') s on t.id = s.id
+           when matched then update set * when not matched then insert *"""
+    )
+    assert rows(filled.table("lake.db.t")) == [(1, "z"), *ALL[1:], (9, "n")]
+    filled.sql(
+        """merge into lake.db.t t using (select 9 id) s on t.id = s.id
+           when matched then update set kind = 'm' when not matched then insert (id) values (s.id)"""
+    )
+    assert rows(filled.table("lake.db.t")) == [(1, "z"), *ALL[1:], (9, "m")]
+    source = filled.createDataFrame([("k", 20)], "kind string, id int")
+    source.mergeInto("lake.db.t", F.expr("false")).whenNotMatched().insertAll().merge()
+    assert (20, "k") in rows(filled.table("lake.db.t"))
+    with pytest.raises(AnalysisException):
+        filled.sql("merge into lake.db.t t using (select 1L id) s on t.id = s.id when matched then update set *")
+
+
+def test_names_in_views_are_spelt_by_expressions(filled: SparkSession) -> None:
+    # What is in a lake's view is known when it is made, by whoever may read it.
+    with pytest.raises(AnalysisException, match=r"(?s)uses IDENTIFIER\(\).*trusted-views"):
+        filled.sql("create view lake.db.spelt as select * from identifier('lake.db.' || 't') where id > 1")
+    assert not filled.catalog.tableExists("lake.db.spelt")
+    filled.sql("create temporary view spelt_here as select count(*) n from identifier('lake.db.' || 't')")
+    assert rows(filled.table("spelt_here")) == [(3,)]
+    filled.catalog.dropTempView("spelt_here")
+
+
+def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, lake: frazil.Lake) -> None:
+    filled.sql(
+        """create table lake.db.first (id bigint not null comment 'key', ts timestamp,
+           s struct<a: int, b: array<string>>, m map<string, decimal(9, 2)>, d int default 7)
+           using iceberg partitioned by (bucket(4, id), days(ts)) comment 'about'
+           tblproperties ('a.b' = 'c', 'format-version' = '3')"""
+    )
+    ((text,),) = filled.sql("show create table lake.db.first").collect()
+    filled.sql(text.replace("lake.db.first", "lake.db.second").replace("/first'", "/second'"))
+    first, second = (lake.table(f"db.{one}") for one in ("first", "second"))
+    assert first.schema.same_columns(second.schema)
+    assert [(one.name, str(one.transform)) for one in first.spec.fields] == [
+        (one.name, str(one.transform)) for one in second.spec.fields
+    ]
+    assert first.format_version == second.format_version == 3
+    assert dict(first.properties) == dict(second.properties)
+    ((again,),) = filled.sql("show create table lake.db.second").collect()
+    assert again.replace("lake.db.second", "lake.db.first").replace("/second'", "/first'") == text

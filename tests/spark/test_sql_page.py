@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.cli.cut_statements import all_statements
-from frazil.sessions.run_call import PROCEDURES
+from frazil.maintenance.procedures import PROCEDURES
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 _ORDERS = re.compile(r"\b1000000000000000(\d\d)\b|(?<=snapshot_id_)1000000000000000(\d\d)\b")

@@ -16,7 +16,8 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, Protocol
 
@@ -39,6 +40,18 @@ class Pace:
 
 
 SYSTEM_PACE = Pace()
+
+_check: ContextVar[Callable[[str], None] | None] = ContextVar("check", default=None)
+
+
+@contextlib.contextmanager
+def checking_before_commits(check: Callable[[str], None]) -> Iterator[None]:
+    """Ask before each commit within: `check` gets what is to be changed, and raises where it must not be any more."""
+    before = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(before)
 
 
 class Committing(Protocol[LoadedT]):
@@ -71,6 +84,9 @@ class CommitLoop(Generic[LoadedT]):
         """Try until the outcome is known, up to the limits; return the new states."""
         started = self._pace.monotonic()
         while True:
+            check = _check.get()
+            if check is not None:
+                check(change.names)
             self.attempts += 1
             outcome = change.send()
             if isinstance(outcome, Unknown):

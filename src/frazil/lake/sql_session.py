@@ -136,15 +136,13 @@ class SqlSession:
         """Return whether a lake answers for a name; what the parser asks."""
         if kind in ("namespace", "namespaces"):
             return self.find_namespace(name) is not None
-        if kind == "procedure":
-            return self.find_procedure(name) is not None
         if kind == "function":
             # Functions are Spark's own but for those of a lake's namespace `system`.
-            return name[-2:-1] == ("system",) and self.find_procedure(name) is not None
+            return name[-2:-1] == ("system",) and self.find_function(name) is not None
         return self.find_place(name) is not None
 
-    def find_procedure(self, name: Name) -> tuple[Lake, str, str] | None:
-        """Return the lake, its name and the procedure that a name means."""
+    def find_function(self, name: Name) -> tuple[Lake, str, str] | None:
+        """Return the lake, its name and the function of its `system` that a name means."""
         lower = tuple(part.lower() for part in name)
         if len(name) == 3 and name[0] in self.lakes and lower[1] == "system":
             return self.lakes[name[0]], name[0], lower[2]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frazil.commit.summary import frazil_version
 from frazil.errors import (
     InvalidRequestError,
     NamespaceNotFoundError,
@@ -24,11 +23,11 @@ from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffi
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_rows import evolution_of
+from frazil.sessions import system
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.answer import Answer
 from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_frame
 from frazil.sessions.question import TABLES, Kept, Question, checked_target, recall, remember
-from frazil.sessions.run_call import answer_columns
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
@@ -40,7 +39,7 @@ from frazil.sessions.stream_sources import STREAM_VERBS, named_stream
 from frazil.sessions.write_options import by_place, create_options, default_text, read_write_options
 from frazil.spark.change.resolved import Resolved, schema_of_ddl, schema_of_json
 from frazil.spark.jvm.door import current_place, session_id
-from frazil.spark.read.sql_functions import function_expression, function_type
+from frazil.spark.read.file_facts import FILE_FACTS, with_file_facts
 from frazil.spark.stream.source_frames import StreamColumns, stream_schema
 from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
@@ -49,7 +48,6 @@ from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
 from frazil.sql.for_spark import evolution_as_option, script_for_spark
-from frazil.sql.functions import describe_function, known_functions
 from frazil.sql.parse import parse_statement
 from frazil.sql.quote_names import quote
 
@@ -236,7 +234,7 @@ def _loaded(
             "key": remember(TABLES, kept),
             "name": str(place),
             "schema": schema,
-            "hidden": shown_schema(hidden, question.spark).json(),
+            "hidden": json.dumps({"type": "struct", "fields": _hidden_fields(hidden, question.spark)}),
             "properties": dict(properties),
             "partitions": partitions,
             "any-schema": takes_any and kept.evolution is None,
@@ -245,6 +243,12 @@ def _loaded(
             "uuid": None if table is None else table.metadata.table_uuid,
         }
     )
+
+
+def _hidden_fields(hidden: Schema, spark: Any) -> list[dict[str, Any]]:
+    """Return metadata columns as Spark writes them; a table of files also has what Spark says of its files."""
+    fields: list[dict[str, Any]] = shown_schema(hidden, spark).jsonValue()["fields"]
+    return [*fields, FILE_FACTS.jsonValue()] if fields else fields
 
 
 def _partitions(table: Table) -> list[dict[str, Any]]:
@@ -346,17 +350,28 @@ def _read(question: Question) -> Any:
     return recall(_plans, key, lambda: _plan(question, relation), _KEPT_PLANS)
 
 
+def forget_plans(spark: Any = None) -> None:
+    """Forget the plans of a session; without one, of all."""
+    own = None if spark is None else session_id(spark)
+    for key in list(_plans):
+        if own is None or key[0] == own:
+            _plans.pop(key, None)
+
+
 def _plan(question: Question, relation: Relation) -> Any:
     engine = question.engine(question.own_session())
     scan = engine.scan_of(relation, question.told["options"])
     if scan is None:
         return engine.frame_of(relation)._jdf.queryExecution().analyzed()
-    asked = question.told["hidden"]
+    facts = FILE_FACTS.name
+    asked = [one for one in question.told["hidden"] if one != facts]
     own = [part.name for part in scan.schema.fields]
     frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
     if scan.changelog is not None:
         # How and when a row changed comes last.
         frame = frame.select(*map(quote, [*own, *asked]))
+    if facts in question.told["hidden"]:
+        frame = with_file_facts(frame, str(relation.place))
     return frame._jdf.queryExecution().analyzed()
 
 
@@ -403,6 +418,21 @@ def _truncate(question: Question) -> None:
     table.delete("true", **options)
 
 
+def _analyze(question: Question) -> None:
+    """ANALYZE TABLE: counts of rows and bytes are in manifests, so that NOSCAN finds them there."""
+    place, table, branch = question.target()
+    told = question.told
+    if told.get("partition"):
+        raise UnsupportedError(
+            f"Cannot analyze a partition of {place}: statistics are of whole tables",
+            hint=f"Leave PARTITION out; {place}.partitions has counts of each.",
+        )
+    if branch is not None:
+        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {place}: statistics are of the table")
+    if not told.get("noscan"):
+        table.maintain.compute_table_stats(columns=told.get("columns"))
+
+
 def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
     return {quote(one["column"]): question.expression(one["value"]) for one in told}
 
@@ -438,37 +468,6 @@ def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]
         else:
             builder = getattr(clause, one["do"])(_values(question, one["values"]))
     builder.execute()
-
-
-# Functions
-
-_SYSTEM = ("system",)
-
-
-def _functions(question: Question) -> str:
-    return json.dumps(known_functions() if question.namespace == _SYSTEM else [])
-
-
-def _find_function(question: Question) -> str | None:
-    name = question.told["function"].lower()
-    if question.namespace != _SYSTEM:
-        return None
-    return json.dumps({"function": name, "description": describe_function(name)})
-
-
-def _function_type(question: Question) -> str:
-    return function_type(question.told["function"], _types(question)).json()
-
-
-def _function(question: Question) -> Any:
-    types = _types(question)
-    arguments = [question.object(at) for at in range(len(types))]
-    version = f"frazil {frazil_version()}"
-    return function_expression(question.spark, question.told["function"], types, arguments, version)
-
-
-def _types(question: Question) -> list[Any]:
-    return [one.dataType for one in schema_of_json(question.told["types"]).fields]
 
 
 # Tables
@@ -588,6 +587,9 @@ _SHOWN = (
 )
 
 
+_NO_TABLE = (s.CreateNamespace, s.DropNamespace, s.AlterNamespace, s.CreateView, s.CreateTable, s.CreateTableLike)
+
+
 def _parse(question: Question) -> str | None:
     told = question.told
     session = question.session(told["current"], told["namespace"])
@@ -599,12 +601,14 @@ def _parse(question: Question) -> str | None:
     context = SqlContext(session, question.engine(session))
     found = run_statement(context, statement) if isinstance(statement, _SHOWN) else None
     ddl = "" if found is None else found.ddl
-    if isinstance(statement, s.Call):
-        ddl = ", ".join(answer_columns(context, statement))
     columns = schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
-    return json.dumps(
-        {"key": remember(_statements, (statement, found)), "columns": columns, "shown": type(statement).__name__}
-    )
+    key = remember(_statements, (statement, found))
+    told = {"key": key, "columns": columns, "shown": type(statement).__name__}
+    changed = () if found is not None or isinstance(statement, _NO_TABLE) else getattr(statement, "name", ())
+    place = session.find_place(changed)
+    if place is not None:
+        told |= {"catalog": place.lake_name, "name": place.name}
+    return json.dumps(told)
 
 
 def _own_statement(text: str, session: SqlSession) -> s.Statement | None:
@@ -655,13 +659,11 @@ _VERBS: dict[str, Callable[[Question], Any]] = {
     "overwrite-partitions": lambda question: _write(question, "overwrite-partitions"),
     "delete": _delete,
     "truncate": _truncate,
+    "analyze": _analyze,
     "update": _update,
     "evolve": _evolve,
     "merge": _merge,
-    "functions": _functions,
-    "find-function": _find_function,
-    "function-type": _function_type,
-    "function": _function,
+    **system.VERBS,
     "create": _create,
     "alter": _alter,
     "drop": _drop,

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
 from frazil.lake.sql_session import SPARK_CATALOG
-from frazil.sessions.answers import answer
+from frazil.sessions.answers import answer, forget_plans
 from frazil.sessions.question import LAKES
 from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_SPARKS_OWN = frozenset({SPARK_CATALOG, "default", "global_temp", "system", "session", "builtin"})
+"""Names that mean something to Spark before it looks for a catalog, or that most of its sessions have a database of."""
 
 
 def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
@@ -27,14 +30,18 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
     """
     if not isinstance(lake, Lake):
         raise InvalidRequestError(f"Cannot attach {type(lake).__name__}: give a lake that frazil.connect() returned")
-    if not isinstance(name, str) or not name or name == SPARK_CATALOG:
-        raise InvalidRequestError(f"Cannot attach a lake as {name!r}: give a name that is not Spark's own catalog's")
+    if not isinstance(name, str) or not name or name.lower() in _SPARKS_OWN:
+        raise InvalidRequestError(
+            f"Cannot attach a lake as {name!r}: it is a name of Spark's own", hint="Give another one, such as 'lake'."
+        )
     if not is_classic(spark):
         raise UnsupportedError(
             "Cannot attach a lake to a client of Spark Connect: it has no driver",
             hint="Attach it in the server's driver, as `frazil spark-server` does, or use register_source().",
         )
-    open_door(spark, answer)
+    if open_door(spark, answer):
+        # What was planned for a context that has stopped is of no use any more.
+        forget_plans()
     attached = LAKES.of(spark)
     if attached is None:
         attached = LAKES.begin(spark, prune_before_joins(spark))
@@ -43,14 +50,25 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
     return lake
 
 
-def detach(spark: SparkSession) -> None:
-    """Leave a session as it was before lakes were attached to it; one without lakes is no error."""
-    attached = LAKES.end(spark)
+def detach(spark: SparkSession, name: str | None = None) -> None:
+    """Leave a session as it was before lakes were attached to it; with a name, take that lake away and no other.
+
+    A session without lakes is no error.
+    """
+    attached = LAKES.of(spark)
     if attached is None:
         return
-    for name, lake in attached.lakes.items():
-        remove_catalog(spark, name)
-        if lake.attached_spark is spark:
+    if name is not None and name not in attached.lakes:
+        raise InvalidRequestError(
+            f"Cannot detach {name!r}: there is no such lake", hint=f"Attached are: {', '.join(sorted(attached.lakes))}."
+        )
+    for one in list(attached.lakes) if name is None else [name]:
+        lake = attached.lakes.pop(one)
+        remove_catalog(spark, one)
+        if lake.attached_spark is spark and lake not in attached.lakes.values():
             lake.attached_spark = None
-    attached.leave_optimiser()
-    close_door(spark)
+    forget_plans(spark)
+    if not attached.lakes:
+        LAKES.end(spark)
+        attached.leave_optimiser()
+        close_door(spark)

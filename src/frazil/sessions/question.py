@@ -53,6 +53,8 @@ class AttachedLakes:
 
     def of(self, spark: Any) -> Attached | None:
         """Return the lakes of a session."""
+        if not hasattr(spark, "_jsparkSession"):
+            return None
         return self._sessions.get(session_id(spark))
 
     def begin(self, spark: Any, leave_optimiser: Callable[[], None]) -> Attached:
@@ -62,8 +64,6 @@ class AttachedLakes:
 
     def end(self, spark: Any) -> Attached | None:
         """Forget a session."""
-        if not hasattr(spark, "_jsparkSession"):
-            return None
         with self._lock:
             return self._sessions.pop(session_id(spark), None)
 

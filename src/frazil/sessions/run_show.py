@@ -15,6 +15,7 @@ from frazil.lake.table import Table
 from frazil.loaded import LoadedView
 from frazil.sessions.answer import Answer, answer
 from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.write_options import default_text
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import CHANGE_COLUMNS
@@ -290,6 +291,8 @@ def _create_table(relation: Relation) -> str:
         line = f"  {quote_if_needed(part.name)} {sql_type_name(part.field_type)}"
         if part.required:
             line += " NOT NULL"
+        if part.write_default is not None:
+            line += f" DEFAULT {default_text(part)}"
         if part.doc is not None:
             line += f" COMMENT '{escape(part.doc)}'"
         lines.append(line)
@@ -349,7 +352,7 @@ def _describe_view(place: Place, view: LoadedView, statement: s.DescribeTable) -
 
 def describe_function(context: SqlContext, statement: s.DescribeFunction) -> Answer:
     """Say how a function is called and what it gives."""
-    found = context.session.find_procedure(statement.name)
+    found = context.session.find_function(statement.name)
     assert found is not None
     _, lake, name = found
     rows = [(f"Function: {lake}.system.{name}",), (f"Usage: {described(name)}",)]

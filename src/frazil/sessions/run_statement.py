@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frazil.sessions import run_call, run_ddl, run_show, run_views
+from frazil.sessions import run_ddl, run_show, run_views
 from frazil.sessions.answer import Answer
 from frazil.sessions.sql_context import SqlContext
 from frazil.sql import statements as s
@@ -48,7 +48,6 @@ _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
     s.ShowColumns: run_show.show_columns,
     s.ShowPartitions: run_show.show_partitions,
     s.Truncate: run_ddl.truncate,
-    s.Call: run_call.call,
     s.CreateView: run_views.create_view,
     s.DropView: run_views.drop_view,
     s.RenameView: run_views.rename_view,

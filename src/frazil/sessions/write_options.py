@@ -14,7 +14,7 @@ from frazil.errors import InvalidRequestError
 from frazil.lake.said_table import Said
 from frazil.lake.sql_session import Place
 from frazil.lake.table import Table
-from frazil.sessions.sql_context import Engine
+from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, check_settings
@@ -47,7 +47,7 @@ class WriteOptions:
 
 
 def read_write_options(
-    engine: Engine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
+    engine: SparkEngine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
 ) -> WriteOptions:
     """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
     known = WRITE_OPTIONS.check(options or {})
@@ -91,7 +91,7 @@ def _said(asked: Mapping[str, str | None]) -> Said:
     )
 
 
-def create_options(engine: Engine, options: Mapping[str, str]) -> tuple[dict[str, str], Said]:
+def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dict[str, str], Said]:
     """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:
@@ -106,7 +106,7 @@ def create_options(engine: Engine, options: Mapping[str, str]) -> tuple[dict[str
 
 
 def _arguments(
-    engine: Engine, table: Table, branch: str | None, known: Mapping[str, str], settings: Mapping[str, str]
+    engine: SparkEngine, table: Table, branch: str | None, known: Mapping[str, str], settings: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the branch, properties of the snapshot, and the name of a write that happens once.
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from frazil.sql.cursor import Cursor, IsOurs, NotOurs
 from frazil.sql.parse_alter import parse_alter
-from frazil.sql.parse_call import parse_call
 from frazil.sql.parse_create import parse_create, parse_replace
 from frazil.sql.parse_show import (
     parse_comment,
@@ -25,7 +24,6 @@ from frazil.sql.statements import Statement
 
 _RULES: dict[str, Callable[[Cursor], Statement]] = {
     "ALTER": parse_alter,
-    "CALL": parse_call,
     "COMMENT": parse_comment,
     "CREATE": parse_create,
     "DESC": parse_describe,

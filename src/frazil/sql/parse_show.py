@@ -107,7 +107,8 @@ def parse_describe(cursor: Cursor) -> Statement:
         name = cursor.name("the name of a function")
         cursor.accept("function", name)
         return DescribeFunction(name)
-    if cursor.at_any(_QUERY_WORDS):
+    is_procedure = cursor.at("PROCEDURE") and cursor.peek(1).kind in (WORD, QUOTED)
+    if cursor.at_any(_QUERY_WORDS) or is_procedure:
         raise NotOurs
     cursor.take_words("TABLE")
     is_extended = cursor.take_any("EXTENDED", "FORMATTED") is not None

@@ -404,25 +404,6 @@ class Truncate(Statement):
     name: Name
 
 
-# Procedures
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An argument of a procedure: an expression, with a name or by its place."""
-
-    value: Span
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Statement):
-    """CALL catalog.system.procedure(arguments)."""
-
-    name: Name
-    arguments: tuple[Argument, ...] = ()
-
-
 # Views
 
 

@@ -26,6 +26,7 @@ from frazil.errors import (
 )
 from frazil.lake.sql_session import SqlSession
 from frazil.sessions.answer import Answer
+from frazil.sessions.run_call import Target, call
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
 from frazil.sql.parse import parse_statement
@@ -45,6 +46,10 @@ class Console:
         statement = parse_statement(text, self.session.is_ours)
         assert statement is not None, f"not for a lake: {text}"
         return run_statement(SqlContext(self.session), statement)
+
+    def call(self, name: str, **values: Any) -> Answer:
+        """Run a procedure with arguments that Spark has evaluated."""
+        return call(Target(self.session.lakes["lake"], "lake", SqlContext(self.session)), name, values)
 
 
 @pytest.fixture
@@ -473,17 +478,17 @@ def test_procedures_move_the_table_through_its_history(sql: Console, table: fraz
     assert second is not None
     one, two = first.snapshot_id, second.snapshot_id
 
-    assert sql(f"call lake.system.rollback_to_snapshot('db.t', {one})") == [(two, one)]
-    assert sql(f"call lake.system.set_current_snapshot(table => 'lake.db.t', snapshot_id => {two}L)") == [(one, two)]
-    assert sql("call lake.system.ancestors_of('db.t')") == [
+    assert sql.call("rollback_to_snapshot", table="db.t", snapshot_id=one).rows == ((two, one),)
+    assert sql.call("set_current_snapshot", table="lake.db.t", snapshot_id=two).rows == ((one, two),)
+    assert sql.call("ancestors_of", table="db.t").rows == (
         (two, second.timestamp_ms),
         (one, first.timestamp_ms),
-    ]
+    )
     sql(f"alter table lake.db.t create branch old as of version {one}")
-    assert sql("call lake.system.fast_forward('db.t', 'old', 'main')") == [("old", one, two)]
-    sql(f"call lake.system.set_current_snapshot('db.t', {one})")
-    assert sql(f"call lake.system.cherrypick_snapshot('db.t', {two})") == [(two, two)]
-    answer = Console(lake=sql.session.lakes["lake"]).answer("call lake.system.rewrite_manifests('db.t')")
+    assert sql.call("fast_forward", table="db.t", branch="old", to="main").rows == (("old", one, two),)
+    sql.call("set_current_snapshot", table="db.t", snapshot_id=one)
+    assert sql.call("cherrypick_snapshot", table="db.t", snapshot_id=two).rows == ((two, two),)
+    answer = sql.call("rewrite_manifests", table="db.t")
     assert answer.names == ("rewritten_manifests_count", "added_manifests_count")
     assert answer.rows == ((2, 1),)
 
@@ -493,8 +498,7 @@ def test_expiry_counts_what_it_deletes(sql: Console, table: frazil.Table) -> Non
         table.append(rows(number))
     table.delete("true")
     gone = [one.snapshot_id for one in table.snapshots][:3]
-    ids = ", ".join(map(str, gone))
-    answer = sql.answer(f"call lake.system.expire_snapshots(table => 'db.t', snapshot_ids => array({ids}))")
+    answer = sql.call("expire_snapshots", table="db.t", snapshot_ids=gone)
     assert answer.names == (
         "deleted_data_files_count",
         "deleted_position_delete_files_count",
@@ -514,13 +518,13 @@ def test_calls_name_folders_to_delete_in(sql: Console, lake: frazil.Lake, tmp_pa
     for one in (1, 2):
         table.overwrite(pa.table({"id": pa.array([one], pa.int64())}))
     with pytest.raises(InvalidRequestError, match="outside the warehouse"):
-        sql.answer("call lake.system.remove_orphan_files(table => 'db.apart')")
-    sql.answer(f"call lake.system.remove_orphan_files(table => 'db.apart', delete_roots => array('{data}'))")
+        sql.call("remove_orphan_files", table="db.apart")
+    sql.call("remove_orphan_files", table="db.apart", delete_roots=[data])
     first = table.snapshots[0].snapshot_id
-    expire = f"call lake.system.expire_snapshots(table => 'db.apart', snapshot_ids => array({first})"
-    kept = sql.answer(f"{expire}, dry_run => true)")
+    kept = sql.call("expire_snapshots", table="db.apart", snapshot_ids=[first], dry_run=True)
     assert (kept.rows[0][0], kept.names[-1], kept.rows[0][-1]) == (0, "kept_count", 1)
-    assert sql.answer(f"{expire}, delete_roots => array('{data}'))").rows[0][0] == 1
+    done = sql.call("expire_snapshots", table="db.apart", snapshot_ids=[first], delete_roots=[data])
+    assert done.rows[0][0] == 1
     with pytest.raises(InvalidRequestError, match="outside the warehouse"):
         sql.answer("drop table lake.db.apart purge")
 
@@ -530,21 +534,18 @@ def test_a_table_is_registered_by_its_metadata(sql: Console, table: frazil.Table
     current = table.current_snapshot
     assert current is not None
     location = table.metadata_location
-    assert sql(f"call lake.system.register_table('db.again', '{location}')") == [(current.snapshot_id, 2, 1)]
+    answer = sql.call("register_table", table="db.again", metadata_file=location)
+    assert answer.rows == ((current.snapshot_id, 2, 1),)
     assert lake.table("db.again").scan().count() == 2
 
 
 def test_a_call_that_is_wrong_says_what_is_right(sql: Console, table: frazil.Table) -> None:
     with pytest.raises(NotFoundError, match=r"(?s)roll_back.*Did you mean rollback_to_.*There are: .*register_table"):
-        sql("call lake.system.roll_back('db.t')")
-    with pytest.raises(InvalidRequestError, match="'snapshot_id' is missing"):
-        sql("call lake.system.rollback_to_snapshot('db.t')")
-    with pytest.raises(InvalidRequestError, match="no parameter 'nope'"):
-        sql("call lake.system.rollback_to_snapshot(nope => 1)")
-    with pytest.raises(InvalidRequestError, match="takes 2 arguments"):
-        sql("call lake.system.rollback_to_snapshot('db.t', 1, 2)")
+        sql.call("roll_back", table="db.t")
+    with pytest.raises(InvalidRequestError, match="'snapshot_id' is null"):
+        sql.call("rollback_to_snapshot", table="db.t", snapshot_id=None)
     with pytest.raises(InvalidRequestError, match="without Spark"):
-        sql("call lake.system.rollback_to_snapshot('db.t', 1 + 1)")
+        sql.call("remove_orphan_files", table="db.t", file_list_view="files")
 
 
 def test_rows_go_without_spark_where_all_go(sql: Console, table: frazil.Table) -> None:
@@ -576,10 +577,11 @@ def test_files_are_added_and_rewritten_by_calls(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         sql = Console(lake=lake)
         sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
-        assert sql(f"call lake.system.add_files('db.t', '`parquet`.`{tmp_path / 'files'}`')") == [(5, 1)]
+        source = f"`parquet`.`{tmp_path / 'files'}`"
+        assert sql.call("add_files", table="db.t", source_table=source).rows == ((5, 1),)
         assert sorted(lake.table("db.t").scan().to_arrow().column("id").to_pylist()) == [0, 1, 2, 3, 4]
-        found = sql("call lake.system.rewrite_data_files('db.t', options => map('min-input-files', '2'))")
-        assert found[0][:2] == (5, 1)
+        found = sql.call("rewrite_data_files", table="db.t", options={"min-input-files": "2"})
+        assert found.rows[0][:2] == (5, 1)
         assert lake.table("db.t").scan().count() == 5
 
 
@@ -608,12 +610,19 @@ def test_a_branch_of_a_table_without_snapshots_begins_with_an_empty_one(sql: Con
         "alter table lake.db.t set tblproperties ('a' = 'b', 'format-version' = '3')",
         "alter table lake.db.t create or replace branch b",
         "create or replace table lake.db.t (y int)",
-        "call lake.system.rewrite_data_files('db.t')",
-        "call lake.system.fast_forward('db.t', 'main', 'main')",
     ],
 )
 def test_a_statement_loads_its_table_once(sql: Console, lake: frazil.Lake, text: str) -> None:
     lake.create_table("db.t", "id bigint").append(pa.table({"id": [1]}))
     with Race(lake.catalog) as counting:
         sql(text)
+    assert counting.loads == 1
+
+
+@pytest.mark.parametrize("name", ["rewrite_data_files", "fast_forward"])
+def test_a_procedure_loads_its_table_once(sql: Console, lake: frazil.Lake, name: str) -> None:
+    lake.create_table("db.t", "id bigint").append(pa.table({"id": [1]}))
+    more = {"branch": "main", "to": "main"} if name == "fast_forward" else {}
+    with Race(lake.catalog) as counting:
+        sql.call(name, table="db.t", **more)
     assert counting.loads == 1

@@ -53,7 +53,6 @@ def pairs(**values: str) -> FrozenMap[str, str]:
         "show tables",
         "show functions",
         "show tables in default",
-        "call other.system.x()",
         "set spark.sql.shuffle.partitions = 3",
         "set catalog spark_catalog",
         "set",
@@ -313,19 +312,9 @@ def test_a_view_says_how_its_columns_follow_its_query(mode: str) -> None:
     assert found.properties == {"comment": "c", s.VIEW_SCHEMA_MODE: mode}
 
 
-def test_a_call_is_read() -> None:
-    text = "call lake.system.expire(table => 'db.t', older_than => timestamp '2024-01-01', ids => array(1, 2))"
-    assert parse(text) == s.Call(
-        ("lake", "system", "expire"),
-        (
-            s.Argument(span(text, "'db.t'"), "table"),
-            s.Argument(span(text, "timestamp '2024-01-01'"), "older_than"),
-            s.Argument(span(text, "array(1, 2)"), "ids"),
-        ),
-    )
-    assert parse("call lake.system.x()").arguments == ()
-    positional = "call lake.system.x('a', 5)"
-    assert parse(positional).arguments == (s.Argument(span(positional, "'a'")), s.Argument(span(positional, "5")))
+@pytest.mark.parametrize("text", ["call lake.system.x('a')", "describe procedure lake.system.x", "show procedures"])
+def test_procedures_are_sparks_to_read(text: str) -> None:
+    assert parse_statement(text, lambda *_: True) is None
 
 
 def test_a_view_is_created() -> None:
@@ -358,8 +347,6 @@ ERRORS = [
     ("create table lake.db.t (a int not null not null)", "a second NOT", "not"),
     ("create table lake.db.t (a int) as select 1", "takes its columns from it", "select"),
     ("create table lake.db.t (a int) tblproperties (x='1', x='2')", "given twice", "x"),
-    ("call lake.system.x(a => 1, 2)", "cannot follow one with a name", "2"),
-    ("call lake.system.x(a => 1, A => 2)", "given twice", "A"),
     ("show tables in lake.db likewise", "expected the end", "likewise"),
 ]
 
@@ -391,12 +378,11 @@ def test_the_target_is_asked_about_once_it_is_known() -> None:
         asked.append((kind, name))
         return False
 
-    for text in ("drop table a.b", "drop view v", "show tables", "call p.q()", "drop namespace n"):
+    for text in ("drop table a.b", "drop view v", "show tables", "drop namespace n"):
         assert parse_statement(text, note) is None
     assert asked == [
         ("table", ("a", "b")),
         ("view", ("v",)),
         ("namespace", ()),
-        ("procedure", ("p", "q")),
         ("namespace", ("n",)),
     ]

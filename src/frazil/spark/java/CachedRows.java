@@ -1,6 +1,6 @@
 package frazil;
 
-import java.util.Iterator;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.classic.Dataset;
@@ -16,11 +16,11 @@ public class CachedRows {
   private Dataset old;
   private StorageLevel level;
 
-  /** The table that a command changes; nothing is looked up where nothing is kept. */
-  public CachedRows(SparkSession session, Map told) {
+  /** The table that a command changes, by the parts of its name; nothing is looked up where nothing is kept. */
+  public CachedRows(SparkSession session, List parts) {
     this.session = session;
-    this.name = name(told);
-    if (name == null || caches().isEmpty()) return;
+    this.name = parts == null ? null : text(parts);
+    if (name == null || !any(session)) return;
     try {
       old = (Dataset) session.table(name);
     } catch (Exception e) {
@@ -35,18 +35,37 @@ public class CachedRows {
   public void renew() {
     if (old == null) return;
     caches().uncacheQuery(old, true);
-    if (level != null) caches().cacheQuery((Dataset) session.table(name), scala.Option.apply(name), level);
+    if (level == null) return;
+    Dataset now;
+    try {
+      now = (Dataset) session.table(name);
+    } catch (Exception e) {
+      // It is gone, or has another name.
+      return;
+    }
+    caches().cacheQuery(now, scala.Option.apply(name), level);
+  }
+
+  static boolean any(SparkSession session) {
+    return !session.sharedState().cacheManager().isEmpty();
   }
 
   private CacheManager caches() {
     return session.sharedState().cacheManager();
   }
 
-  private static String name(Map told) {
+  /** The parts of the name that a question is about; null where it is about none. */
+  static List parts(Map told) {
     if (!(told.get("name") instanceof List) || !told.containsKey("catalog")) return null;
-    StringBuilder text = new StringBuilder(quoted((String) told.get("catalog")));
-    Iterator parts = ((List) told.get("name")).iterator();
-    while (parts.hasNext()) text.append('.').append(quoted((String) parts.next()));
+    ArrayList parts = new ArrayList();
+    parts.add(told.get("catalog"));
+    parts.addAll((List) told.get("name"));
+    return parts;
+  }
+
+  private static String text(List parts) {
+    StringBuilder text = new StringBuilder();
+    for (Object one : parts) text.append(text.length() == 0 ? "" : ".").append(quoted((String) one));
     return text.toString();
   }
 

@@ -2,6 +2,7 @@ package frazil;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** A text that Spark's parser reads to the letter, without its variables. */
@@ -17,16 +18,27 @@ public class Exactly extends scala.runtime.AbstractFunction0 {
   }
 
   static Object parse(Object parser, Method method, Object[] arguments) {
-    SQLConf settings = SQLConf.get().clone();
-    settings.setConfString("spark.sql.variable.substitute", "false");
+    return read(SQLConf.get(), parser, method, arguments);
+  }
+
+  /** Parse with the settings of a session; `verb` is what the parser calls it. */
+  public static Object parse(SQLConf settings, ParserInterface parser, String verb, String text) throws Exception {
+    Method method = ParserInterface.class.getMethod(verb, new Class[] {String.class});
+    return read(settings, parser, method, new Object[] {text});
+  }
+
+  private static Object read(SQLConf settings, Object parser, Method method, Object[] arguments) {
+    SQLConf changed = settings.clone();
+    changed.setConfString("spark.sql.variable.substitute", "false");
     return org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
-        settings, new Exactly(parser, method, arguments));
+        changed, new Exactly(parser, method, arguments));
   }
 
   public Object apply() {
     try {
       return method.invoke(parser, arguments);
     } catch (Throwable e) {
+      // Spark's own errors, some of them checked, go on as they are.
       Door.raise(e instanceof InvocationTargetException ? e.getCause() : e);
       return null;
     }

@@ -14,18 +14,20 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A lake under a name, as Spark's catalogs are. What it holds, Python says. */
-public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
+public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name = "";
   private String lake = "";
 
@@ -194,6 +196,19 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
     if (found == null) throw new NoSuchFunctionException(function);
     told.putAll(found);
     return new LakeFunction(told, null, null);
+  }
+
+  // Procedures
+
+  public Identifier[] listProcedures(String[] namespace) {
+    List found = (List) Door.read("procedures", told(namespace));
+    Identifier[] made = new Identifier[found.size()];
+    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, (String) found.get(i));
+    return made;
+  }
+
+  public UnboundProcedure loadProcedure(Identifier procedure) {
+    return new LakeProcedure(this, (Map) Door.read("procedure", told(procedure)));
   }
 
   // Namespaces

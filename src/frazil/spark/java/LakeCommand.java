@@ -46,7 +46,7 @@ public class LakeCommand extends ResetCommand {
                   org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
                       (org.apache.spark.sql.classic.SparkSession) session, (LogicalPlan) one)
               : one);
-    CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, told);
+    CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, CachedRows.parts(told));
     Object answer = Door.ask(verb, told, handed);
     kept.renew();
     if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());

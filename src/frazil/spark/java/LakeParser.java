@@ -30,7 +30,7 @@ public class LakeParser implements InvocationHandler {
       new HashSet(
           Arrays.asList(
               new Object[] {
-                "create", "drop", "alter", "show", "desc", "describe", "call", "refresh", "comment"
+                "create", "drop", "alter", "show", "desc", "describe", "refresh", "comment"
               }));
 
   private static final Set MODES =
@@ -119,7 +119,8 @@ public class LakeParser implements InvocationHandler {
     return at;
   }
 
-  private static Map told(String text) {
+  /** A text, and where names are looked up. */
+  static Map told(String text) {
     Map told = new LinkedHashMap();
     told.put("text", text);
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
@@ -146,6 +147,8 @@ public class LakeParser implements InvocationHandler {
     Map found = (Map) Door.parse((String) answer);
     told.put("key", found.get("key"));
     told.put("shown", found.get("shown"));
+    told.put("catalog", found.get("catalog"));
+    told.put("name", found.get("name"));
     StructType columns = (StructType) StructType.fromJson((String) found.get("columns"));
     return new LakeCommand("statement", told, new ArrayList(), columns);
   }

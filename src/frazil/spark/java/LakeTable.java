@@ -2,6 +2,7 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -103,6 +104,13 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
 
   public boolean takesAnySchema() {
     return Boolean.TRUE.equals(found.get("any-schema"));
+  }
+
+  /** The same table, whose columns Spark looks up: a change of rows names them. */
+  LakeTable withoutAnySchema() {
+    HashMap other = new HashMap(found);
+    other.put("any-schema", Boolean.FALSE);
+    return new LakeTable(catalog, identifier, other);
   }
 
   public Set capabilities() {

@@ -64,6 +64,8 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (plan instanceof UpdateTable) return update((UpdateTable) plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
     if (plan instanceof TruncateTable) return truncate((TruncateTable) plan);
+    if (plan instanceof AnalyzeTable) return analyze(plan, ((AnalyzeTable) plan).child());
+    if (plan instanceof AnalyzeColumn) return analyze(plan, ((AnalyzeColumn) plan).child());
     if (plan instanceof V2CreateTablePlan) return create((V2CreateTablePlan) plan);
     if (plan instanceof WriteToStream) return LakeSink.of((WriteToStream) plan);
     return plan;
@@ -156,6 +158,18 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return table instanceof LakeTable
         ? new LakeCommand("truncate", ((LakeTable) table).told(), new ArrayList(), NOTHING)
         : plan;
+  }
+
+  private static LogicalPlan analyze(LogicalPlan plan, LogicalPlan child) {
+    if (!(child instanceof ResolvedTable) || !(((ResolvedTable) child).table() instanceof LakeTable)) return plan;
+    Map told = ((LakeTable) ((ResolvedTable) child).table()).told();
+    if (plan instanceof AnalyzeTable) {
+      told.put("partition", Boolean.valueOf(!((AnalyzeTable) plan).partitionSpec().isEmpty()));
+      told.put("noscan", Boolean.valueOf(((AnalyzeTable) plan).noScan()));
+    } else if (((AnalyzeColumn) plan).columnNames().isDefined()) {
+      told.put("columns", Door.list(((AnalyzeColumn) plan).columnNames().get()));
+    }
+    return new LakeCommand("analyze", told, new ArrayList(), NOTHING);
   }
 
   private static LogicalPlan update(UpdateTable plan) {

@@ -19,7 +19,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
   }
 
   public boolean isDefinedAt(Object node) {
-    return isTwice(node) || isRead(node);
+    return isTwice(node) || isRead(node) || isLoose(node);
   }
 
   /** Whether a table is under its name twice: Spark's alias around ours. */
@@ -30,6 +30,13 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
         && ((HiddenColumns) alias.child()).identifier().equals(alias.identifier());
   }
 
+  /** Whether rows of a table are changed that takes any schema: Spark would look up no column of such a target. */
+  private boolean isLoose(Object node) {
+    if (!(node instanceof DataSourceV2Relation) || !targets.contains(node)) return false;
+    Object table = ((DataSourceV2Relation) node).table();
+    return table instanceof LakeTable && ((LakeTable) table).takesAnySchema() && !((LakeTable) table).evolves();
+  }
+
   private boolean isRead(Object node) {
     return node instanceof DataSourceV2Relation
         && LakeChanges.of(((DataSourceV2Relation) node).table()) != null
@@ -38,6 +45,10 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
 
   public Object applyOrElse(Object node, scala.Function1 other) {
     if (isTwice(node)) return ((SubqueryAlias) node).child();
+    if (isLoose(node)) {
+      LakeTable strict = ((LakeTable) ((DataSourceV2Relation) node).table()).withoutAnySchema();
+      return Spark.with((DataSourceV2Relation) node, new int[] {0}, new Object[] {strict});
+    }
     if (!isRead(node)) return other.apply(node);
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
     LakeTable table = LakeChanges.of(relation.table());

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,8 +24,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from frazil.commit.commit_loop import checking_before_commits
 from frazil.errors import (
     AlreadyExistsError,
+    CancelledError,
     CommitError,
     CommitStateUnknownError,
     FieldNotFoundError,
@@ -61,19 +64,71 @@ _opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 
 
-def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
+def _answered(answer: Answer, begun: Begun, question: str | None, objects: Any) -> Any:
     if question is None:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, _, told = question.partition(" ")
+    number, verb, told = question.split(" ", 2)
+    if not begun.add(int(number)):
+        return _problem(f"Cannot {verb}: Python was interrupted while it did", "execution", *_CANCELLED)
     try:
-        return answer(session_of(objects.get(0)), verb, json.loads(told), objects)
+        spark = session_of(objects.get(0))
+        with checking_before_commits(partial(_check_not_cancelled, spark)):
+            return answer(spark, verb, json.loads(told), objects)
     except FrazilError as error:
         return _problem(str(error), *_kind(error))
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
+    except KeyboardInterrupt:
+        _cancel_jobs()
+        return _problem(f"Cannot {verb}: it was interrupted", "execution", *_CANCELLED)
     except BaseException as error:
         # Nothing may be raised into Py4J, an interruption neither: it would lose the message, and its own place.
         return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
+
+
+class Begun:
+    """The questions that Python has begun to answer, by their numbers.
+
+    Py4J asks again where the connection breaks, as it does when ctrl-C interrupts a call: what was begun may have been
+    done, and is not done twice.
+    """
+
+    _KEPT = 10_000
+
+    def __init__(self) -> None:
+        self._numbers: OrderedDict[int, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, number: int) -> bool:
+        """Note a question; return whether it was not begun before."""
+        with self._lock:
+            if number in self._numbers:
+                return False
+            self._numbers[number] = None
+            while len(self._numbers) > self._KEPT:
+                self._numbers.popitem(last=False)
+            return True
+
+
+def _cancel_jobs() -> None:
+    """Stop jobs after ctrl-C: PySpark's own handler cannot, while the thread that it runs on waits for an answer.
+
+    Another thread can; it has a connection of its own.
+    """
+    context = next((one for one in _opened if one._jsc is not None), None)
+    if context is not None:
+        thread = threading.Thread(target=context.cancelAllJobs, daemon=True)
+        thread.start()
+        thread.join(_CANCEL_SECONDS)
+
+
+def _check_not_cancelled(spark: SparkSession, names: str) -> None:
+    """Refuse to commit what Spark was told to cancel: servers interrupt the thread that asks.
+
+    Python's calls run on that thread. It cannot be woken while Python works, and jobs that run are cancelled by Spark.
+    """
+    if spark._jvm.java.lang.Thread.currentThread().isInterrupted():  # type: ignore[union-attr]
+        raise CancelledError(f"Cannot commit to {names}: the statement was cancelled", hint="Nothing was changed.")
 
 
 def _problem(message: str, kind: str, condition: str | None, state: str | None) -> str:
@@ -81,6 +136,8 @@ def _problem(message: str, kind: str, condition: str | None, state: str | None) 
     return "!" + json.dumps(told)
 
 
+_CANCELLED = ("OPERATION_CANCELED", "HY008")
+_CANCEL_SECONDS = 10.0
 _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (NamespaceNotFoundError, "analysis", "SCHEMA_NOT_FOUND", "42704"),
     (FieldNotFoundError, "analysis", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
@@ -89,6 +146,7 @@ _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (AlreadyExistsError, "analysis", "TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"),
     (CommitStateUnknownError, "execution", "FRAZIL_COMMIT_UNKNOWN", "40003"),
     (CommitError, "execution", "FRAZIL_COMMIT_CONFLICT", "40001"),
+    (CancelledError, "execution", *_CANCELLED),
     (SqlSyntaxError, "analysis", "PARSE_SYNTAX_ERROR", "42601"),
     (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
     (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),
@@ -147,21 +205,23 @@ def session_of(java: Any) -> SparkSession:
         return found
 
 
-def open_door(spark: SparkSession, answer: Answer) -> None:
-    """Let Spark ask Python about lakes, in this session and in those that come later."""
+def open_door(spark: SparkSession, answer: Answer) -> bool:
+    """Let Spark ask Python about lakes, here and in sessions that come later; return whether it could not before."""
     context = spark.sparkContext
     try:
         package = define_classes(context)
         start_callbacks(context)
         with _lock:
             _sessions[session_id(spark)] = spark
-            if context not in _opened:
+            is_new = context not in _opened
+            if is_new:
                 word = new_word()
-                called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
+                called = Callback(partial(_answered, answer, Begun()), word, "java.util.function.BiFunction")
                 package.Door.open(called, word)
                 _opened[context] = None
                 _extend(spark._jsparkSession.extensions(), package)
         _join(spark, package)
+        return is_new
     except (TypeError, AttributeError, Py4JError) as error:
         raise moved(error) from error
 

@@ -29,23 +29,40 @@ from frazil.errors import EngineError
 
 _SOURCES = Path(__file__).parent.parent / "java"
 _NEEDS = "// Needs "
+_SCAN = "org.apache.spark.sql.execution.FileSourceScanExec"
+_BOXES = {"boolean": "Boolean", "int": "Integer", "long": "Long"}
 _lock = threading.Lock()
 _defined: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def define_classes(context: SparkContext) -> Any:
     """Give the JVM frazil's classes, where it does not have them; return the package that they are in."""
-    jvm: Any = context._jvm
+    gateway: Any = context._gateway
     with _lock:
-        if context._gateway not in _defined:
+        if gateway not in _defined:
             try:
-                _define(jvm, _read_or_compile(context))
+                _define(gateway.jvm, _read_or_compile(gateway))
             except Exception as error:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
                 ) from error
-            _defined[context._gateway] = True
-    return jvm.frazil
+            _defined[gateway] = True
+    return gateway.jvm.frazil
+
+
+def compile_meanwhile(gateway: Any) -> threading.Thread:
+    """Compile the classes while a context starts, where they are not kept: `define_classes` finds them then.
+
+    What fails here is said there.
+    """
+
+    def compile_and_keep() -> None:
+        with _lock, suppress(Exception):
+            _read_or_compile(gateway)
+
+    thread = threading.Thread(target=compile_and_keep, name="frazil compiles", daemon=True)
+    thread.start()
+    return thread
 
 
 def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
@@ -63,14 +80,14 @@ def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
     return found
 
 
-def _read_or_compile(context: SparkContext) -> dict[str, bytes]:
-    sources = java_sources(partial(has_class, context._jvm))
+def _read_or_compile(gateway: Any) -> dict[str, bytes]:
+    sources = java_sources(partial(has_class, gateway.jvm))
     digest = hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:16]
     kept = _SOURCES / "__pycache__" / f"spark-{pyspark.__version__}-{digest}.zip"
     with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(kept) as archive:
         if archive.testzip() is None:
             return {name: archive.read(name) for name in archive.namelist()}
-    compiled = _compile(context, sources)
+    compiled = compile_classes(gateway)
     with suppress(OSError):
         _keep(kept, compiled)
     return compiled
@@ -85,6 +102,10 @@ def _keep(path: Path, classes: dict[str, bytes]) -> None:
     unfinished = path.with_suffix(f".{os.getpid()}")
     unfinished.write_bytes(buffer.getvalue())
     unfinished.replace(path)
+    for other in path.parent.glob(f"spark-{pyspark.__version__}-*.zip"):
+        if other != path:
+            # Of sources that are not there any more.
+            other.unlink(missing_ok=True)
 
 
 def has_class(jvm: Any, name: str) -> bool:
@@ -96,20 +117,44 @@ def has_class(jvm: Any, name: str) -> bool:
     return True
 
 
-def _compile(context: SparkContext, sources: dict[str, str]) -> dict[str, bytes]:
-    jvm: Any = context._jvm
+def compile_classes(gateway: Any) -> dict[str, bytes]:
+    """Return the compiled classes for the Spark of a JVM, by their paths."""
+    jvm = gateway.jvm
     compiler = jvm.org.codehaus.janino.Compiler()
     compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(_sparks_loader(jvm)))
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)
+    sources = {name: _for_this_spark(jvm, text) for name, text in java_sources(partial(has_class, jvm)).items()}
     resources = jvm.org.codehaus.commons.compiler.util.resource
     made = jvm.java.util.HashMap()
     compiler.setClassFileCreator(resources.MapResourceCreator(made))
-    given = context._gateway.new_array(resources.Resource, len(sources))  # type: ignore[union-attr]
+    given = gateway.new_array(resources.Resource, len(sources))
     for at, (name, text) in enumerate(sources.items()):
         given[at] = resources.StringResource(name, text)
     compiler.compile(given)
     return {str(name): bytes(made.get(name)) for name in made.keySet()}
+
+
+def _for_this_spark(jvm: Any, text: str) -> str:
+    """Fill in the parts that a scan of files has in this Spark; every one adds some."""
+    if "$PARTS" not in text:
+        return text
+    (made,) = jvm.java.lang.Class.forName(_SCAN).getConstructors()
+    kinds = [str(one.getName()) for one in made.getParameterTypes()]
+    names = [f"part{at}" for at in range(len(kinds))]
+    # The first part is the relation.
+    parts = [_part(at, kind) for at, kind in enumerate(kinds) if at]
+    return (
+        text.replace("$PARAMETERS", ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names, strict=True)))
+        .replace("$NAMES", ", ".join(names))
+        .replace("$PARTS", ", ".join(parts))
+    )
+
+
+def _part(at: int, kind: str) -> str:
+    box = _BOXES.get(kind)
+    value = f"(({box or kind}) scan.productElement({at}))"
+    return value if box is None else f"{value}.{kind}Value()"
 
 
 def _define(jvm: Any, classes: dict[str, bytes]) -> None:

@@ -17,7 +17,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.spark.jvm.private_names import is_classic
-from frazil.spark.jvm.scan_java import SCAN_NAME
 
 _FIXED = {
     "spark.sql.caseSensitive": "true",
@@ -38,6 +37,8 @@ def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     jvm: Any = spark.sparkContext._jvm
     own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     _share_observations(spark._jsparkSession, own._jsparkSession)
+    # What interrupts the session interrupts its clone; the clone has the session's other tags already.
+    own._jsparkSession.managedJobTags().get().put("frazil", spark._jsparkSession.sessionJobTag())
     for name, value in {**_FIXED, **settings}.items():
         own.conf.set(name, value)
     datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
@@ -110,7 +111,7 @@ def ask_for_files(frame: DataFrame) -> None:
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for at in range(leaves.size()):
         leaf = leaves.apply(at)
-        if leaf.getClass().getSimpleName() == SCAN_NAME:
+        if leaf.getClass().getName() == "frazil.ScanToEnd":
             leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
 
 

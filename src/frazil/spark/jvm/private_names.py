@@ -1,9 +1,9 @@
 """What reading needs of Spark's internals, which Spark does not promise to keep, gathered here.
 
-Four things that PySpark does not offer: to compile a class on the driver, to make a relation over a file index of our
-own, to make a DataFrame of that relation, and to be called back by Spark while it plans. All are there in Spark 4.0 to
-4.3. Where a later Spark moves one of them, the error says so. Other internals are in `driver_java.py`, `scan_java.py`,
-`jvm_write.py` and `java/Spark.java`; PySpark's handles of the JVM (`_jvm`, `_jdf`) are used where they are needed.
+Three things that PySpark does not offer: to make a relation over a file index of our own, to make a DataFrame of that
+relation, and to be called back by Spark while it plans. All are there in Spark 4.0 to 4.3. Where a later Spark moves
+one of them, the error says so. Other internals are in `jvm_write.py` and in `java/`; PySpark's handles of the JVM
+(`_jvm`, `_jdf`) are used where they are needed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from frazil.errors import EngineError, FrazilError, UnsupportedError
-from frazil.spark.jvm.driver_java import CLASS_NAME, READER_NAME, RULE_NAME, SOURCE
-from frazil.spark.jvm.scan_java import SCAN, STRATEGY_NAME, scan_source
+from frazil.errors import FrazilError, UnsupportedError
+from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.types import without_metadata
 
 Planner = Callable[[str], bytes]
@@ -36,10 +35,9 @@ Planner = Callable[[str], bytes]
 
 _WORD_SIZE = 64
 _lock = threading.Lock()
-_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
 _planning: WeakSet[SparkSession] = WeakSet()
-"""Sessions that plan scans of whole files."""
+"""Sessions that plan scans of whole files, and show their plain names."""
 _reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
@@ -165,28 +163,23 @@ def planned_relation(
     jvm = context._jvm
     try:
         start_callbacks(context)
-        _read_to_end(spark)
-        # A list takes a Python object as a Java one, an array does not.
-        arguments = jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        told = (table, str(size_bytes), str(rows), columns)
+        _plan_scans(spark)
+        package = define_classes(context)
         word = new_word()
-        for value in (
+        index = package.PlannedFiles(
             planning_callback(planner, word),
             word,
             key,
             root,
             to_java(jvm, constants),
-            *told,
-        ):
-            arguments.add(value)
-        index = compiled_class(spark, _source(spark), CLASS_NAME).getConstructors()[0].newInstance(arguments.toArray())
+            table,
+            str(size_bytes),
+            str(rows),
+            columns,
+        )
         packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-        if file_format == "orc":
-            reader = packages.orc.OrcFileFormat()
-        elif shows_ids:
-            reader = packages.parquet.ParquetFileFormat()
-        else:
-            reader = _made(spark, READER_NAME, to_java(jvm, data))
+        is_orc = file_format == "orc"
+        reader = package.OrcByPart() if is_orc else package.ParquetById(None if shows_ids else to_java(jvm, data))
         own_session = spark._jsparkSession
         relation = packages.HadoopFsRelation(
             index,
@@ -213,67 +206,16 @@ def moved(error: Exception) -> UnsupportedError:
     )
 
 
-def compiled_class(spark: SparkSession, source: str, name: str) -> Any:
-    """Return a class of some Java source, compiled by Spark's own compiler, once for each JVM.
-
-    Not for each Spark context: Py4J keeps methods by the name of their class for as long as the JVM lives, and those of
-    one compilation do not fit objects of another.
-    """
-    context = spark.sparkContext
-    with _lock:
-        known = _compiled.setdefault(context._gateway, {})
-        if source not in known:
-            jvm: Any = context._jvm
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-            try:
-                compiler.cook(source)
-            except Exception as error:
-                raise EngineError(f"Cannot compile {name} for Spark {pyspark.__version__}: {error}") from error
-            known[source] = compiler.getClassLoader()
-        return known[source].loadClass(name)
-
-
-def _source(spark: SparkSession) -> str:
-    """Return the Java that relations are made of, for this Spark."""
-    known = _compiled.setdefault(spark.sparkContext._gateway, {})
-    if SCAN not in known:
-        # Every Spark adds parts to a scan.
-        (made,) = spark.sparkContext._jvm.java.lang.Class.forName(SCAN).getConstructors()  # type: ignore[union-attr]
-        known[SCAN] = SOURCE + scan_source([one.getName() for one in made.getParameterTypes()])
-    return str(known[SCAN])
-
-
-def _made(spark: SparkSession, name: str, *given: Any) -> Any:
-    """Return an object of a compiled class that is not public."""
-    arguments = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-    for one in given:
-        arguments.add(one)
-    constructor = compiled_class(spark, _source(spark), name).getDeclaredConstructors()[0]
-    constructor.setAccessible(True)
-    return constructor.newInstance(arguments.toArray())
-
-
-def compiled(spark: SparkSession, name: str, source: str) -> Any:
-    """Return an object of a compiled class that has no state of its own; one for each JVM."""
-    known = _compiled.setdefault(spark.sparkContext._gateway, {})
-    if name not in known:
-        no_arguments = spark.sparkContext._jvm.java.util.ArrayList().toArray()  # type: ignore[union-attr]
-        known[name] = compiled_class(spark, source, name).getConstructors()[0].newInstance(no_arguments)
-    return known[name]
-
-
-def _read_to_end(spark: SparkSession) -> None:
-    """Let a session plan scans of whole files for relations of lakes (`scan_java.py`)."""
+def _plan_scans(spark: SparkSession) -> None:
+    """Let a session plan scans of whole files (`ReadToEnd`), and show the plain names of files (`PlainFileNames`)."""
     if spark in _planning:
         return
-    strategy = compiled(spark, STRATEGY_NAME, _source(spark))
+    package = define_classes(spark.sparkContext)
     with _lock:
-        methods = spark._jsparkSession.experimental()
-        known = methods.extraStrategies()
-        if not known.contains(strategy):
-            getattr(methods, "extraStrategies_$eq")(known.appended(strategy))
-        _planning.add(spark)
+        if spark not in _planning:
+            _planning.add(spark)
+            _change_rules(spark, "extraStrategies", "ReadToEnd", package.ReadToEnd())
+            _change_rules(spark, "extraOptimizations", "PlainFileNames", package.PlainFileNames())
 
 
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
@@ -281,27 +223,33 @@ def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
 
     With it goes what plans scans of whole files. A frame that is still there asks for the sizes of its files.
     """
-    methods = spark._jsparkSession.experimental()
-    rule = _made(spark, RULE_NAME)
-    getattr(methods, "extraOptimizations_$eq")(methods.extraOptimizations().appended(rule))
+    rule = define_classes(spark.sparkContext).PruneBeforeJoins()
+    _change_rules(spark, "extraOptimizations", "PruneBeforeJoins", rule)
 
     def undo() -> None:
-        getattr(methods, "extraOptimizations_$eq")(_without(spark, methods.extraOptimizations(), rule))
-        strategy = compiled(spark, STRATEGY_NAME, _source(spark))
         with _lock:
-            getattr(methods, "extraStrategies_$eq")(_without(spark, methods.extraStrategies(), strategy))
             _planning.discard(spark)
+            for kind, name in (
+                ("extraOptimizations", "PruneBeforeJoins"),
+                ("extraOptimizations", "PlainFileNames"),
+                ("extraStrategies", "ReadToEnd"),
+            ):
+                _change_rules(spark, kind, name, None)
 
     return undo
 
 
-def _without(spark: SparkSession, rules: Any, left_out: Any) -> Any:
-    jvm: Any = spark.sparkContext._jvm
-    kept = jvm.java.util.ArrayList()
-    for one in jvm.scala.jdk.javaapi.CollectionConverters.asJava(rules):
-        if not one.equals(left_out):
+def _change_rules(spark: SparkSession, kind: str, name: str, rule: Any) -> None:
+    """Put a rule of ours into those that a session has beside Spark's, once; None takes it out."""
+    methods = spark._jsparkSession.experimental()
+    lists = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters  # type: ignore[union-attr]
+    kept = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for one in lists.asJava(getattr(methods, kind)()):
+        if one.getClass().getName() != f"frazil.{name}":
             kept.add(one)
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
+    if rule is not None:
+        kept.add(rule)
+    getattr(methods, f"{kind}_$eq")(lists.asScala(kept).toList())
 
 
 def row_index_name(spark: SparkSession) -> str:
@@ -372,7 +320,7 @@ def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
         node = stack.pop()
         if node.getClass().getSimpleName() == "LogicalRelation":
             files = node.relation().location()
-            if files.getClass().getSimpleName() == CLASS_NAME:
+            if files.getClass().getName() == "frazil.PlannedFiles":
                 files.setShown(known)
         children = node.children()
         stack += [children.apply(at) for at in range(children.size())]

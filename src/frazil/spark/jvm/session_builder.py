@@ -16,10 +16,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from frazil.errors import InvalidRequestError
 from frazil.spark.jvm.file_systems import PACKAGES, package_of, settings_of
+from frazil.spark.jvm.java_classes import compile_meanwhile
 
 PREFIX = "spark.frazil.lake."
 _HADOOP = "spark.hadoop."
@@ -64,6 +66,7 @@ class SessionBuilder(SparkSession.Builder):
         lakes = {**lakes_of(self._options), **self._lakes}
         for one in lakes.values():
             self._add_package(one)
+        self._start_jvm()
         made: SparkSession = super().getOrCreate()
         # What spark-submit was told is known when Spark runs.
         lakes = {**lakes_of(dict(made.sparkContext.getConf().getAll())), **lakes}
@@ -86,6 +89,16 @@ class SessionBuilder(SparkSession.Builder):
         if self._made is None or self._made.sparkContext._jsc is None:
             self._made = self.getOrCreate()
         return getattr(self._made, name)
+
+    def _start_jvm(self) -> None:
+        """Start Spark's JVM where there is none, and compile frazil's classes there while the context starts."""
+        if SparkContext._active_spark_context is not None or "spark.remote" in self._options:
+            return
+        settings = SparkConf()
+        for key, value in self._options.items():
+            settings.set(key, str(value))
+        SparkContext._ensure_initialized(conf=settings)
+        compile_meanwhile(SparkContext._gateway)
 
     def _add_package(self, lake: LakeSettings) -> None:
         """Let Spark start with the file system of a lake's files; what the user has chosen stays."""

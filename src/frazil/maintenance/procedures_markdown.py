@@ -1,0 +1,49 @@
+"""The page docs/procedures.md: every procedure with what it takes and answers, from `procedures.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from frazil.maintenance.procedures import PROCEDURES, Parameter, Procedure
+
+_HEAD = """# Procedures
+
+Written by `frazil/maintenance/procedures_markdown.py` from what the code declares.
+
+`CALL lake.system.<procedure>(…)` takes arguments by place or by name, in this order; Spark evaluates and converts
+them. The same procedures are methods of `t.maintain` where `frazil maintain` has them. `SHOW PROCEDURES IN lake.system`
+lists them, `DESCRIBE PROCEDURE lake.system.<procedure>` shows their parameters. [maintenance.md](maintenance.md) says
+when to use which.
+"""
+
+
+def procedures_markdown() -> str:
+    """Return the page."""
+    return "\n".join([_HEAD, *(line for one in PROCEDURES.values() for line in _section(one))])
+
+
+def _section(procedure: Procedure) -> Iterator[str]:
+    yield f"## `{procedure.name}`\n"
+    places = ["`CALL`"]
+    if procedure.is_for_terminal:
+        places += ["`t.maintain`" if procedure.name not in ("snapshot", "migrate") else "the lake's verbs", "terminal"]
+    yield f"{procedure.doc} ({', '.join(places)})\n"
+    yield "| parameter | type | |"
+    yield "|---|---|---|"
+    for one in procedure.call_parameters:
+        yield f"| `{one.name}`{' (required)' if one.is_required else ''} | `{one.type}` | {_doc(one)} |"
+    yield ""
+    columns = ", ".join(f"`{one}`" for one in procedure.columns)
+    more = ", ".join(f"`{one}`" for one in procedure.dry_columns)
+    yield f"Answers {columns}{f'; with `dry_run` also {more}' if more else ''}.\n"
+
+
+def _doc(parameter: Parameter) -> str:
+    told = [parameter.doc]
+    if parameter.default is not None:
+        told.append(f"`{parameter.default}` by default")
+    if parameter.verb is not None:
+        told.append(f"`{parameter.verb}` in Python")
+    if parameter.changes_nothing:
+        told.append("changes nothing")
+    return "; ".join(told)

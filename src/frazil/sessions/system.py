@@ -1,0 +1,96 @@
+"""What is in a lake's namespace `system`, as Spark asks about it: functions and procedures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from frazil.commit.summary import frazil_version
+from frazil.errors import NotFoundError
+from frazil.maintenance.procedures import PROCEDURES
+from frazil.sessions.question import Question
+from frazil.sessions.run_call import Target, call, find_procedure
+from frazil.sessions.sql_context import SqlContext
+from frazil.spark.change.resolved import schema_of_json
+from frazil.spark.read.sql_functions import function_expression, function_type
+from frazil.sql.functions import describe_function, known_functions
+
+_SYSTEM = ("system",)
+
+
+def _functions(question: Question) -> str:
+    return json.dumps(known_functions() if question.namespace == _SYSTEM else [])
+
+
+def _find_function(question: Question) -> str | None:
+    name = question.told["function"].lower()
+    if question.namespace != _SYSTEM:
+        return None
+    return json.dumps({"function": name, "description": describe_function(name)})
+
+
+def _function_type(question: Question) -> str:
+    return function_type(question.told["function"], _types(question)).json()
+
+
+def _function(question: Question) -> Any:
+    types = _types(question)
+    arguments = [question.object(at) for at in range(len(types))]
+    version = f"frazil {frazil_version()}"
+    return function_expression(question.spark, question.told["function"], types, arguments, version)
+
+
+def _types(question: Question) -> list[Any]:
+    return [one.dataType for one in schema_of_json(question.told["types"]).fields]
+
+
+def _procedures(question: Question) -> str:
+    return json.dumps(sorted(PROCEDURES) if question.namespace == _SYSTEM else [])
+
+
+def _procedure(question: Question) -> str:
+    *namespace, name = question.told["name"]
+    if tuple(one.lower() for one in namespace) != _SYSTEM:
+        raise NotFoundError(
+            f"Cannot call {question.place}: there is no such procedure",
+            hint=f"Procedures are in {question.told['catalog']}.system.",
+        )
+    found = find_procedure(name)
+    parameters = [
+        {"name": one.name, "type": one.type, "doc": one.doc, "required": one.is_required}
+        for one in found.call_parameters
+    ]
+    # Spark shows this much of a procedure, and no parameters.
+    taken = ", ".join(f"{one.name} {one.type}{'' if one.is_required else '?'}" for one in found.call_parameters)
+    return json.dumps({"name": found.name, "doc": f"{found.doc} Takes {taken}.", "parameters": parameters})
+
+
+def _called(question: Question) -> Target:
+    told = question.told
+    session = question.session(told["current"], told["namespace"])
+    return Target(question.lake, told["catalog"], SqlContext(session, question.engine(session)))
+
+
+def _called_table(question: Question) -> str | None:
+    """Answer with the table that a call is about, by the parts of its name."""
+    name = question.told["values"].get("table")
+    return None if name is None else json.dumps([question.told["catalog"], *_called(question).identifier(name)])
+
+
+def _call(question: Question) -> Any:
+    told = question.told
+    found = call(_called(question), told["text"], told["values"])
+    return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf
+
+
+VERBS: dict[str, Callable[[Question], Any]] = {
+    "functions": _functions,
+    "find-function": _find_function,
+    "function-type": _function_type,
+    "function": _function,
+    "procedures": _procedures,
+    "procedure": _procedure,
+    "called-table": _called_table,
+    "call": _call,
+}

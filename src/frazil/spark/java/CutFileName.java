@@ -1,0 +1,22 @@
+package frazil;
+
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.SubstringIndex;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+
+/** Takes what stands behind a `#` off the name of the file that is read; in a name itself it is written `%23`. */
+public class CutFileName extends scala.runtime.AbstractPartialFunction {
+  private static final TreeNodeTag CUT = new TreeNodeTag("frazil.cut");
+
+  public boolean isDefinedAt(Object node) {
+    return node instanceof InputFileName && ((InputFileName) node).getTagValue(CUT).isEmpty();
+  }
+
+  public Object applyOrElse(Object node, scala.Function1 other) {
+    if (!isDefinedAt(node)) return other.apply(node);
+    InputFileName name = new InputFileName();
+    name.setTagValue(CUT, Boolean.TRUE);
+    return new SubstringIndex(name, Literal$.MODULE$.apply("#"), Literal$.MODULE$.apply(new Integer(1)));
+  }
+}

@@ -1,0 +1,41 @@
+"""`_metadata`: what Spark says of the files that a table's rows are read from, as of any files it reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyspark.sql.types as st
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from frazil.errors import UnsupportedError
+
+FILE_FACTS: Final = st.StructField(
+    "_metadata",
+    st.StructType(
+        [
+            st.StructField("file_path", st.StringType(), False),
+            st.StructField("file_name", st.StringType(), False),
+            st.StructField("file_size", st.LongType(), False),
+            st.StructField("file_block_start", st.LongType(), False),
+            st.StructField("file_block_length", st.LongType(), False),
+            st.StructField("file_modification_time", st.TimestampType(), False),
+        ]
+    ),
+    False,
+)
+
+
+def with_file_facts(frame: DataFrame, table: str) -> DataFrame:
+    """Return a table's frame with `_metadata` after its columns; refuse where its rows come by more than one reader."""
+    kind = FILE_FACTS.dataType
+    assert isinstance(kind, st.StructType)
+    parts = [F.col(f"{FILE_FACTS.name}.{one.name}").alias(one.name) for one in kind.fields]
+    try:
+        return frame.select("*", F.struct(*parts).alias(FILE_FACTS.name))
+    except AnalysisException as error:
+        raise UnsupportedError(
+            f"Cannot show _metadata of {table}: its rows are joined with deletes, or read by more than one reader",
+            hint="Use _file for the path of a row's file, and the table's .files for the rest.",
+        ) from error

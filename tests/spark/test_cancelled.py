@@ -1,0 +1,206 @@
+"""Statements that are cancelled leave nothing half-done: no snapshot, and no file that the table does not have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import frazil
+from frazil.errors import FrazilError
+
+SLOW = "select id, cast(java_method('java.lang.Thread', 'sleep', 40L) as string) kind from range(0, 4000, 1, 2)"
+CHANGES = {
+    "insert": f"insert into lake.db.t {SLOW}",
+    "overwrite": f"insert overwrite lake.db.t {SLOW}",
+    "merge": f"merge into lake.db.t t using ({SLOW}) s on t.id = s.id when not matched then insert *",
+    "create": f"create table lake.db.made as {SLOW}",
+    "replace": f"create or replace table lake.db.t as {SLOW}",
+}
+
+
+@pytest.fixture
+def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
+    frazil.attach(spark, lake)
+    spark.sql("create table lake.db.t (id bigint, kind string)")
+    spark.sql("insert into lake.db.t values (1, 'a'), (2, 'b')")
+    yield spark
+    frazil.detach(spark)
+
+
+def files_of(lake: frazil.Lake, folder: Path) -> tuple[set[str], set[str]]:
+    """Return the data files that are there, and those that the table has."""
+    there = {str(one) for one in folder.rglob("*") if one.is_file() and "/data/" in str(one)}
+    known = lake.table("db.t").inspect.all_files().column("file_path").to_pylist()
+    return there, {one.removeprefix("file://") for one in known}
+
+
+def in_background(work: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, failed
+
+
+def wait_for_job(spark: SparkSession) -> None:
+    for _ in range(600):
+        if spark.sparkContext.statusTracker().getActiveJobsIds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("no job began")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_a_statement_that_is_interrupted_leaves_nothing(
+    filled: SparkSession, lake: frazil.Lake, tmp_path: Path, change: str
+) -> None:
+    before = lake.table("db.t").metadata_location
+    by_tag = change in ("insert", "merge")
+
+    def run() -> None:
+        filled.sparkContext.addJobTag("slow")
+        filled.sql(CHANGES[change])
+
+    thread, failed = in_background(run)
+    wait_for_job(filled)
+    if by_tag:
+        filled.sparkContext.cancelJobsWithTag("slow")
+    else:
+        filled.interruptAll()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert failed and isinstance(failed[0], PySparkException), failed
+    assert "cancel" in str(failed[0]).lower()
+    assert lake.table("db.t").refresh().metadata_location == before
+    assert not lake.table_exists("db.made")
+    there, known = files_of(lake, tmp_path)
+    assert there - known == set()
+    assert filled.table("lake.db.t").count() == 2
+
+
+@pytest.mark.timeout(300)
+def test_interrupting_all_reaches_verbs_of_python(filled: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+    before = lake.table("db.t").metadata_location
+    frame = filled.sql(SLOW)
+    thread, failed = in_background(lambda: lake.table("db.t").append(frame))
+    wait_for_job(filled)
+    filled.interruptAll()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert failed and isinstance(failed[0], FrazilError | PySparkException), failed
+    assert lake.table("db.t").refresh().metadata_location == before
+    there, known = files_of(lake, tmp_path)
+    assert there - known == set()
+
+
+def test_what_is_cancelled_between_jobs_is_not_committed(filled: SparkSession, lake: frazil.Lake) -> None:
+    """Servers interrupt the thread of a statement: it may be at work in Python, with no job to cancel."""
+    before = lake.table("db.t").metadata_location
+    jvm: Any = filled.sparkContext._jvm
+    jvm.java.lang.Thread.currentThread().interrupt()
+    try:
+        with pytest.raises(PySparkException) as caught:
+            filled.sql("alter table lake.db.t add column x int")
+    finally:
+        jvm.java.lang.Thread.interrupted()
+    assert caught.value.getCondition() == "OPERATION_CANCELED"
+    assert lake.table("db.t").refresh().metadata_location == before
+    filled.sql("alter table lake.db.t add column x int")
+
+
+@pytest.mark.timeout(400)
+def test_control_c_ends_a_statement_and_not_the_session(tmp_path: Path) -> None:
+    script = textwrap.dedent(
+        f"""
+        import os, signal, threading, time
+        import frazil
+        from pyspark.sql import SparkSession
+
+        spark = (
+            SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+        )
+        lake = frazil.connect({str(tmp_path / "lake")!r})
+        lake.create_namespace("db")
+        lake.create_table("db.t", "id bigint, kind string")
+        frazil.attach(spark, lake)
+        spark.sql("insert into lake.db.t values (1, 'a')")
+        before = lake.table("db.t").metadata_location
+
+        def press():
+            while not spark.sparkContext.statusTracker().getActiveJobsIds():
+                time.sleep(0.1)
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=press, daemon=True).start()
+        try:
+            spark.sql({CHANGES["insert"]!r})
+            print("went on")
+        except BaseException as error:
+            print("ended", type(error).__name__)
+        assert lake.table("db.t").refresh().metadata_location == before
+        spark.sql("insert into lake.db.t values (2, 'b')")
+        print("rows", spark.table("lake.db.t").count())
+        spark.stop()
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False
+    )
+    assert "ended" in done.stdout, done.stdout + done.stderr[-3000:]
+    assert "rows 2" in done.stdout, done.stdout + done.stderr[-3000:]
+
+
+def test_a_table_that_goes_before_a_statement_runs_is_said(filled: SparkSession, lake: frazil.Lake) -> None:
+    frame = filled.table("lake.db.t")
+    rows = filled.sql("select 5L id, 'x' kind")
+    lake.drop_table("db.t")
+    # A frame stands for the state that it was made of.
+    assert frame.count() == 2
+    with pytest.raises(PySparkException) as caught:
+        rows.writeTo("lake.db.t").append()
+    assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+    with pytest.raises(PySparkException):
+        filled.table("lake.db.t").collect()
+
+
+def test_a_lake_whose_catalog_is_down_fails_alone(
+    filled: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with frazil.connect(tmp_path / "other") as other:
+        other.create_namespace("db")
+        other.create_table("db.o", "id bigint")
+        frazil.attach(filled, other, "other")
+        for name in ("load_table", "namespace_exists", "list_namespaces", "load_namespace_properties", "table_exists"):
+            if hasattr(type(other.catalog), name):
+                monkeypatch.setattr(other.catalog, name, _down)
+        assert filled.table("lake.db.t").count() == 2
+        filled.sql("insert into lake.db.t values (3, 'c')")
+        assert {"lake", "other"} <= {one[0] for one in filled.sql("show catalogs").collect()}
+        assert filled.sql("show tables in lake.db").count() == 1
+        with pytest.raises(PySparkException, match="is down"):
+            filled.table("other.db.o").collect()
+        with pytest.raises(PySparkException, match="is down"):
+            filled.sql("select * from lake.db.t join other.db.o using (id)")
+
+
+def _down(*_: object, **__: object) -> Any:
+    raise frazil.ServiceError("Cannot ask the catalog: it is down")

@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
@@ -16,7 +15,6 @@ public class Door {
   private static volatile BiFunction python;
   private static volatile String word = "";
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final AtomicLong ASKED = new AtomicLong();
 
   public static void open(BiFunction answers, String secret) {
     python = answers;
@@ -34,9 +32,7 @@ public class Door {
     ArrayList handed = new ArrayList();
     handed.add(SparkSession.active());
     handed.addAll(objects);
-    // Py4J asks once more where a connection breaks. Python answers a number once.
-    String question = word + ASKED.incrementAndGet() + " " + verb + " " + text(told);
-    Object answer = Python.ask(answers, question, handed);
+    Object answer = Python.ask(answers, word + verb + " " + text(told), handed);
     if (answer instanceof String && ((String) answer).startsWith("!")) {
       Map problem = (Map) parse(((String) answer).substring(1));
       fail(

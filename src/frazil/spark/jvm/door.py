@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -64,12 +63,10 @@ _opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 
 
-def _answered(answer: Answer, begun: Begun, question: str | None, objects: Any) -> Any:
+def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
     if question is None:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    number, verb, told = question.split(" ", 2)
-    if not begun.add(int(number)):
-        return _problem(f"Cannot {verb}: Python was interrupted while it did", "execution", *_CANCELLED)
+    verb, _, told = question.partition(" ")
     try:
         spark = session_of(objects.get(0))
         with checking_before_commits(partial(_check_not_cancelled, spark)):
@@ -79,47 +76,10 @@ def _answered(answer: Answer, begun: Begun, question: str | None, objects: Any) 
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except KeyboardInterrupt:
-        _cancel_jobs()
         return _problem(f"Cannot {verb}: it was interrupted", "execution", *_CANCELLED)
     except BaseException as error:
         # Nothing may be raised into Py4J, an interruption neither: it would lose the message, and its own place.
         return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
-
-
-class Begun:
-    """The questions that Python has begun to answer, by their numbers.
-
-    Py4J asks again where the connection breaks, as it does when ctrl-C interrupts a call: what was begun may have been
-    done, and is not done twice.
-    """
-
-    _KEPT = 10_000
-
-    def __init__(self) -> None:
-        self._numbers: OrderedDict[int, None] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def add(self, number: int) -> bool:
-        """Note a question; return whether it was not begun before."""
-        with self._lock:
-            if number in self._numbers:
-                return False
-            self._numbers[number] = None
-            while len(self._numbers) > self._KEPT:
-                self._numbers.popitem(last=False)
-            return True
-
-
-def _cancel_jobs() -> None:
-    """Stop jobs after ctrl-C: PySpark's own handler cannot, while the thread that it runs on waits for an answer.
-
-    Another thread can; it has a connection of its own.
-    """
-    context = next((one for one in _opened if one._jsc is not None), None)
-    if context is not None:
-        thread = threading.Thread(target=context.cancelAllJobs, daemon=True)
-        thread.start()
-        thread.join(_CANCEL_SECONDS)
 
 
 def _check_not_cancelled(spark: SparkSession, names: str) -> None:
@@ -137,7 +97,6 @@ def _problem(message: str, kind: str, condition: str | None, state: str | None) 
 
 
 _CANCELLED = ("OPERATION_CANCELED", "HY008")
-_CANCEL_SECONDS = 10.0
 _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (NamespaceNotFoundError, "analysis", "SCHEMA_NOT_FOUND", "42704"),
     (FieldNotFoundError, "analysis", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "42703"),
@@ -216,7 +175,7 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
             is_new = context not in _opened
             if is_new:
                 word = new_word()
-                called = Callback(partial(_answered, answer, Begun()), word, "java.util.function.BiFunction")
+                called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
                 package.Door.open(called, word)
                 _opened[context] = None
                 _extend(spark._jsparkSession.extensions(), package)

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import frazil
+from frazil.cli.find_java import check_java
 from frazil.cli.lake_options import LakeOptions, give_connection, given_after
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_more, render_rows
-from frazil.errors import FrazilError, InvalidRequestError, NotFoundError
+from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, UnsupportedError
 from frazil.visible_text import visible
 
 if TYPE_CHECKING:
@@ -164,8 +165,19 @@ def reported() -> Iterator[None]:
         if was_stopped(error):
             typer.echo("\nStopped.", err=True)
             raise typer.Exit(STOPPED) from None
-        typer.echo(error_text(error), err=True)
+        typer.echo(error_text(_told_of_java(error)), err=True)
         raise typer.Exit(FAILED) from None
+
+
+def _told_of_java(error: Exception) -> Exception:
+    """Return an error of Spark's that its Java did not start as what is wrong with Java, where that is known."""
+    if "JAVA_GATEWAY_EXITED" not in str(error):
+        return error
+    try:
+        check_java()
+    except UnsupportedError as better:
+        return better
+    return error
 
 
 def is_users(error: Exception) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import frazil
 from frazil.cli.find_java import check_java
 from frazil.cli.main import app
+from frazil.cli.session import _told_of_java, reported
 
 
 def java(folder: Path, release: str | None) -> Path:
@@ -50,3 +52,13 @@ def test_commands_that_need_java_say_so_and_fail(tmp_path: Path, command: list[s
     assert result.exit_code == 1
     assert "Cannot start Spark: it needs Java 17 or newer, and JAVA_HOME is '/nowhere'" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_java_that_did_not_start_is_told_by_what_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    failed = frazil.EngineError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+    with pytest.raises(typer.Exit), reported():
+        raise failed
+    assert "needs Java 17" in str(_told_of_java(failed))
+    other = frazil.EngineError("Cannot run: another reason")
+    assert _told_of_java(other) is other

@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from frazil.commit.once import APPLICATION
 from frazil.console.visit import Visit
 from frazil.lake.history import HistoryLine, history_lines
 from frazil.lake.table_figures import engine_of
 from frazil.pictures.plots import WIDE, bars_over_time, draw_bars
 from frazil.pictures.style import operation_kind
 from frazil.serve.exchange import Answer
+from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.snapshot import Operation, Snapshot
+from frazil.spec.snapshot_history import ancestor_ids
+from frazil.spec.table_metadata import TableMetadata
 
 MAX_SNAPSHOTS: Final = 2_000
 MAX_RUNS: Final = 50
-_APPLICATION_KEYS: Final = ("spark.app.id", "app-id", "flink.job-id", "wap.id")
+_APPLICATION_KEYS: Final = (APPLICATION, "spark.app.id", "app-id", "flink.job-id", "wap.id")
 
 
 @dataclass(slots=True)
@@ -50,6 +54,7 @@ def activity_page(visit: Visit) -> Answer:
         table=table,
         plot=draw_bars(bars_over_time(points), "Commits over time", width=WIDE),
         writers=_writers(snapshots),
+        readers=_readers(metadata),
         minute=_rate(snapshots, visit.now_ms, 60_000 * 60) / 60,
         hour=_rate(snapshots, visit.now_ms, 60_000 * 60),
         day=_rate(snapshots, visit.now_ms, 60_000 * 60 * 24),
@@ -65,6 +70,18 @@ def activity_page(visit: Visit) -> Answer:
 def is_maintenance(line: HistoryLine) -> bool:
     """Return whether a snapshot only rewrote files: rows stayed as they were."""
     return line.snapshot.operation == Operation.REPLACE
+
+
+def _readers(metadata: TableMetadata) -> list[tuple[str, int, int | None]]:
+    """Return streams that read the table and are guarded: each with the snapshot it is at, and how many came since."""
+    current = metadata.current_snapshot_id
+    line = {} if current is None else {one: at for at, one in enumerate(ancestor_ids(metadata, current))}
+    guards = [
+        (key.removeprefix(GUARD_PREFIX), int(text))
+        for key, text in sorted(metadata.properties.items())
+        if key.startswith(GUARD_PREFIX) and text.isascii() and text.isdigit() and len(text) < 20
+    ]
+    return [(name, at, line.get(at)) for name, at in guards[:MAX_RUNS]]
 
 
 def _rate(snapshots: list[Snapshot], now_ms: int, span_ms: int) -> int:

@@ -85,6 +85,7 @@ def console_routes(service: Service, *, may_write: bool) -> Iterator[Sequence[Ba
     # Threads that decode manifests give way to those that answer sooner than Python's five milliseconds.
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    console.threads.submit(lake_page.begin, console)
     try:
         yield [Mount("/", ConsoleApp(console))]
     finally:

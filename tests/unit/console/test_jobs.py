@@ -5,15 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import frazil
 from frazil import progress
 from frazil.console import jobs as module
+from frazil.console.app import console_routes
 from frazil.console.jobs import Jobs
 from frazil.errors import InvalidRequestError
-from tests.served_lake import Served
+from frazil.spec.retention import GUARD_PREFIX
+from tests.console_lake import whole_page, words_of
+from tests.served_lake import Served, served
 
 
 @pytest.fixture
@@ -91,3 +97,16 @@ def test_reports_of_clients_are_shown_with_their_retries(console: Served, lake_f
     assert "Conflicts retried</dt><dd>2<" in page
     assert "append&lt;b&gt;" in page
     assert "4 ms" in page
+
+
+def test_streams_and_writes_that_happen_once_are_named(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(pa.table({"id": [1]}), once=("job-7", "2026-11-16"))
+        first = table.snapshots[0].snapshot_id
+        table.set_properties({f"{GUARD_PREFIX}dash<b>board": str(first)})
+        table.append(pa.table({"id": [2]}))
+    with served(tmp_path / "lake", beside=partial(console_routes, may_write=False)) as server:
+        said = words_of(whole_page(server, "/tables/db.t/activity"))
+        assert "job-7" in said
+        assert f"dash&lt;b&gt;board {first} 1" in said

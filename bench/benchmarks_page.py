@@ -45,6 +45,7 @@ TITLES = {
 PRINTED = {
     "spark_memory": "Memory of the driver on Spark",
     "sql_names": "What an attached lake costs `spark.sql`",
+    "rest_server": "The REST server, beside Iceberg Java's",
     "console": "The console: first paint and memory",
     "import_time": "Importing",
 }

@@ -1,12 +1,12 @@
 """Loads and commits a second through a REST catalog server: `frazil serve` beside Iceberg Java's own, on SQLite.
 
-    python bench/rest_server.py [--clients 50] [--seconds 10] [--classpath FILE]
+    python -m bench.rest_server [--clients 50] [--seconds 10] [--jars FOLDER]
 
 Each server has a SQLite catalog and a folder of its own. Clients are connections that are kept; each sends its next
 request when it has the answer to its last one. `loads` all ask for one table, `commits` set a property of a table,
 each client of its own; `one table` the same, all of one table. Servers and clients share the machine, and take
-turns. Iceberg Java's server (`org.apache.iceberg.rest.RESTCatalogServer`, which its tests use) runs where
-`--classpath` names a file that holds its class path.
+turns. Iceberg Java's server (`org.apache.iceberg.rest.RESTCatalogServer`, which its tests use) runs where its jars
+are: `tests/interop/rest_servers.py` fetches them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ SCHEMA = {
     "fields": [{"id": at, "name": f"c{at}", "required": False, "type": "long"} for at in range(1, 21)],
 }
 START_SECONDS = 120
+JARS = Path(os.environ.get("FRAZIL_JAVA_CACHE", Path.home() / ".cache" / "frazil-java")) / "rest-server-1.11.0"
 
 
 @dataclass
@@ -137,7 +138,7 @@ def running(command: list[str], port: int, log: Path, **environment: str) -> Ite
             process.wait(60)
 
 
-def servers(folder: Path, classpath: Path | None) -> dict[str, Callable[[], tuple[list[str], int, dict[str, str]]]]:
+def servers(folder: Path, jars: Path | None) -> dict[str, Callable[[], tuple[list[str], int, dict[str, str]]]]:
     def ours() -> tuple[list[str], int, dict[str, str]]:
         port = free_port()
         command = [sys.executable, "-m", "frazil.cli", "-w", str(folder / "frazil"), "serve", "-q", "--port", str(port)]
@@ -145,7 +146,7 @@ def servers(folder: Path, classpath: Path | None) -> dict[str, Callable[[], tupl
 
     def theirs() -> tuple[list[str], int, dict[str, str]]:
         port = free_port()
-        assert classpath is not None
+        assert jars is not None
         (folder / "java").mkdir(exist_ok=True)
         command = ["java", f"-Drest.port={port}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp"]
         environment = {
@@ -153,20 +154,20 @@ def servers(folder: Path, classpath: Path | None) -> dict[str, Callable[[], tupl
             "CATALOG_WAREHOUSE": f"file://{folder}/java",
             "CATALOG_URI": f"jdbc:sqlite:{folder}/java/catalog.db",
         }
-        return [*command, classpath.read_text().strip(), "org.apache.iceberg.rest.RESTCatalogServer"], port, environment
+        return [*command, f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"], port, environment
 
-    return {"frazil": ours} if classpath is None else {"frazil": ours, "java": theirs}
+    return {"frazil": ours} if jars is None else {"frazil": ours, "java": theirs}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--classpath", type=Path, default=None)
+    parser.add_argument("--jars", type=Path, default=JARS if JARS.is_dir() else None)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(f"{'server':8} {'requests':12} {'a second':>9} {'median ms':>10} {'p99 ms':>9} {'refused':>8}")
-        for name, make in servers(Path(folder), given.classpath).items():
+        for name, make in servers(Path(folder), given.jars).items():
             command, port, environment = make()
             with running(command, port, Path(folder) / f"{name}.log", **environment):
                 asyncio.run(prepare(port, given.clients))

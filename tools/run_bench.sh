@@ -26,7 +26,7 @@ run() {
     printf -- '-- %s took %d s\n' "$2" $((SECONDS - started))
 }
 for name in import_time load_table_metadata decode_manifest write_manifest plan_scan metadata_tables local_scan odd_shapes local_changes \
-    commit_cost sql_names terminal_start console spark_read spark_append spark_merge spark_memory rewrite_files; do
+    commit_cost rest_server sql_names terminal_start console spark_read spark_append spark_merge spark_memory rewrite_files; do
     run "$python" "$name"
 done
 for name in engines tpch stream_backlog; do

@@ -9,6 +9,7 @@ Run as a program, one serves until it is ended: `python -m tests.interop.rest_se
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -77,13 +78,25 @@ def nessie_jar() -> Path:
     return path
 
 
+def find_java(least: int) -> str:
+    """Return a Java of some version or a newer one: the usual one, or another that is installed beside it."""
+    usual = shutil.which("java")
+    for one in ([usual] if usual is not None else []) + sorted(map(str, Path("/usr/lib/jvm").glob("*/bin/java"))):
+        release = Path(one).resolve().parent.parent / "release"
+        found = re.search(r'JAVA_VERSION="(\d+)', release.read_text()) if release.exists() else None
+        if found is not None and int(found[1]) >= least:
+            return one
+    raise CannotStart(f"the server needs Java {least}, and there is none")
+
+
 @contextmanager
 def java_server() -> Iterator[OtherServer]:
     """Run Iceberg Java's server over a SQLite file of its own."""
     with _own_folder() as folder:
         for one in java_jars().glob("*.jar"):
             shutil.copy(one, folder / "jars")
-        (folder / "warehouse").mkdir(mode=0o777)
+        (folder / "warehouse").mkdir()
+        (folder / "warehouse").chmod(0o777)
         port = _free_port()
         environment = {
             "CATALOG_WAREHOUSE": f"file://{folder}/warehouse",
@@ -120,7 +133,7 @@ def nessie_server() -> Iterator[OtherServer]:
             "tests.key.secret": SECRET,
         }
         given = [f"-D{name}={value}" for name, value in settings.items()]
-        command = ["java", "-Xmx512m", f"-Djava.io.tmpdir={folder}", *given, "-jar", str(jar)]
+        command = [find_java(21), "-Xmx512m", f"-Djava.io.tmpdir={folder}", *given, "-jar", str(jar)]
         with _process(command, folder, {"HOME": str(folder)}, f"http://127.0.0.1:{port}/iceberg/v1/config"):
             yield OtherServer(f"http://127.0.0.1:{port}/iceberg", f"s3://{BUCKET}/nessie", dict(store.properties))
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
+from tests.served_lake import served
 from tests.sql_case_files import case_files, read_cases, run_cases
 
 
@@ -19,6 +20,18 @@ def test_there_are_cases_enough() -> None:
 @pytest.mark.parametrize("name", case_files())
 def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
+        frazil.attach(spark, lake)
+        try:
+            assert run_cases(name, lake, lambda text: spark.sql(text).collect()) > 0
+        finally:
+            frazil.detach(spark)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", ["tables", "properties"])
+def test_the_cases_hold_on_spark_with_a_lake_behind_a_service(name: str, spark: SparkSession, tmp_path: Any) -> None:
+    with served(tmp_path / "lake") as server, frazil.connect(server.uri) as lake:
         frazil.attach(spark, lake)
         try:
             assert run_cases(name, lake, lambda text: spark.sql(text).collect()) > 0

@@ -64,6 +64,9 @@ from frazil.spec.view_metadata import ViewVersion, check_same_view
 from frazil.storage.base import Storage
 from frazil.storage.locations import strip_slashes
 
+NO_PLACE = "service://unknown"
+"""The warehouse of a catalog that does not say where its files are: some services do not."""
+
 
 def system_ms() -> int:
     """Return the time of this machine's clock, in milliseconds from 1970."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.base import NO_PLACE, Catalog
 from frazil.catalog.owned_folders import owned_folders
 from frazil.catalog.version_files import find_version
 from frazil.commit.delete_paths import delete_paths, in_parts
@@ -185,10 +185,11 @@ def _searched(request: OrphanRequest, folders: tuple[str, ...]) -> tuple[str, ..
 def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...], reachable: ReachableFiles) -> None:
     """Refuse folders that hold the warehouse, or lie in the folder of a table that another catalog may have."""
     storage = loaded.storage
-    warehouse = location_key(storage.resolve_folder(catalog.warehouse))
+    is_placed = catalog.warehouse != NO_PLACE
+    warehouse = location_key(storage.resolve_folder(catalog.warehouse)) if is_placed else ""
     for folder in searched:
         key = location_key(storage.resolve_folder(folder))
-        if f"{warehouse.rstrip('/')}/".startswith(f"{key.rstrip('/')}/"):
+        if is_placed and f"{warehouse.rstrip('/')}/".startswith(f"{key.rstrip('/')}/"):
             raise InvalidRequestError(
                 f"Cannot remove orphan files of {loaded.name}: its folder holds the whole warehouse "
                 f"{catalog.warehouse}",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from frazil.catalog.base import Catalog, check_still_at, random_id, system_ms
+from frazil.catalog.base import NO_PLACE, Catalog, check_still_at, random_id, system_ms
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -62,8 +62,6 @@ from frazil.storage.choose import SchemeStorage
 
 _MAX_PAGES: Final = 1_000_000
 _DELEGATION: Final = "x-iceberg-access-delegation"
-NO_PLACE: Final = "service://unknown"
-"""Stands for a location that the service is to choose."""
 
 
 class RestNames(Catalog):

@@ -138,7 +138,8 @@ class VendedStorage(SchemeStorage):
     def reach(self, location: str) -> Mapping[str, str]:
         """Return the properties, with keys that last for a while, by which Spark reaches a location."""
         for prefix in self._by_prefix:
-            if _is_below(location, prefix):
+            # A folder may be named without the slash that a prefix ends with.
+            if _is_below(f"{location.rstrip('/')}/", prefix):
                 return self._reach[prefix]() if prefix in self._reach else {}
         return {}
 

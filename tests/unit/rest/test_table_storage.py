@@ -209,7 +209,8 @@ def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None
     found = storage.reach("s3a://b/db/t/data/f.parquet")
     assert (found["s3.access-key-id"], fetched) == ("new-id", [1]), "old ones would end within half an hour"
     assert "s3.session-token-expires-at-ms" not in found
-    assert storage.reach("s3://b/other/f") == {}
+    assert storage.reach("s3://b/db/t") == found
+    assert storage.reach("s3://b/db/t2") == storage.reach("s3://b/other/f") == {}
     options = hadoop_options(storage, "s3://b/db/t/data")
     assert options["fs.s3a.bucket.b.access.key"] == "new-id"
     assert options["fs.s3a.bucket.b.aws.credentials.provider"].endswith("TemporaryAWSCredentialsProvider")

@@ -347,24 +347,31 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
         return made
 
 
-def can_open(spark: SparkSession, path: str) -> bool:
+def can_open(spark: SparkSession, options: Mapping[str, str], path: str) -> bool:
     """Return whether Spark has a file system for a path; asked once for each scheme and host of a context."""
     if not is_classic(spark):
         return True
     context = spark.sparkContext
     place = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
     known = _reached.setdefault(context, {})
-    found = known.get(tuple(place))
+    key = (*place, *sorted(name for name in options if name.endswith(".impl")))
+    found = known.get(key)
     if found is None:
         jvm: Any = context._jvm
+        settings = context._jsc.hadoopConfiguration()
+        if options:
+            settings = jvm.org.apache.hadoop.conf.Configuration(settings)
+            for name, value in options.items():
+                settings.set(name, value)
         try:
-            jvm.org.apache.hadoop.fs.Path(path if ":/" in path else f"file://{path}").getFileSystem(
-                context._jsc.hadoopConfiguration()
-            )
+            opened = jvm.org.apache.hadoop.fs.Path(path if ":/" in path else f"file://{path}").getFileSystem(settings)
+            if options:
+                # It is kept by nobody.
+                opened.close()
             found = True
         except Py4JJavaError:
             found = False
-        known[tuple(place)] = found
+        known[key] = found
     return found
 
 

@@ -51,6 +51,7 @@ from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors, naming
 from frazil.spark.jvm.exact_sql import expression, select_exactly
+from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.private_names import (
     bit_at,
     can_open,
@@ -200,9 +201,10 @@ class Reader:
         self.names: ReadNames = read_names(metadata)
         self.view = view_table(metadata, schema)
         self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
-        self.scan.reaches = partial(can_open, spark)
+        self.options = {**OPTIONS, **hadoop_options(request.loaded.storage, metadata.location)}
+        self.scan.reaches = partial(can_open, spark, self.options if len(self.options) > len(OPTIONS) else {})
         self.scan.session = session_with(spark, self._settings())
-        self.joins = EqualityJoins.of(self.scan, self.names, self.view, OPTIONS)
+        self.joins = EqualityJoins.of(self.scan, self.names, self.view, self.options)
         self.positions: PositionJoin | None = None
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
@@ -242,7 +244,7 @@ class Reader:
     def _choose_positions(self, *, has_many: bool) -> None:
         """Choose how deleted positions are applied; many are too many to travel with the query."""
         if has_many:
-            self.positions = PositionJoin.of(self.scan, self.names, OPTIONS)
+            self.positions = PositionJoin.of(self.scan, self.names, self.options)
         # Where a union ends generated code, it costs more than a test of every row.
         is_fused = setting(self.spark, UNION_CODEGEN) == "true"
         self.scan.reads_clean_with_marked = self.positions is None and not is_fused
@@ -436,7 +438,7 @@ class Reader:
             rows=stats.rows,
             columns=stats.columns_text,
             file_format=group.file_format.value,
-            options=OPTIONS if group.shape.has_ids else {**OPTIONS, FIELD_ID_READ: "false"},
+            options=self.options if group.shape.has_ids else {**self.options, FIELD_ID_READ: "false"},
             session=self._session_for(group, columns),
         )
 

@@ -25,6 +25,7 @@ from frazil.datafile.write_target import WriteTarget
 from frazil.errors import EngineError
 from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.read.partition_columns import decode_key
 from frazil.spark.write.distribute import has_partitions
 from frazil.spec import properties as known
@@ -51,7 +52,7 @@ from frazil.spec.types import (
 )
 from frazil.storage.base import StoredFile
 from frazil.storage.choose import check_readable
-from frazil.storage.locations import data_locations
+from frazil.storage.locations import data_locations, scheme_of
 from frazil.storage.read_only import check_writable
 
 _NATIVE = (
@@ -101,7 +102,7 @@ def write_natively(
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
     check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
-    writer = frame.write.options(**_options(target, file_rows))
+    writer = frame.write.options(**_options(target, file_rows), **hadoop_options(target.storage, folder))
     if has_partitions(target):
         writer = writer.partitionBy(key_name)
     try:
@@ -127,10 +128,12 @@ def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
         "parquet.page.row.count.limit": str(read_property(properties, known.PARQUET_PAGE_ROW_LIMIT)),
         "parquet.dictionary.page.size": str(read_property(properties, known.PARQUET_DICT_SIZE_BYTES)),
         "parquet.writer.version": read_property(properties, known.PARQUET_PAGE_VERSION),
-        # Hadoop's checksum files beside each file would be litter in the table's folder.
-        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "fs.file.impl.disable.cache": "true",
     }
+    if scheme_of(target.location) in (None, "file"):
+        # Hadoop's checksum files beside each file would be litter in the table's folder. Its writer to S3 cannot do
+        # without them for what it keeps on disk meanwhile.
+        options["fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
+        options["fs.file.impl.disable.cache"] = "true"
     level = read_property(properties, known.PARQUET_COMPRESSION_LEVEL)
     if level is not None and codec in _LEVELS:
         options[_LEVELS[codec]] = str(level) if codec == "zstd" else _ZLIB_LEVELS[max(0, min(level, 9))]

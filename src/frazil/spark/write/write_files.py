@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
 from frazil.loaded import LoadedTable
 from frazil.spark.jvm.call_sites import without_call_sites
+from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.jvm_write import can_reach, in_own_session
 from frazil.spark.types import FIELD_ID
 from frazil.spark.write.arrow_write import can_travel, write_in_this_process, write_on_executors
@@ -81,7 +82,9 @@ def write_stored(
     key_name = _key_name(target.schema)
     spread = distribute(frame, target, key_name, choose_mode(target, distribution))
     columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
-    if is_native(target.schema, target.properties) and can_reach(frame.sparkSession, target.location):
+    if is_native(target.schema, target.properties) and can_reach(
+        frame.sparkSession, target.location, hadoop_options(target.storage, target.location)
+    ):
         if has_partitions(target):
             columns.append(F.col(key_name))
         files = write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -227,8 +228,12 @@ def test_the_page_of_a_table_tells_deletes_and_an_empty_table(warehouse: str) ->
     assert "Snapshots\n  none" in page
 
 
-def test_the_demo_runs() -> None:
-    assert "A filter prunes" in RUNNER.invoke(app, ["demo"]).output
+def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    shown = RUNNER.invoke(app, ["demo"]).output
+    assert "A filter prunes" in shown
+    assert f"frazil ui -w {tmp_path}" in shown
+    assert len(list(tmp_path.glob("frazil-demo-*/catalog.db"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,9 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   }
 
   public boolean equals(Object other) {
-    return other instanceof LakeTable && ((LakeTable) other).key().equals(key());
+    return other instanceof LakeTable
+        && ((LakeTable) other).key().equals(key())
+        && ((LakeTable) other).takesAnySchema() == takesAnySchema();
   }
 
   public int hashCode() {

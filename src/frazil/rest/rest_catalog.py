@@ -40,7 +40,7 @@ from frazil.changes.requirements import (
     ViewRequirement,
     check_requirements,
 )
-from frazil.changes.updates import AddSnapshot, TableUpdate, ViewUpdate
+from frazil.changes.updates import AddSnapshot, RemoveProperties, SetProperties, TableUpdate, ViewUpdate
 from frazil.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -62,6 +62,7 @@ from frazil.rest.scan_planning import ScanPlanner, ScanReports, TablePlanner
 from frazil.rest.session import Answered, OutcomeLost
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.tasks import FileScanTask
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 
 
@@ -340,8 +341,17 @@ def change_json(change: TableChange) -> dict[str, Any]:
     return {
         "identifier": identifier_json(change.base.identifier),
         "requirements": [encode_requirement(one) for one in change.requirements],
-        "updates": [encode_update(one) for one in change.updates],
+        "updates": [encode_update(one) for one in _with_one_set(change.updates)],
     }
+
+
+def _with_one_set(updates: tuple[TableUpdate, ...]) -> tuple[TableUpdate, ...]:
+    """Return updates that set properties once: some services take no more (Nessie)."""
+    sets = [one for one in updates if isinstance(one, SetProperties)]
+    if len(sets) < 2 or any(isinstance(one, RemoveProperties) for one in updates):
+        return updates
+    joined = SetProperties(FrozenMap({name: value for one in sets for name, value in one.updates.items()}))
+    return (*(one for one in updates if not isinstance(one, SetProperties)), joined)
 
 
 def _complete(change: TableChange) -> TableChange:

@@ -14,7 +14,7 @@ from frazil.catalog.outcomes import Committed, Rejected, Unknown
 from frazil.catalog.purge import PurgeReport
 from frazil.changes.apply import apply_updates
 from frazil.changes.requirements import AssertRefSnapshotId, AssertTableUuid
-from frazil.changes.updates import AddSnapshot, SetProperties, SetSnapshotRef
+from frazil.changes.updates import AddSnapshot, RemoveProperties, SetProperties, SetSnapshotRef
 from frazil.errors import (
     AccessDeniedError,
     CommitConflictError,
@@ -89,6 +89,20 @@ def test_a_new_table_is_sent_as_all_that_makes_it(service: ScriptedService) -> N
     actions = [one["action"] for one in sent["updates"]]
     assert actions[:3] == ["assign-uuid", "upgrade-format-version", "add-schema"]
     assert actions[-2:] == ["add-snapshot", "set-snapshot-ref"]
+
+
+def test_properties_are_set_by_one_update(service: ScriptedService) -> None:
+    """Nessie takes no more than one; where some are removed too, the order counts and stays."""
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", (200, table_json()))
+    first, second = SetProperties(FrozenMap({"a": "1", "b": "1"})), SetProperties(FrozenMap({"b": "2"}))
+    catalog.commit(base, [first, second])
+    assert service.asked[-1].body["updates"] == [{"action": "set-properties", "updates": {"a": "1", "b": "2"}}]
+    catalog.commit(base, [first, RemoveProperties(("a",)), second])
+    assert [one["action"] for one in service.asked[-1].body["updates"]] == [
+        "set-properties", "remove-properties", "set-properties",
+    ]  # fmt: skip
 
 
 def test_names_are_escaped_and_namespaces_joined_as_the_service_says(service: ScriptedService) -> None:

@@ -4,6 +4,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 VENV_SPARK_4_1 := .venv-spark-4.1
+VENV_DBT := .venv-dbt
 SPARKS ?= 4.0 4.1 4.2 4.3
 SOURCES := src tests bench tools examples
 FRAZIL_FUZZ_SECONDS ?= 60
@@ -58,6 +59,13 @@ test-sparks: ## Run the core of the Spark suite on every Spark 4, each in an env
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/test_sparks.sh $(SPARKS)
 
+test-dbt: ## Run the example project and dbt's own tests of adapters over lakes, in an environment of its own
+	@tools/check_java.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_DBT)
+	@PYTHON="$(PYTHON)" tools/setup.sh spark $(VENV_DBT)
+	@PYTHON="$(PYTHON)" tools/setup.sh dbt $(VENV_DBT)
+	$(VENV_DBT)/bin/pytest -q tests/dbt
+
 test-interop: setup ## Let every implementation check every other; write docs/interop.md and docs/sql-differences.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh interop
@@ -99,5 +107,5 @@ lock: setup ## Resolve requirements/*.lock anew, to the newest versions allowed
 	@tools/lock.sh $(BIN)/uv
 
 clean: ## Remove the environments and every cache
-	rm -rf $(VENV) $(VENV_SPARK_4_1) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV_SPARK_4_1) $(VENV_DBT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,3 +24,5 @@ for spark in 4.0 4.1 4.2; do
 done
 # The driver of a browser, for the tests of the console.
 compile requirements/browser.lock pyproject.toml --group browser --constraint requirements/dev.lock
+# dbt, in an environment of its own: it pins older versions of what dev.lock has.
+compile requirements/dbt.lock requirements/dbt.in

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.command_groups import CommandGroups
+from frazil.cli.dbt_command import dbt
 from frazil.cli.doctor_command import doctor
 from frazil.cli.lake_options import (
     CatalogName,
@@ -207,6 +208,7 @@ def demo(
 app.command()(serve)
 app.command()(ui)
 app.command("spark-server")(spark_server)
+app.command()(dbt)
 app.command()(doctor)
 
 

@@ -1,0 +1,49 @@
+"""`frazil dbt`: dbt in a process whose Spark session has the lake. dbt-spark's method `session` uses that session."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli.session import FAILED, opened
+from frazil.errors import UnsupportedError
+
+NAME = "lake"
+BARE = "default"
+"""The namespace of names that have none, as in Spark's own catalog."""
+
+
+def dbt(
+    context: typer.Context,
+    arguments: Annotated[list[str], typer.Argument(help="What dbt is told; after -- where options are among it")],
+) -> None:
+    """Run dbt on the lake: Spark starts with it as the default catalog, and dbt uses that session.
+
+    \b
+    frazil -w warehouse dbt -- build --project-dir shop --profiles-dir shop
+    frazil -w warehouse dbt run
+
+    Profiles have `type: spark` and `method: session`; docs/dbt.md.
+    """
+    with opened(context, makes=True) as (lake, _):
+        runner = _runner()
+        spark = import_module("frazil.cli.quiet_spark").start_spark(lake)
+        import_module("frazil.sessions.attach").attach(spark, lake, NAME)
+        # dbt-spark makes a view of a bare name when it takes a snapshot a second time.
+        lake.create_namespace(BARE)
+        spark.catalog.setCurrentCatalog(NAME)
+        spark.catalog.setCurrentDatabase(BARE)
+        done = runner.invoke(list(arguments))
+        if not done.success:
+            raise typer.Exit(FAILED)
+
+
+def _runner() -> Any:
+    try:
+        return import_module("dbt.cli.main").dbtRunner()
+    except ImportError as error:
+        raise UnsupportedError(
+            "Cannot run dbt: it is not installed here", hint='Install it: pip install "dbt-core<1.11" dbt-spark.'
+        ) from error

@@ -124,6 +124,10 @@ class StreamSource:
 
     def advance(self, start: StreamOffset | None, limits: StreamLimits) -> StreamOffset | None:
         """Return how far the next batch may read; None where there is nothing to read yet."""
+        if start is not None:
+            # Spark asks from where the last batch ended that is done for good.
+            self.committed = start
+            self.hold(start)
         if self.has_end and self.end_snapshot_id is None:
             return start
         begun = self.begun if start is None else start
@@ -204,7 +208,8 @@ def _open(question: Question) -> str:
     _check_table(told, place, table_uuid)
     begun = told["begun"]
     source.begun = stream.begin(options.start) if begun is None else parse_offset(begun)
-    source.hold(source.begun)
+    if begun is None:
+        source.hold(source.begun)
     key = uuid.uuid4().hex
     with _lock:
         _sources[key] = source

@@ -464,5 +464,5 @@ def test_statements_and_writers_happen_once_by_options_and_settings(
     assert rows(table) == [(1, "a!?"), (3, "c")]
     with pytest.raises(AnalysisException, match="once-application alone"):
         frame.writeTo("lake.db.t").option("once-application", "w").append()
-    with pytest.raises(AnalysisException, match="no whole number"):
+    with pytest.raises(AnalysisException, match="whole number"):
         frame.writeTo("lake.db.t").option("txnAppId", "w").option("txnVersion", "x").append()

@@ -22,7 +22,7 @@ from frazil.changes.requirements import (
 )
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from frazil.commit.action import Changes, CommitContext
-from frazil.commit.summary import COMMIT_ID, VERSION, SummaryCounts, frazil_version
+from frazil.commit.summary import COMMIT_ID, ENGINE, VERSION, SummaryCounts, frazil_version
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
@@ -102,6 +102,8 @@ def snapshot_changes(
         parent,
         operation,
         extra={
+            Summary.ENGINE_NAME: ENGINE,
+            Summary.ENGINE_VERSION: frazil_version(),
             **target.properties,
             **extra,
             Summary.MANIFESTS_CREATED: str(created),

@@ -52,6 +52,8 @@ _TOTALS = (
     (Summary.TOTAL_POSITION_DELETES, Summary.ADDED_POSITION_DELETES, Summary.REMOVED_POSITION_DELETES),
     (Summary.TOTAL_EQUALITY_DELETES, Summary.ADDED_EQUALITY_DELETES, Summary.REMOVED_EQUALITY_DELETES),
 )
+ENGINE: Final = "frazil"
+"""Who made a snapshot, where no engine is named."""
 _MAX_DIGITS = 19
 _VECTOR: Final = -1
 """The kind of a deletion vector, beside those of `FileContent`."""

@@ -137,6 +137,14 @@ def test_the_maker_of_a_snapshot_says_who_it_is_but_cannot_change_the_counts() -
     assert VERSION in lab.summary and COMMIT_ID in lab.summary
 
 
+def test_a_snapshot_that_no_engine_is_named_for_is_our_own() -> None:
+    lab = Lab()
+    lab.commit(Append((lab.file([1]),)))
+    assert numbers(lab.summary, "engine-name", "engine-version") == ["frazil", lab.summary[VERSION]]
+    lab.commit(Append((lab.file([2]),), Target(properties=FrozenMap({"engine-name": "mine"}))))
+    assert lab.summary["engine-name"] == "mine"
+
+
 def test_snapshot_times_never_go_back() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))

@@ -106,7 +106,8 @@ def test_what_there_is_to_call_is_shown(table: Table) -> None:
 
 
 def test_the_package_shows_what_is_public() -> None:
-    assert dir(frazil) == sorted(frazil.__all__)
+    assert dir(frazil) == sorted([*frazil.__all__, "__version__"])
+    assert re.match(r"\d+\.\d+\.\d+", frazil.__version__)
     assert {"connect", "attach", "Lake", "Table"} <= set(dir(frazil))
 
 

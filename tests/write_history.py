@@ -43,7 +43,7 @@ TERMS = ["k", "bucket(2, id)", "truncate(4, v)", "month(at)", "day(at)", "void(v
 TIMES = [
     None,
     *(
-        datetime.datetime(*parts, tzinfo=datetime.UTC)  # type: ignore[arg-type, misc]
+        datetime.datetime(*parts, tzinfo=datetime.UTC)  # type: ignore[misc]
         for parts in (
             (1969, 12, 31, 23, 59, 59, 999999),
             (1970, 1, 1),

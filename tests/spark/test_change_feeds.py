@@ -74,7 +74,7 @@ def test_changes_are_read_by_options_on_every_spark(spark: SparkSession, table: 
     by_id = feed(spark, startingVersion=snapshots[3].snapshot_id, endingVersion=snapshots[4].snapshot_id)
     assert rows(by_id) == of(3, 4)
     text = [f"{snapshots[one].timestamp_ms / 1000:.3f}" for one in (2, 3)]
-    start, end = (spark.sql(f"select cast(timestamp_seconds({one}) as string) t").first()["t"] for one in text)
+    start, end = (spark.sql(f"select cast(timestamp_seconds({one}) as string) t").collect()[0]["t"] for one in text)
     assert rows(feed(spark, startingTimestamp=start, endingTimestamp=end)) == of(2, 3)
     sql = "select * from lake.db.t with (readChangeFeed = true, startingVersion = 4)"
     assert rows(spark.sql(sql)) == of(4, 5)
@@ -134,7 +134,7 @@ def test_spark_read_changes(spark: SparkSession, table: frazil.Table, has_words:
     assert rows(read.option("startingVersion", "2").option("endingVersion", "3").changes("lake.db.t")) == of(2, 3)
     spark.sql("alter table lake.db.t set identifier fields id")
     found = spark.read.options(startingVersion="5", computeUpdates="true")
-    assert rows(found.changes("lake.db.t")) == [(1, "a", "update_postimage", 5), (1, "b", "update_preimage", 5)]  # type: ignore[attr-defined]
+    assert rows(found.changes("lake.db.t")) == [(1, "a", "update_postimage", 5), (1, "b", "update_preimage", 5)]
 
 
 def test_read_stream_changes(spark: SparkSession, table: frazil.Table, has_words: None, tmp_path: Path) -> None:

@@ -432,7 +432,7 @@ def test_columns_not_asked_for_are_not_decoded() -> None:
     table.append([{"id": 1, "ts": 0, "kind": "a"}])
     cache = ManifestCache()
     files(table.load(), columns=["file_path", "readable_metrics.id.lower_bound", "spec_id"], cache=cache)
-    ((kept, _),) = cache._entries.values()
+    ((kept, *_),) = cache._entries.values()
     assert set(kept.table.column_names) == {"status", "file_path", "lower_bounds"}
 
 

@@ -56,7 +56,7 @@ def drain(
     lab: Lab, start: StreamOffset, limits: StreamLimits = NO_LIMITS, rules: StreamRules | None = None
 ) -> tuple[list[list[str]], StreamOffset]:
     """Read batch by batch until nothing is left."""
-    found = []
+    found: list[list[str]] = []
     while True:
         end = stream(lab, rules).advance(start, limits)
         assert end == parse_offset(end.text)

@@ -18,15 +18,17 @@ import scala.collection.immutable.Seq;
 
 /** What has other names or arguments in one Spark than in another. */
 public class Spark {
-  /** Call the only method of a Scala object that has a name; older ones may take fewer arguments. */
+  /** Call a method of a Scala object; of those of that name the one that takes most, since older ones may take fewer. */
   static Object call(Class kind, String name, Object[] given) {
     try {
       Object module = kind.getField("MODULE$").get(null);
+      Method found = null;
       Method[] all = kind.getMethods();
       for (int i = 0; i < all.length; i++) {
         if (!all[i].getName().equals(name) || all[i].getParameterCount() > given.length) continue;
-        return all[i].invoke(module, java.util.Arrays.copyOf(given, all[i].getParameterCount()));
+        if (found == null || all[i].getParameterCount() > found.getParameterCount()) found = all[i];
       }
+      if (found != null) return found.invoke(module, java.util.Arrays.copyOf(given, found.getParameterCount()));
     } catch (InvocationTargetException e) {
       Door.raise(e.getCause());
     } catch (ReflectiveOperationException e) {
@@ -94,12 +96,15 @@ public class Spark {
   }
 
   static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {
-    return org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.MODULE$.create(
-        table,
-        scala.Option.apply(table.catalog()),
-        scala.Option.apply(table.identifier()),
-        options,
-        scala.Option.empty());
+    Object[] given = {
+      table,
+      scala.Option.apply(table.catalog()),
+      scala.Option.apply(table.identifier()),
+      options,
+      scala.Option.empty()
+    };
+    return (DataSourceV2Relation)
+        call(org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.class, "create", given);
   }
 
   /** A relation of Spark's older streams over a class that makes their sources, with one option. */

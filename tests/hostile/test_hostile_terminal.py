@@ -14,7 +14,7 @@ from frazil.cli.main import app
 from frazil.visible_text import visible
 from tests.hostile.hostile_lake import CANARY_ROW, ENVIRONMENT_SECRET, EVIL, SECRETS, VARIABLE, Outside, Stranger
 
-NEEDS_SPARK_OR_MORE = ("sql", "demo", "serve", "spark-server", "ui")
+NEEDS_SPARK_OR_MORE = ("sql", "demo", "serve", "spark-server", "ui", "dbt")
 VALUES = {
     "name": "{table}",
     "table_name": "{table}",

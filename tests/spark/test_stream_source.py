@@ -74,7 +74,7 @@ def test_limits_of_files_rows_and_bytes_cut_batches(spark: SparkSession, table: 
     for one in range(6):
         add(spark, one * 2, one * 2 + 1)
     table.refresh()
-    size = int((table.snapshots[0].summary or {})["added-files-size"])
+    size = int(dict(table.snapshots[0].summary or {})["added-files-size"])
     for at, (option, value) in enumerate({"files": 2, "rows": 4, "bytes": size + 1}.items()):
         stream = spark.readStream.option(f"streaming-max-{option}-per-micro-batch", value).table("lake.db.t")
         found = streams.ids(stream, f"checkpoint-{at}")

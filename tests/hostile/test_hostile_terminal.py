@@ -30,6 +30,7 @@ VALUES = {
     "target_prefix": "file:///nowhere/else",
     "snapshot_id": "1",
     "target": "file:///nowhere/else",
+    "table": "{table}",
     "files": "/nowhere/script.py",
     "snapshot": "1",
     "branch": "audit",

@@ -255,6 +255,41 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
     assert table.check().ok
 
 
+def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
+    spark: SparkSession, lake: frazil.Lake
+) -> None:
+    ddl = "u uuid, n timestamp, z timestamptz, t time, f fixed(3), s struct<u: uuid>"
+    moment = datetime.datetime(2024, 2, 29, 23, 30)
+
+    def rows(*numbers: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "u": uuid.UUID(int=at),
+                "n": moment + datetime.timedelta(hours=at),
+                "z": moment.replace(tzinfo=datetime.UTC) + datetime.timedelta(hours=at),
+                "t": datetime.time(at, 0, 0, 1),
+                "f": bytes([at, 0, 255]),
+                "s": {"u": uuid.UUID(int=at)},
+            }
+            for at in numbers
+        ]
+
+    found = []
+    for engine in ("spark", "local"):
+        table = lake.create_table(f"db.{engine}", ddl)
+        table.append(rows(1, 2, 3))
+        source = table.scan().to_arrow().slice(0, 2)
+        changed = pa.concat_tables([source.slice(0, 1), table.scan().to_arrow().slice(2, 1)])
+        changed = changed.set_column(0, table.scan().arrow_schema.field(0), source.column("u").slice(0, 2))
+        table.upsert(changed, keys=["u"], engine=engine)  # type: ignore[arg-type]
+        table.upsert(rows(7), keys=["u"], engine=engine)  # type: ignore[arg-type]
+        found.append(sorted(map(str, table.scan().to_arrow().to_pylist())))
+    assert found[0] == found[1]
+    table = lake.table("db.spark")
+    table.merge(table.scan().to_arrow(), "target.u = source.u", engine="spark").when_matched().delete().execute()
+    assert table.scan().to_arrow().num_rows == 0
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_both_engines_count_the_rows_of_a_merge_alike(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     source = pa.table({"id": [1, 1, 2, 9], "k": ["x", "y", "c", "n"], "v": pa.array([5, 6, 2, 9], pa.int32())})

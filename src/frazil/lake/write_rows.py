@@ -90,10 +90,18 @@ def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:
     """Return data as a Spark DataFrame; what is in this process goes to the session."""
     if is_spark_frame(data):
         return data
+    from frazil.spark.arrow_types import frame_of_table
+    from frazil.spark.jvm.engine_errors import engine_errors
+
     if isinstance(data, SourceRows):
-        return session.createDataFrame(data.table)
-    rows = open_input(data, loaded.metadata.current_schema)
-    return session.createDataFrame(pa.Table.from_batches(rows.batches, schema=rows.schema))
+        table = data.table
+    else:
+        rows = open_input(data, loaded.metadata.current_schema)
+        table = pa.Table.from_batches(rows.batches, schema=rows.schema)
+    # Whether there are nulls is seen in the values, and not promised by a mark that somebody else made.
+    marked = pa.schema([part.with_nullable(True) for part in table.schema])
+    with engine_errors(f"give Spark rows for {loaded.name}"):
+        return frame_of_table(session, pa.Table.from_arrays(table.columns, schema=marked))
 
 
 def is_here_only(loaded: LoadedTable) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.types as st
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas import types as spark_arrow
 
 _IN_UTC: dict[str, Any] = (
@@ -76,6 +77,14 @@ def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:
         for column, part in zip(table.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def frame_of_table(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return a DataFrame of rows that are in this process, in the form that Spark shows."""
+    struct = shown_struct(table.schema)
+    if table.num_rows == 0:
+        return spark.createDataFrame([], struct)
+    return spark.createDataFrame(shown_table(table, struct), struct)
 
 
 def shown_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from frazil.inspect.tables import metadata_table_schema, read_metadata_table
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spark.arrow_types import shown_struct, shown_table
+from frazil.spark.arrow_types import frame_of_table, shown_struct
 
 
 def metadata_frame(
@@ -32,11 +32,7 @@ def metadata_frame(
 
     Those of one snapshot take a choice of it; asking the others for one is refused.
     """
-    table = read_metadata_table(loaded, name, choice=choice, columns=columns, cache=cache)
-    struct = shown_struct(table.schema)
-    if table.num_rows == 0:
-        return spark.createDataFrame([], struct)
-    return spark.createDataFrame(shown_table(table, struct), struct)
+    return frame_of_table(spark, read_metadata_table(loaded, name, choice=choice, columns=columns, cache=cache))
 
 
 def metadata_frame_schema(loaded: LoadedTable, name: str) -> st.StructType:

@@ -58,7 +58,7 @@ def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
         assert any("nothing" in line for line in terminal.wait_for_prompt(PROMPT, seconds=LONG))
 
         terminal.press("insert into lake.shop.orders values (4, 'web');" + ENTER)
-        assert terminal.wait_for_prompt(PROMPT, seconds=LONG)[-2].startswith("(done, ")
+        assert terminal.wait_for_prompt(PROMPT, seconds=LONG)[-2].startswith("(1 row changed, ")
         terminal.press("select count(*) as orders from lake.shop.orders;" + ENTER)
         assert "4" in terminal.wait_for_prompt(PROMPT, seconds=LONG)[-3]
 

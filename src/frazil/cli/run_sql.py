@@ -29,6 +29,8 @@ from frazil.maintenance.report import counted
 
 MAX_ROWS = 1000
 """Rows of an answer that a table for people shows; JSON and CSV have all."""
+AFFECTED = "num_affected_rows"
+"""The first column of what changes of rows answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,11 @@ def _show(settings: Settings, answer: _Answer, began: float | None) -> None:
     """Print an answer; with its time, where somebody waits for it."""
     count = "done"
     is_table = settings.form is OutputFormat.TABLE
-    if answer.columns:
+    if answer.columns[:1] == [AFFECTED]:
+        # Scripts get the rows of queries, and nothing between them.
+        changed = answer.rows(None)[AFFECTED].to_pylist()
+        count = "done" if None in changed else f"{counted(sum(changed), 'row')} changed"
+    elif answer.columns:
         rows = answer.rows(MAX_ROWS + 1 if is_table else None)
         count = counted(min(rows.num_rows, MAX_ROWS), "row")
         if is_table and rows.num_rows > MAX_ROWS:
@@ -138,5 +144,5 @@ def _show(settings: Settings, answer: _Answer, began: float | None) -> None:
         print_paged(render_rows(rows, answer.columns, settings.form, width=terminal_width(), has_count=False))
     if is_table and began is not None:
         typer.echo(f"({count}, {time.monotonic() - began:.1f} s)")
-    elif is_table and answer.columns:
+    elif is_table and answer.columns and answer.columns[0] != AFFECTED:
         typer.echo(f"({count})")

@@ -135,6 +135,8 @@ class PlannedChange:
 
     action: Action
     written: tuple[str, ...] = ()
+    rows: int | None = None
+    """How many rows of the table go or change, where that is known."""
 
 
 def snapshot_id_of(unique: str) -> int:

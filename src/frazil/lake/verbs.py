@@ -59,6 +59,8 @@ class TableVerbs(MetadataVerbs):
     """
 
     _cache: ManifestCache | None = None
+    _changed_rows: int | None = None
+    """How many rows the last overwrite wrote, or the last delete or update found; None where nobody counted."""
 
     def append(
         self,
@@ -176,11 +178,15 @@ class TableVerbs(MetadataVerbs):
         )
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
-            return self._carry_out(state, run_overwrite(choice.plan, files))
-        from frazil.spark.change import overwrite as room
+            planned = run_overwrite(choice.plan, files)
+        else:
+            from frazil.spark.change import overwrite as room
 
-        session = choose_session(data if is_spark_frame(data) else None)
-        return self._carry_out(state, room.plan_overwrite(session, state, files, where, target, cache=self._cache))
+            session = choose_session(data if is_spark_frame(data) else None)
+            planned = room.plan_overwrite(session, state, files, where, target, cache=self._cache)
+        made = self._carry_out(state, planned)
+        self._changed_rows = sum(one.record_count for one in files)
+        return made
 
     def overwrite_partitions(
         self,
@@ -495,6 +501,7 @@ class TableVerbs(MetadataVerbs):
             return None
         table = OnceTable(self, state, WriteOnce(RecordOnly(), name, branch, is_staged))
         made = write(table, {**snapshot_properties, **name.summary()})
+        self._changed_rows = table._changed_rows
         if not table.has_committed and not is_staged and not name.is_epoch:
             table._commit(table._begin(), RecordOnly())
         return made
@@ -512,6 +519,7 @@ class TableVerbs(MetadataVerbs):
         """Make several changes, which begin with a state, one commit; inside a transaction they are part of it."""
 
     def _carry_out(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
+        self._changed_rows = 0 if planned is None else planned.rows
         return None if planned is None else self._commit(state, planned.action, planned.written)[1]
 
 

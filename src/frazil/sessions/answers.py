@@ -23,7 +23,7 @@ from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffi
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_rows import evolution_of
-from frazil.sessions import system
+from frazil.sessions import row_counts, system
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.answer import Answer
 from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_frame
@@ -45,6 +45,7 @@ from frazil.spark.types import from_spark_schema, shown_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.spec.schema import Schema
+from frazil.spec.snapshot import Snapshot
 from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
 from frazil.sql.for_spark import evolution_as_option, script_for_spark
@@ -375,7 +376,7 @@ def _plan(question: Question, relation: Relation) -> Any:
     return frame._jdf.queryExecution().analyzed()
 
 
-def _write(question: Question, verb: str) -> None:
+def _write(question: Question, verb: str) -> str:
     place, table, branch = question.target()
     given = read_write_options(question.engine(), table, branch, question.told["options"])
     frame = question.frame(1)
@@ -389,28 +390,33 @@ def _write(question: Question, verb: str) -> None:
     if not question.told["by-name"] and question.told["any-schema"]:
         frame = by_place(frame, table.schema.fields, place, may_differ=merges)
     target = said_table(table, given.said)
+    target._changed_rows = None
     if verb == "append":
-        target.append(frame, merge_schema=merges, **given.arguments)
+        made = target.append(frame, merge_schema=merges, **given.arguments)
     elif verb == "overwrite-partitions" or given.is_dynamic:
-        target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
+        made = target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
     else:
         where = question.expression(question.told["where"])
         if where.sql_text == "true":
-            target.overwrite(frame, merge_schema=merges, **given.arguments)
+            made = target.overwrite(frame, merge_schema=merges, **given.arguments)
         else:
-            target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
+            made = target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
+    return row_counts.inserted(target, made)
 
 
 def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
     """Return the table that a change is of, as its options say, and the arguments of the verb."""
     _, table, branch = question.target()
     given = read_write_options(question.engine(), table, branch, question.told.get("options", {}))
-    return said_table(table, given.said), given.arguments
+    target = said_table(table, given.said)
+    target._changed_rows = None
+    return target, given.arguments
 
 
-def _delete(question: Question) -> None:
+def _delete(question: Question) -> str:
     table, options = _target(question)
-    table.delete(question.expression(question.told["where"]), engine="spark", **options)
+    made = table.delete(question.expression(question.told["where"]), engine="spark", **options)
+    return row_counts.deleted(table, made)
 
 
 def _truncate(question: Question) -> None:
@@ -437,28 +443,28 @@ def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {quote(one["column"]): question.expression(one["value"]) for one in told}
 
 
-def _update(question: Question) -> None:
+def _update(question: Question) -> str:
     table, options = _target(question)
     if "where" in question.told:
         options["where"] = question.expression(question.told["where"])
     values = _values(question, question.told["values"])
-    if values:
-        table.update(values, engine="spark", **options)
+    made = table.update(values, engine="spark", **options) if values else None
+    return row_counts.updated(table, made)
 
 
-def _merge(question: Question) -> None:
+def _merge(question: Question) -> str:
     _, table, branch = question.target()
     given = read_write_options(question.engine(), table, branch, question.told["options"])
     evolution = question.kept().evolution
     if evolution is None:
-        _run_merge(question, said_table(table, given.said), given.arguments)
-        return
+        return row_counts.merged(_run_merge(question, said_table(table, given.said), given.arguments))
     with table.transaction() as changes:
         changes._run(evolution)
-        _run_merge(question, said_table(changes, given.said), given.arguments)
+        made = _run_merge(question, said_table(changes, given.said), given.arguments)
+    return row_counts.merged(made)
 
 
-def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> None:
+def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> Snapshot | None:
     builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
     for one in question.told["clauses"]:
         condition = question.expression(one["where"]) if "where" in one else None
@@ -467,7 +473,8 @@ def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]
             builder = clause.delete()
         else:
             builder = getattr(clause, one["do"])(_values(question, one["values"]))
-    builder.execute()
+    made: Snapshot | None = builder.execute()
+    return made
 
 
 # Tables

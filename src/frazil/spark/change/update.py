@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,8 @@ def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> Planned
     if not positions:
         return None
     count = sum(one.cardinality for one in positions.values())
-    return change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN), new_count=count)
+    planned = change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN), new_count=count)
+    return None if planned is None else replace(planned, rows=count)
 
 
 def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:

@@ -49,8 +49,17 @@ public class LakeCommand extends ResetCommand {
     CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, CachedRows.parts(told));
     Object answer = Door.ask(verb, told, handed);
     kept.renew();
+    if (answer instanceof String) return counts((String) answer);
     if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());
     return Door.seq(Arrays.asList((Object[]) ((Dataset) answer).collect()));
+  }
+
+  /** How many rows a change was about, as one row of whole numbers. */
+  private static Seq counts(String answer) {
+    ArrayList values = new ArrayList();
+    for (Object one : (List) Door.parse(answer)) values.add(one == null ? null : new Long(((Number) one).longValue()));
+    return Door.seq(
+        Arrays.asList(new Object[] {org.apache.spark.sql.RowFactory.create(values.toArray())}));
   }
 
   public Seq output() {

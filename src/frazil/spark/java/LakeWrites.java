@@ -33,6 +33,10 @@ import scala.collection.immutable.Seq;
 /** At the end of the analysis: what changes a lake becomes a command that Python runs, with what Spark has resolved. */
 public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   private static final StructType NOTHING = new StructType();
+  private static final StructType AFFECTED = NOTHING.add("num_affected_rows", "bigint");
+  private static final StructType INSERTED = AFFECTED.add("num_inserted_rows", "bigint");
+  private static final StructType MERGED =
+      AFFECTED.add("num_updated_rows", "bigint").add("num_deleted_rows", "bigint").add("num_inserted_rows", "bigint");
 
   public TreeNode apply(TreeNode node) {
     LogicalPlan plan = (LogicalPlan) node;
@@ -87,11 +91,11 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** A command that says which states it was computed from: others' changes since then are conflicts. */
-  private static LogicalPlan command(String verb, Map told, List objects) {
+  private static LogicalPlan command(String verb, Map told, List objects, StructType columns) {
     HashSet keys = new HashSet();
     for (Object one : objects) if (one instanceof TreeNode) reads((TreeNode) one, keys);
     told.put("reads", keys);
-    return new LakeCommand(verb, told, objects, NOTHING);
+    return new LakeCommand(verb, told, objects, columns);
   }
 
   private static Map told(DataSourceV2Relation relation) {
@@ -140,7 +144,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList objects = columns(relation);
     objects.add(query);
     if (where != null) expression(where, told, objects, "where");
-    return command(verb, told, objects);
+    return command(verb, told, objects, INSERTED);
   }
 
   private static LogicalPlan delete(DeleteFromTable plan) {
@@ -149,7 +153,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     Map told = told(relation);
     ArrayList objects = columns(relation);
     expression(plan.condition(), told, objects, "where");
-    return command("delete", told, objects);
+    return command("delete", told, objects, AFFECTED);
   }
 
   private static LogicalPlan truncate(TruncateTable plan) {
@@ -179,7 +183,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList objects = columns(relation);
     told.put("values", assignments(updated(relation, plan.assignments(), false), objects));
     if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
-    return command("update", told, objects);
+    return command("update", told, objects, AFFECTED);
   }
 
   private static LogicalPlan merge(MergeIntoTable plan) {
@@ -194,7 +198,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     clauses(relation, "not_matched", plan.notMatchedActions(), clauses, objects);
     clauses(relation, "not_matched_by_source", plan.notMatchedBySourceActions(), clauses, objects);
     told.put("clauses", clauses);
-    return command("merge", told, objects);
+    return command("merge", told, objects, MERGED);
   }
 
   private static void clauses(DataSourceV2Relation relation, String when, Seq actions, List into, List objects) {
@@ -373,7 +377,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     told.put("replaces", Boolean.valueOf(replaces));
     told.put("creates", replaces ? last : Boolean.TRUE);
     told.put("if-not-exists", replaces ? Boolean.FALSE : last);
-    return command("create", told, objects);
+    return command("create", told, objects, NOTHING);
   }
 
   /** The columns of a table that is made, with the text of their defaults and comments. */

@@ -281,8 +281,8 @@ def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
         source = table.scan().to_arrow().slice(0, 2)
         changed = pa.concat_tables([source.slice(0, 1), table.scan().to_arrow().slice(2, 1)])
         changed = changed.set_column(0, table.scan().arrow_schema.field(0), source.column("u").slice(0, 2))
-        table.upsert(changed, keys=["u"], engine=engine)  # type: ignore[arg-type]
-        table.upsert(rows(7), keys=["u"], engine=engine)  # type: ignore[arg-type]
+        table.upsert(changed, keys=["u"], engine=engine)
+        table.upsert(rows(7), keys=["u"], engine=engine)
         found.append(sorted(map(str, table.scan().to_arrow().to_pylist())))
     assert found[0] == found[1]
     table = lake.table("db.spark")

@@ -21,3 +21,12 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
         if "://" not in link and not link.startswith("#") and not (page.parent / link.partition("#")[0]).exists()
     ]  # fmt: skip
     assert missing == []
+
+
+def test_decisions_are_numbered_without_gaps_and_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    files = sorted(path.name for path in folder.glob("0*.md"))
+    assert [name[:4] for name in files] == [f"{number:04d}" for number in range(1, len(files) + 1)]
+    assert re.findall(r"\]\((0[^)]*)\)", (folder / "README.md").read_text("utf-8")) == files
+    for name in files:
+        assert (folder / name).read_text("utf-8").startswith(f"# {name[:4]}. ")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, UnsupportedOperationException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 import frazil
@@ -124,6 +124,4 @@ def test_what_cannot_be_read_or_written_is_said(filled: SparkSession, frame: Dat
     assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
     with pytest.raises(AnalysisException, match="no metadata"):
         filled.read.format("iceberg").load(f"{location}/nowhere")
-    with pytest.raises(UnsupportedOperationException, match="foreachBatch"):
-        filled.readStream.format("iceberg").load("lake.db.t")
     assert lake.table("db.t").inspect.snapshots().num_rows == 3

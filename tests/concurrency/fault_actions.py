@@ -16,6 +16,7 @@ from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import delete_expired_files
 from frazil.commit.new_snapshot import Target
+from frazil.commit.once import Once, RecordOnly, WriteOnce
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.replace_partitions import ReplacePartitions
@@ -157,6 +158,14 @@ def tagged_snapshot(world: World, tag: str) -> Snapshot:
 
 def fast_append(world: World) -> Run:
     return commit(Append((world.lab.file([10], "a"),), tagged(), is_fast=True))
+
+
+def write_once(world: World) -> Run:
+    return commit(WriteOnce(Append((world.lab.file([10], "a"),), tagged()), Once("job", 1), "main"))
+
+
+def write_once_that_changes_nothing(world: World) -> Run:
+    return commit(WriteOnce(RecordOnly(), Once("job", "nothing"), "main"))
 
 
 def merge_append(world: World) -> Run:
@@ -426,6 +435,7 @@ def _version(world: World) -> int:
 
 _NOT_IN_FILES = ("memory", "sqlite", "postgresql")
 _ALL: tuple[Callable[[World], Run], ...] = (
+    write_once, write_once_that_changes_nothing,
     fast_append, merge_append, append_that_read, overwrite_files, overwrite_filter, replace_partitions, delete_files,
     delete_filter, row_delta_update, row_delta_equality, rewrite_files, rewrite_delete_files, rewrite_manifests,
     update_schema, update_spec, update_sort_order, update_properties, set_statistics, remove_statistics, create_branch,

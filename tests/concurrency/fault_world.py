@@ -18,6 +18,7 @@ from frazil.catalog.pointer_catalog import PointerCatalog
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
+from frazil.commit.once import RECORD_PREFIX
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.snapshot import Snapshot
@@ -162,7 +163,11 @@ def describe(loaded: LoadedTable) -> dict[str, object]:
         "version": metadata.format_version,
         # A new table goes elsewhere where an earlier try has left files.
         "location": _UNIQUE.sub("", metadata.location),
-        "properties": dict(metadata.properties),
+        # A record of a write names its snapshot, whose id is random.
+        "properties": {
+            name: re.sub(r"\d{10,}", "…", value) if name.startswith(RECORD_PREFIX) else value
+            for name, value in metadata.properties.items()
+        },
         "schema": [str(one) for one in metadata.current_schema.fields],
         "schemas": len(metadata.schemas_by_id),
         "spec": str(metadata.default_spec.fields),

@@ -114,6 +114,8 @@ def run_table(ear: Ear, lake: frazil.Lake, name: tuple[str, ...]) -> None:
     given: dict[str, Any] = {
         "data": ROWS, "where": "id > 0", "name": "some_ref", "new_name": "other_ref", "names": ["a"],
         "snapshot_id": current,
+        "before": current,
+        "after": current,
         "branch": "main", "to": "main", "properties": {"a": "b"}, "terms": ["id"], "location": table.metadata.location,
         "format_version": 3, "wap_id": "x", "statistics": statistics, "source_table": "parquet.`/nowhere`",
         "source": table.metadata.location, "source_prefix": table.metadata.location, "target_prefix": "file:///nowhere/else",

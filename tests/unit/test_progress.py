@@ -108,7 +108,7 @@ def test_maintenance_says_how_far_it_is(screen: Screen, tmp_path: Path, monkeypa
         table.maintain.compute_table_stats()
         table.maintain.expire_snapshots(older_than="2100-01-01T00:00:00Z", retain_last=1)
     ends = [one.rpartition(" in ")[0] for one in screen.lines if " in 0 s" in one]
-    assert "rewrite data files of db.t: 4 rows written, 1 of 1 groups written" in ends
+    assert "rewrite data files of db.t: 4 of 4 manifests read, 4 rows written, 1 of 1 groups written" in ends
     assert any(one.startswith("rewrite manifests of db.t") for one in ends)
-    assert "compute statistics of db.t: 1 rows read" in ends
+    assert "compute statistics of db.t: 1 of 1 manifests read, 1 rows read" in ends
     assert any(one.startswith("expire snapshots of db.t: ") and one.endswith(" files deleted") for one in ends), ends

@@ -30,7 +30,7 @@ _FATES: dict[jar_surface.Fate, Level] = {"same": "fine", "change": "change", "ca
 _ANSWERS: dict[str, Level] = {"honoured": "fine", "warned": "nothing", "refused": "error"}
 _SETTING = re.compile(r"(spark\.sql\.iceberg\.[\w.-]+)[\s=:,'\"]+([\w.-]+)?")
 _CALL = re.compile(r"\bcall\s+(?:[\w`]+\.)?system\.(\w+)\s*\(", re.IGNORECASE)
-_ARGUMENT = re.compile(r"(\w+)\s*=>")
+_ARGUMENT = re.compile(r"\b(\w{1,128})\s{0,32}=>")
 _PROPERTY = re.compile(r"['\"]((?:write|read|commit|history|engine|encryption|compatibility|gc)\.[\w.-]+)['\"]\s*[=,]")
 _READERS, _WRITERS = {"read", "readStream"}, {"write", "writeTo", "writeStream", "mergeInto"}
 _TABLES = {"table", "toTable", "writeTo", "saveAsTable", "insertInto"}

@@ -27,7 +27,6 @@ _AGE = re.compile(
     r"(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)",
     re.ASCII | re.IGNORECASE,
 )
-_AGO = re.compile(r"\s+ago\Z", re.IGNORECASE)
 _HINT = "Write 2024-06-01T00:00:00Z, 2024-06-01, yesterday, 7d or '2 hours ago'."
 
 
@@ -72,7 +71,7 @@ def _milliseconds_of_text(text: str, now_ms: int) -> int:
         return now_ms
     if word in _DAYS_AGO:
         return (now_ms // _DAY_MS - _DAYS_AGO[word]) * _DAY_MS
-    age = _find_age(_AGO.sub("", text))
+    age = _find_age(text[: -len("ago")].rstrip() if word.endswith((" ago", "\tago")) else text)
     if age is None:
         raise InvalidRequestError(f"Cannot use {text[:60]!r} as a point in time: it is not a time", hint=_HINT)
     return now_ms - age

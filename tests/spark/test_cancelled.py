@@ -126,6 +126,7 @@ def test_what_is_cancelled_between_jobs_is_not_committed(filled: SparkSession, l
     filled.sql("alter table lake.db.t add column x int")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_control_c_leaves_a_whole_write_or_none(tmp_path: Path) -> None:
     """PySpark's own handler cannot stop jobs while its thread waits for an answer: Spark may end what it has begun."""

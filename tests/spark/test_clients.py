@@ -179,6 +179,7 @@ def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
         frazil.detach(spark)
 
 
+@pytest.mark.slow
 def test_statements_of_clients_leave_no_threads_behind(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
     """Each statement of a client is a thread of Spark's, which asks Python."""
     frazil.attach(spark, lake)
@@ -263,6 +264,7 @@ def beeline(port: int, *statements: str) -> str:
     return re.sub(rf"0: jdbc:hive2://127\.0\.0\.1:{port}/> ", "", done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "lake"

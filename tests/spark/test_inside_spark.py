@@ -312,6 +312,7 @@ def test_errors_name_what_the_user_wrote(filled: SparkSession) -> None:
         assert "`source`" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_sessions_are_stopped_and_started_again_many_times(tmp_path: Path) -> None:
     script = textwrap.dedent(

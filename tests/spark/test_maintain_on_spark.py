@@ -259,7 +259,7 @@ def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -
             if found is not None:
                 assert shown[found] > 0
             assert table.refresh().metadata_location == before, call
-        with pytest.raises(AnalysisException, match=r"(?s)no parameter 'older'.*Write expire_snapshots\("):
+        with pytest.raises(AnalysisException, match=r"(?s)`older`.*Did you mean one of the following.*`older_than`"):
             spark.sql("call lake.system.expire_snapshots(table => 'db.t', older => 1)")
         with pytest.raises(AnalysisException, match="There are: delete-file-threshold, "):
             spark.sql("call lake.system.rewrite_data_files('db.t', options => map('target-size', '1'))")

@@ -76,7 +76,7 @@ def test_arguments_are_given_by_place_by_name_and_as_expressions(filled: SparkSe
         ("call lake.system.rollback_to_snapshot('db.t')", "REQUIRED_PARAMETER_NOT_FOUND"),
         ("call lake.system.rollback_to_snapshot('db.t', 1, 2)", "WRONG_NUM_ARGS"),
         ("call lake.system.rollback_to_snapshot(table => 'db.t', 5)", "UNEXPECTED_POSITIONAL_ARGUMENT"),
-        ("call lake.system.rollback_to_snapshot(tabel => 'db.t', snapshot_id => 5)", "UNRECOGNIZED_PARAMETER_NAME"),
+        ("call lake.system.rollback_to_snapshot(tableau => 'db.t', snapshot_id => 5)", "UNRECOGNIZED_PARAMETER_NAME"),
         ("call lake.system.rollback_to_snapshot('db.t', 5, table => 'db.t')", "DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT"),
         ("call lake.system.rollback_to_snapshot('db.t', map(1, 2))", "DATATYPE_MISMATCH"),
         ("call lake.system.rollback_to_snapshot('db.nope', 5)", "TABLE_OR_VIEW_NOT_FOUND"),

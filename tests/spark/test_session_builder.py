@@ -79,8 +79,8 @@ def test_builders_share_no_options() -> None:
 
 
 def test_what_neither_builder_nor_session_has_is_an_error_and_starts_nothing() -> None:
-    with pytest.raises(AttributeError, match="tabel"):
-        frazil.session("a").tabel("db.t")
+    with pytest.raises(AttributeError, match="nothing_of_sparks"):
+        frazil.session("a").nothing_of_sparks("db.t")
 
 
 @pytest.mark.timeout(400)

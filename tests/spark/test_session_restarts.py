@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 TURNS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_lake_is_read_and_written_in_every_context_of_a_process(tmp_path: Path) -> None:
     result = subprocess.run(

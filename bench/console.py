@@ -116,6 +116,8 @@ def look(opened: Any, uri: str) -> tuple[float, float | None, float | None]:
     page.locator("[data-part], [data-pending]").first.wait_for(state="detached", timeout=WHOLE_SECONDS * 1000)
     whole = time.perf_counter() - began
     answer = page.evaluate("() => performance.getEntriesByType('navigation')[0].responseEnd / 1000")
+    # A page that is whole at once may be looked at before it is painted.
+    page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
     paint = page.evaluate("() => performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000")
     context.close()
     return answer, paint, whole

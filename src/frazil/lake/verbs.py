@@ -9,7 +9,9 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
 
 from frazil.commit.action import Action, PlannedChange
 from frazil.commit.append import Append
@@ -46,6 +48,29 @@ from frazil.spec.table_metadata import TableMetadata
 NO_PROPERTIES: Mapping[str, str] = FrozenMap()
 OnceGiven = tuple[str, int | str] | Once
 """What names a write that happens once: an application and a version."""
+_Given = ParamSpec("_Given")
+
+
+def _may_be_once(verb: Callable[_Given, Snapshot | None]) -> Callable[_Given, Snapshot | None]:
+    """Give a verb its argument `once`: what was done before is not done again, and None is returned."""
+    known = signature(verb)
+
+    @wraps(verb)
+    def run(*given: _Given.args, **named: _Given.kwargs) -> Snapshot | None:
+        once: Any = named.get("once")
+        if once is None:
+            return verb(*given, **named)
+        call = known.bind(*given, **named)
+        call.apply_defaults()
+        table: TableVerbs = call.arguments["self"]
+
+        def write(table: TableVerbs, said: Mapping[str, str]) -> Snapshot | None:
+            call.arguments |= {"self": table, "snapshot_properties": said, "once": None}
+            return verb(*call.args, **call.kwargs)
+
+        return table._write_once(once, call.arguments["branch"], call.arguments["snapshot_properties"], write)
+
+    return run
 
 
 class TableVerbs(MetadataVerbs):
@@ -62,6 +87,7 @@ class TableVerbs(MetadataVerbs):
     _changed_rows: int | None = None
     """How many rows the last overwrite wrote, or the last delete or update found; None where nobody counted."""
 
+    @_may_be_once
     def append(
         self,
         data: Any,
@@ -76,15 +102,6 @@ class TableVerbs(MetadataVerbs):
         A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
         `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
         """
-        if once is not None:
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.append(
-                    data, branch=branch, snapshot_properties=said, merge_schema=merge_schema
-                ),
-            )
 
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
@@ -112,6 +129,7 @@ class TableVerbs(MetadataVerbs):
 
         return self._together(state, change)
 
+    @_may_be_once
     def overwrite(
         self,
         data: Any,
@@ -130,22 +148,6 @@ class TableVerbs(MetadataVerbs):
         parallel writer adds or changes under the condition stop it. With `merge_schema`, columns that the table lacks
         are added to it, in the same commit. `engine` and parameters are as in `delete`.
         """
-        if once is not None:
-            values_of_names: Any = parameters
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.overwrite(
-                    data,
-                    where,
-                    branch=branch,
-                    snapshot_properties=said,
-                    merge_schema=merge_schema,
-                    engine=engine,
-                    **values_of_names,
-                ),
-            )
         where = filled(where, parameters)
 
         def write(table: TableVerbs) -> Snapshot | None:
@@ -188,6 +190,7 @@ class TableVerbs(MetadataVerbs):
         self._changed_rows = sum(one.record_count for one in files)
         return made
 
+    @_may_be_once
     def overwrite_partitions(
         self,
         data: Any,
@@ -202,15 +205,6 @@ class TableVerbs(MetadataVerbs):
         What a parallel writer does to those partitions stops it. With `merge_schema`, columns that the table lacks are
         added to it, in the same commit.
         """
-        if once is not None:
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.overwrite_partitions(
-                    data, branch=branch, snapshot_properties=said, merge_schema=merge_schema
-                ),
-            )
 
         def write(table: TableVerbs) -> Snapshot | None:
             state = table._begin()
@@ -222,6 +216,7 @@ class TableVerbs(MetadataVerbs):
 
         return self._with_columns_of(data, write) if merge_schema else write(self)
 
+    @_may_be_once
     def delete(
         self,
         where: Any,
@@ -240,16 +235,6 @@ class TableVerbs(MetadataVerbs):
         (`t.explain.delete` says what and why). Further arguments are values for the names in the text:
         `t.delete("id = :x", x=7)`.
         """
-        if once is not None:
-            values_of_names: Any = parameters
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.delete(
-                    where, branch=branch, snapshot_properties=said, engine=engine, **values_of_names
-                ),
-            )
         where = filled(where, parameters)
         state = self._begin()
         check_engine(engine)
@@ -276,6 +261,7 @@ class TableVerbs(MetadataVerbs):
             engine, state, None, lambda: prepare_delete(state, where, target, self._session(), self._cache)
         )
 
+    @_may_be_once
     def update(
         self,
         values: Mapping[str, Any],
@@ -292,16 +278,6 @@ class TableVerbs(MetadataVerbs):
         `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
         `engine` and parameters are as in `delete`.
         """
-        if once is not None:
-            values_of_names: Any = parameters
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.update(
-                    values, where, branch=branch, snapshot_properties=said, engine=engine, **values_of_names
-                ),
-            )
         given = Parameters(parameters)
         where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
         given.check()
@@ -330,6 +306,7 @@ class TableVerbs(MetadataVerbs):
             engine, state, None, lambda: prepare_update(state, values, where, target, self._session(), self._cache)
         )
 
+    @_may_be_once
     def upsert(
         self,
         data: Any,
@@ -346,13 +323,6 @@ class TableVerbs(MetadataVerbs):
         source that has a key twice is refused. What a parallel writer does to the same rows stops it. The summary of
         the snapshot counts the rows. `engine` is as in `delete`.
         """
-        if once is not None:
-            return self._write_once(
-                once,
-                branch,
-                snapshot_properties,
-                lambda table, said: table.upsert(data, keys, branch=branch, snapshot_properties=said, engine=engine),
-            )
         state = self._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
         choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from frazil.rest.service import read_object
 from frazil.rest.transport import Reply
 from frazil.storage.choose import S3_SCHEMES, SchemeStorage
 from frazil.storage.object_properties import S3_ANONYMOUS
-from frazil.storage.object_service import S3Service, s3_service
+from frazil.storage.object_service import S3Service, UnsignedRequest, s3_service
 from frazil.storage.object_store import ObjectStorage
 
 ENABLED: Final = "s3.remote-signing-enabled"
@@ -36,30 +35,21 @@ class SigningService(S3Service):
 
     has_bulk_delete = False
 
-    def authorize(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body_sha256: str,
-        now: datetime,
-        *,
-        body_bytes: int = 0,
-    ) -> dict[str, str]:
+    def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request as the service signed them."""
         if self.sign is None:
             raise StorageError(
                 "Cannot reach S3: its requests are signed by a catalog service, which is not at hand here"
             )
         scheme = "http" if self.endpoint is not None and not self.endpoint.is_tls else "https"
-        uri = f"{scheme}://{headers['host']}{path}{f'?{query}' if query else ''}"
-        given = {**headers, "x-amz-content-sha256": body_sha256}
+        query = f"?{request.query}" if request.query else ""
+        uri = f"{scheme}://{request.headers['host']}{request.path}{query}"
+        given = {**request.headers, "x-amz-content-sha256": request.body_sha256}
         reply = self.sign(
             {
                 "region": self.region,
                 "uri": uri,
-                "method": method,
+                "method": request.method,
                 "headers": {name: [value] for name, value in given.items()},
                 "provider": "s3",
             }

@@ -18,7 +18,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Final
 from urllib.parse import parse_qsl, unquote
@@ -45,7 +44,7 @@ from frazil.storage.object_requests import (
     parse_xml,
     unreadable,
 )
-from frazil.storage.object_service import Address, ObjectService, first_of, is_true, parse_endpoint
+from frazil.storage.object_service import Address, ObjectService, UnsignedRequest, first_of, is_true, parse_endpoint
 from frazil.storage.object_store import ObjectStorage
 
 _VERSION: Final = "2021-08-06"
@@ -110,28 +109,17 @@ class AzureService(ObjectService):
             )
         return found["container"], account, found["tail"] or _TAIL
 
-    def authorize(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body_sha256: str,
-        now: datetime,
-        *,
-        body_bytes: int = 0,
-    ) -> dict[str, str]:
+    def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request with those that say who asks."""
-        made = {**headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(now, usegmt=True)}
-        account = self._account_of(path, headers["host"])
+        made = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
+        account = self._account_of(request.path, request.headers["host"])
         kind, secret = self._secret(account)
         if kind == AZURE_TOKEN:
             made["authorization"] = f"Bearer {secret}"
         elif kind == AZURE_KEY:
-            length = str(body_bytes) if body_bytes else ""
-            made["authorization"] = (
-                f"SharedKey {account}:{_signature(secret, account, method, path, query, made, length)}"
-            )
+            length = str(request.body_bytes) if request.body_bytes else ""
+            signed = _signature(secret, account, request.method, request.path, request.query, made, length)
+            made["authorization"] = f"SharedKey {account}:{signed}"
         return made
 
     def secret_query(self, path: str, host: str) -> str:

@@ -21,7 +21,7 @@ from xml.parsers import expat
 
 from frazil.errors import InvalidRequestError, MissingFileError, StorageError, WriteOutcomeUnknownError
 from frazil.storage.http import MAX_ERROR_BYTES, Answer, AnswerLost, HttpClient, RequestNotSent
-from frazil.storage.object_service import ObjectService
+from frazil.storage.object_service import ObjectService, UnsignedRequest
 from frazil.storage.sign_v4 import escape, query_text
 
 _LATER: Final = frozenset({408, 425, 429})
@@ -114,7 +114,7 @@ class ObjectRequests:
         reason = ""
         for pause in (*_PAUSES, None):
             signed = self.service.authorize(
-                method, path, query_string, plain, body_sha256, self._now(), body_bytes=len(body)
+                UnsignedRequest(method, path, query_string, plain, body_sha256, len(body), self._now())
             )
             secret = self.service.secret_query(path, plain["host"])
             asked = target if secret == "" else f"{target}{'&' if query_string else '?'}{secret}"

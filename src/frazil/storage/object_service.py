@@ -57,6 +57,22 @@ class Address:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnsignedRequest:
+    """A request before it says who asks.
+
+    The path and the query are escaped; names of headers are in lower case, `host` among them; `now` is in UTC.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body_sha256: str
+    body_bytes: int
+    now: datetime
+
+
 class ObjectService(ABC):
     """One store and one account."""
 
@@ -88,17 +104,7 @@ class ObjectService(ABC):
         return f"{self.address(bucket).path}{key}"
 
     @abstractmethod
-    def authorize(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body_sha256: str,
-        now: datetime,
-        *,
-        body_bytes: int = 0,
-    ) -> dict[str, str]:
+    def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request with those that say who asks."""
 
     def secret_query(self, path: str, host: str) -> str:
@@ -162,20 +168,10 @@ class S3Service(ObjectService):
             return Address(origin, f"/{bucket}/")
         return Address(replace(origin, host=f"{bucket}.{origin.host}"), "/")
 
-    def authorize(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body_sha256: str,
-        now: datetime,
-        *,
-        body_bytes: int = 0,
-    ) -> dict[str, str]:
+    def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request, signed."""
         if self.is_anonymous:
-            return dict(headers)
+            return dict(request.headers)
         if self.credentials is None:
             raise InvalidRequestError(
                 "Cannot use the object store: its keys were left behind when the storage was pickled",
@@ -183,13 +179,13 @@ class S3Service(ObjectService):
             )
         return sign_v4(
             self.credentials(),
-            method=method,
-            path=path,
-            query=query,
-            headers=headers,
-            body_sha256=body_sha256,
+            method=request.method,
+            path=request.path,
+            query=request.query,
+            headers=request.headers,
+            body_sha256=request.body_sha256,
             region=self.region,
-            now=now,
+            now=request.now,
         )
 
     def without_secrets(self) -> S3Service:
@@ -232,26 +228,16 @@ class GcsService(ObjectService):
         """Return where a bucket is."""
         return Address(Origin("storage.googleapis.com") if self.endpoint is None else self.endpoint, f"/{bucket}/")
 
-    def authorize(
-        self,
-        method: str,
-        path: str,
-        query: str,
-        headers: Mapping[str, str],
-        body_sha256: str,
-        now: datetime,
-        *,
-        body_bytes: int = 0,
-    ) -> dict[str, str]:
+    def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request with the token."""
         if self.is_anonymous:
-            return dict(headers)
+            return dict(request.headers)
         if self.token is None:
             raise InvalidRequestError(
                 "Cannot use the object store: its token was left behind when the storage was pickled",
                 hint="Choose the storage from its properties where it is used.",
             )
-        return {**headers, "authorization": f"Bearer {self.token()}"}
+        return {**request.headers, "authorization": f"Bearer {self.token()}"}
 
     def without_secrets(self) -> GcsService:
         """Return the service without its token."""

@@ -78,12 +78,10 @@ class SparkEngine:
     def frame_of(self, relation: Relation, options: Mapping[str, str] | None = None) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
         scan = self.scan_of(relation, options or {})
-        table, metadata_table = relation.table, relation.metadata_table
-        if scan is not None or metadata_table is None:
-            return None if scan is None else scan.to_spark(self.spark)
-        return metadata_frame(
-            self.spark, table._loaded, metadata_table, choice=_choice(relation.state), cache=table._cache
-        )
+        if scan is not None:
+            return scan.to_spark(self.spark)
+        table, name = relation.table, str(relation.metadata_table)
+        return metadata_frame(self.spark, table._loaded, name, choice=_choice(relation.state), cache=table._cache)
 
     def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
         """Return the scan of a table, or of its changes; other metadata tables have none."""

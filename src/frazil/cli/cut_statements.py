@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from frazil.sql.tokens import BROKEN, Token, cut_tokens
+from frazil.spec.token_cursor import BROKEN, Token
+from frazil.sql.tokens import cut_tokens
 
 _OPENS_ANYWHERE = frozenset({"BEGIN", "CASE"})
 _OPENS_A_STATEMENT = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from decimal import Decimal
+from typing import Any
 
 from frazil.errors import InvalidRequestError, TextSyntaxError
 from frazil.spec.text_place import syntax_error
+from frazil.spec.token_cursor import END, QUOTED, STRING, WORD, Token, TokenCursor
 
 WHAT = "the condition"
 MAX_DIGITS = 38
@@ -25,12 +27,12 @@ _TOKEN = re.compile(
     rf"""
     (?P<space>{_SPACE}+ | --(?:\\\n|[^\r\n])* | /\*(?!\+)(?:(?!/\*|\*/).)*\*/)
   | (?P<hex>[xX]'[^']*')
-  | (?P<text>[rR]'[^']*' | '(?:[^'\\]|\\.|'')*')
+  | (?P<string>[rR]'[^']*' | '(?:[^'\\]|\\.|'')*')
   | (?P<quoted>`(?:[^`]|``)+`)
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:BD|[LSYFD])?(?![0-9A-Za-z_]))
   | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<parameter>:[A-Za-z_][A-Za-z0-9_]*)
-  | (?P<symbol><=>|<=|>=|<>|!=|==|\|\||::|/(?!\*)|[=<>().,!+*%-])
+  | (?P<mark><=>|<=|>=|<>|!=|==|\|\||::|/(?!\*)|[=<>().,!+*%-])
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
@@ -38,20 +40,6 @@ _ESCAPED = re.compile(r"''|\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2
 _LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NUMBER = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(bd|[lsyfd])?", re.IGNORECASE)
 _WHOLE_BITS = {"y": 8, "s": 16, "l": 64}
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A piece of a condition's text, and where it begins."""
-
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def word(self) -> str:
-        """The word in small letters, empty for other tokens."""
-        return self.text.lower() if self.kind == "word" else ""
 
 
 def cut(text: str, what: str = WHAT, hint: str | None = None) -> list[Token]:
@@ -62,9 +50,9 @@ def cut(text: str, what: str = WHAT, hint: str | None = None) -> list[Token]:
         if match is None:
             raise _refusal(text, start, what, hint)
         if match.lastgroup != "space":
-            tokens.append(Token(str(match.lastgroup), match.group(), start))
+            tokens.append(Token(str(match.lastgroup), match.group(), start, match.end()))
         start = match.end()
-    tokens.append(Token("end", "", len(text)))
+    tokens.append(Token(END, "", len(text), len(text)))
     return tokens
 
 
@@ -82,6 +70,31 @@ def _refusal(text: str, start: int, what: str, hint: str | None) -> TextSyntaxEr
     elif char.isalpha():
         hint = "Names that are not plain words go in backticks."
     return syntax_error(what, text, start, reason, hint=hint)
+
+
+class LiteralCursor(TokenCursor):
+    """A cursor over tokens of `cut`, with what conditions and expressions read alike: names and strings."""
+
+    def take_name(self, reserved: Collection[str]) -> str | None:
+        """Step over one part of a name and return it without quotes; None where none comes."""
+        token = self.peek()
+        if token.kind == QUOTED:
+            return self.take().text[1:-1].replace("``", "`")
+        return self.take().text if token.kind == WORD and token.word not in reserved else None
+
+    def strings(self) -> str:
+        """Return the value of a string; strings that follow each other are one."""
+        values = []
+        while self.peek().kind == STRING:
+            values.append(self.read(read_text, self.take()))
+        return "".join(values)
+
+    def read(self, reader: Callable[..., Any], token: Token, *more: str) -> Any:
+        """Return what a function reads of a token's text; its refusal points at the token."""
+        try:
+            return reader(token.text, *more)
+        except InvalidRequestError as problem:
+            raise self.error(problem.message, token) from None
 
 
 def read_text(token: str) -> str:

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from frazil.errors import FrazilError, InvalidRequestError, TextSyntaxError
-from frazil.expr.lex import WHAT, Token, cut, read_hex, read_number, read_text
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.expr.lex import WHAT, LiteralCursor, cut, read_hex, read_number, read_text
 from frazil.expr.predicates import (
     FALSE,
     TRUE,
@@ -46,9 +46,9 @@ from frazil.expr.predicates import (
     all_of,
     any_of,
 )
-from frazil.expr.token_reader import TokenReader
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.text_place import syntax_error
+from frazil.spec.token_cursor import END, MARK, NUMBER, STRING, Token
 from frazil.spec.transforms import Transform, parse_transform
 
 MAX_TEXT_LENGTH = 8_000_000
@@ -87,6 +87,7 @@ _TRANSFORMS = {
     "day": "day",
     "hour": "hour",
 }
+_CONSTANTS = {"true": True, "false": False, "null": None}
 _FUNCTIONS = frozenset({"startswith", "isnan", "isnull", "isnotnull"})
 _RESERVED = frozenset({"and", "or", "not", "in", "is", "like", "between", "null", "true", "false", "escape"})
 _ON_SPARK = "Conditions are a subset of Spark SQL. For the rest filter on Spark: `scan().to_spark().where(…)`."
@@ -122,27 +123,19 @@ def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS)
     return _Parser(text, parameters).parse()
 
 
-class _Parser(TokenReader):
+class _Parser(LiteralCursor):
     def __init__(self, text: str, parameters: Mapping[str, object]) -> None:
-        self._text = text
-        super().__init__(cut(text))
+        super().__init__(text, WHAT, cut(text))
         self._depth = 0
         self._parameters = parameters
         self._used: set[str] = set()
 
-    def _error(
-        self, reason: str, start: int | None = None, length: int = 1, hint: str | None = None
-    ) -> TextSyntaxError:
-        if start is None:
-            start, length = self._next.start, max(1, len(self._next.text))
-        return syntax_error(WHAT, self._text, start, reason, length=length, hint=hint)
-
     def parse(self) -> Predicate:
-        if self._next.kind == "end":
-            raise self._error("the condition is empty", hint="Leave it out to mean every row.")
+        if self.peek().kind == END:
+            self.fail("the condition is empty", self.peek(), "Leave it out to mean every row.")
         truth = self._or()
-        if self._next.kind != "end":
-            raise self._error(f"expected `and`, `or` or the end{self._found()}", hint=_ON_SPARK)
+        if self.peek().kind != END:
+            self.fail("expected `and`, `or` or the end", hint=_ON_SPARK)
         unused = sorted(set(self._parameters) - self._used)
         if unused:
             raise InvalidRequestError(
@@ -153,7 +146,7 @@ class _Parser(TokenReader):
 
     def _or(self) -> _Truth:
         parts = [self._and()]
-        while self._take("or"):
+        while self.take_words("or"):
             parts.append(self._and())
         if len(parts) == 1:
             return parts[0]
@@ -161,7 +154,7 @@ class _Parser(TokenReader):
 
     def _and(self) -> _Truth:
         parts = [self._not()]
-        while self._take("and"):
+        while self.take_words("and"):
             parts.append(self._not())
         if len(parts) == 1:
             return parts[0]
@@ -170,31 +163,31 @@ class _Parser(TokenReader):
     def _not(self) -> _Truth:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._error(f"the condition is nested deeper than {MAX_DEPTH} levels")
+            self.fail(f"the condition is nested deeper than {MAX_DEPTH} levels", self.peek())
         try:
-            if self._take("not") or self._take("!"):
+            if self.take_words("not") or self.take_mark("!"):
                 return self._not().negated()
-            if self._take("("):
+            if self.take_mark("("):
                 inner = self._or()
-                self._expect(")")
+                self.expect_mark(")")
                 return inner
             return self._test()
         finally:
             self._depth -= 1
 
     def _test(self) -> _Truth:
-        start = self._next
-        if start.word in _FUNCTIONS and self._tokens[self._at + 1].text == "(":
+        start = self.peek()
+        if start.word in _FUNCTIONS and self.peek(1).text == "(":
             return self._function()
         left = self._side()
-        symbol = self._next.text if self._next.kind == "symbol" else ""
+        symbol = self.peek().text if self.peek().kind == MARK else ""
         if symbol in _COMPARISONS or symbol == "<=>":
-            self._advance()
+            self.take()
             return self._comparison(symbol, left, self._side(), start)
         if isinstance(left, _Literal):
             if isinstance(left.value, bool):
                 return _ALWAYS if left.value else _NEVER
-            raise self._error(f"expected a comparison after the literal{self._found()}", hint=_ON_SPARK)
+            self.fail("expected a comparison after the literal", hint=_ON_SPARK)
         return self._term_test(left, start)
 
     def _comparison(self, symbol: str, left: Term | _Literal, right: Term | _Literal, start: Token) -> _Truth:
@@ -202,7 +195,7 @@ class _Parser(TokenReader):
         if isinstance(left, _Literal) and isinstance(right, _Literal):
             return self._computed(op, left.value, right.value, start)
         if not isinstance(left, _Literal) and not isinstance(right, _Literal):
-            raise self._unsupported("a column is compared with a literal here, not with another column", start)
+            self.fail("a column is compared with a literal here, not with another column", self.since(start), _ON_SPARK)
         if isinstance(left, _Literal):
             left, right, op = right, left, None if op is None else _MIRRORED.get(op, op)
         assert isinstance(right, _Literal)
@@ -217,7 +210,7 @@ class _Parser(TokenReader):
             return _UNKNOWN
         kinds = [str if isinstance(one, str) else bool if isinstance(one, bool) else int for one in (left, right)]
         if kinds[0] is not kinds[1] or not all(isinstance(one, str | int | Decimal) for one in (left, right)):
-            raise self._unsupported("these two literals are not compared here", start)
+            self.fail("these two literals are not compared here", self.since(start), _ON_SPARK)
         return _ALWAYS if _COMPUTED[op or Op.EQ](left, right) else _NEVER
 
     def _compare(self, op: Op, term: Term, value: Any) -> _Truth:
@@ -236,77 +229,72 @@ class _Parser(TokenReader):
         return _Truth(SqlTest(op, term, literals), SqlTest(op, term, literals, is_true=False))
 
     def _function(self) -> _Truth:
-        name = self._advance().word
-        self._expect("(")
+        name = self.take().word
+        self.expect_mark("(")
         term = self._term()
         if name == "startswith":
-            self._expect(",")
+            self.expect_mark(",")
             truth = self._pair(Op.STARTS_WITH, term, self._string("a prefix"))
         else:
             truth = self._pair(Op.IS_NAN if name == "isnan" else Op.IS_NULL, term)
-        self._expect(")")
+        self.expect_mark(")")
         return truth.negated() if name == "isnotnull" else truth
 
     def _term_test(self, term: Term, start: Token) -> _Truth:
-        if self._take("is"):
+        if self.take_words("is"):
             return self._is(term)
-        negated = self._take("not")
+        negated = self.take_words("not")
         for word, method in self._tests.items():
-            if self._take(word):
+            if self.take_words(word):
                 truth = method(self, term)
                 return truth.negated() if negated else truth
         if negated:
-            raise self._error(f"expected `in`, `between` or `like` after `not`{self._found()}", hint=_ON_SPARK)
+            self.fail("expected `in`, `between` or `like` after `not`", hint=_ON_SPARK)
         if isinstance(term, Reference) and (
-            self._next.kind == "end" or self._next.word in ("and", "or") or self._next.text == ")"
+            self.peek().kind == END or self.peek().word in ("and", "or") or self.peek().text == ")"
         ):
             return self._pair(Op.EQ, term, True)
-        if self._next.word == "starts":
-            raise self._error("`starts with` is not Spark SQL", hint=f"Write startswith({term}, '…').")
-        raise self._error(f"expected a comparison after {self._shown(start)!r}{self._found()}", hint=_ON_SPARK)
-
-    def _shown(self, start: Token) -> str:
-        last = self._tokens[self._at - 1]
-        return self._text[start.start : last.start + len(last.text)]
-
-    def _unsupported(self, reason: str, start: Token) -> TextSyntaxError:
-        return self._error(reason, start.start, len(self._shown(start)), hint=_ON_SPARK)
+        if self.peek().word == "starts":
+            self.fail("`starts with` is not Spark SQL", self.peek(), f"Write startswith({term}, '…').")
+        return self.fail(f"expected a comparison after {self.since(start).text!r}", hint=_ON_SPARK)
 
     def _is(self, term: Term) -> _Truth:
-        negated = self._take("not")
-        if self._take("null"):
+        negated = self.take_words("not")
+        if self.take_words("null"):
             truth = self._pair(Op.IS_NULL, term)
-        elif self._take("true") or self._take("false"):
-            truth = self._same(term, self._tokens[self._at - 1].word == "true")
-        elif self._take("distinct", "from"):
+        elif (word := self.take_any("true", "false")) is not None:
+            truth = self._same(term, word == "true")
+        elif self.take_words("distinct", "from"):
             truth = self._same(term, self._literal().value).negated()
-        elif self._next.word == "nan":
-            raise self._error("`is nan` is not Spark SQL", hint=f"Write isnan({term}).")
+        elif self.peek().word == "nan":
+            self.fail("`is nan` is not Spark SQL", self.peek(), f"Write isnan({term}).")
         else:
-            raise self._error(f"expected `null`, `true` or `false` after `is`{self._found()}", hint=_ON_SPARK)
+            self.fail("expected `null`, `true` or `false` after `is`", hint=_ON_SPARK)
         return truth.negated() if negated else truth
 
     def _in(self, term: Term) -> _Truth:
-        self._expect("(")
+        self.expect_mark("(")
         values = [self._literal().value]
-        while self._take(","):
+        while self.take_mark(","):
             values.append(self._literal().value)
-        self._expect(")", "`,` or `)`")
+        if not self.take_mark(")"):
+            self.fail("expected `,` or `)`")
         return self._pair(Op.IN, term, *values)
 
     def _between(self, term: Term) -> _Truth:
         low = self._compare(Op.GT_EQ, term, self._literal().value)
-        self._expect("and")
+        self.expect_words("and")
         high = self._compare(Op.LT_EQ, term, self._literal().value)
         return _Truth(all_of(low.true, high.true), any_of(low.false, high.false))
 
     def _like(self, term: Term) -> _Truth:
-        token = self._next
+        token = self.peek()
         pattern, escape = self._string("a pattern"), "\\"
-        if self._take("escape"):
+        if self.take_words("escape"):
+            start = self.peek()
             escape = self._string("a character")
             if len(escape) != 1:
-                raise self._error("the escape is one character", self._tokens[self._at - 1].start)
+                self.fail("the escape is one character", start)
         literal, ends_open = self._read_pattern(pattern, escape, token)
         prefix = self._pair(Op.STARTS_WITH, term, literal)
         if ends_open:
@@ -325,18 +313,17 @@ class _Parser(TokenReader):
                     reason = (
                         f"the pattern {pattern!r} has {escape!r} before a character that is none of %, _ and {escape}"
                     )
-                    raise self._error(reason, token.start, len(token.text))
+                    self.fail(reason, token)
                 literal.append(pattern[at + 1])
                 at += 2
                 continue
             if char in "%_":
                 if pattern[at:].strip("%") == "":
                     return "".join(literal), True
-                raise self._error(
+                self.fail(
                     f"the pattern {pattern!r} has a wildcard before its end",
-                    token.start,
-                    len(token.text),
-                    hint="Here a pattern is `like 'prefix%'`; a literal % or _ is escaped with a backslash. "
+                    token,
+                    "Here a pattern is `like 'prefix%'`; a literal % or _ is escaped with a backslash. "
                     "Other patterns are for Spark: `scan().to_spark().where(…)`.",
                 )
             literal.append(char)
@@ -350,125 +337,103 @@ class _Parser(TokenReader):
     }
 
     def _string(self, what: str) -> str:
-        if self._next.kind == "parameter":
-            value = self._parameter(self._advance())
+        if self.peek().kind == "parameter":
+            parameter = self.take()
+            value = self._parameter(parameter)
             if isinstance(value, str):
                 return value
-            raise self._error(f"expected {what}: the parameter is no text", self._tokens[self._at - 1].start)
-        if self._next.kind != "text":
-            raise self._error(f"expected {what} in single quotes{self._found()}", hint=_ON_SPARK)
-        return self._texts(self._advance())
-
-    def _texts(self, token: Token) -> str:
-        """Return a string's text; strings that follow each other are one."""
-        parts = [self._read(read_text, token)]
-        while self._next.kind == "text":
-            parts.append(self._read(read_text, self._advance()))
-        return "".join(parts)
-
-    def _read(self, reader: Callable[..., Any], token: Token, *more: str) -> Any:
-        try:
-            return reader(token.text, *more)
-        except InvalidRequestError as problem:
-            raise self._error(problem.message, token.start, len(token.text)) from None
+            self.fail(f"expected {what}: the parameter is no text", parameter)
+        if self.peek().kind != STRING:
+            self.fail(f"expected {what} in single quotes", hint=_ON_SPARK)
+        return self.strings()
 
     def _side(self) -> Term | _Literal:
-        token = self._next
-        typed = token.word in _TYPED_LITERALS and self._tokens[self._at + 1].kind == "text"
-        is_literal = token.kind in ("text", "number", "hex", "parameter") or token.text in ("-", "+") or typed
+        token = self.peek()
+        typed = token.word in _TYPED_LITERALS and self.peek(1).kind == STRING
+        is_literal = token.kind in (STRING, NUMBER, "hex", "parameter") or token.text in ("-", "+") or typed
         if is_literal or token.word in ("true", "false", "null"):
             return self._literal()
         return self._term()
 
     def _literal(self) -> _Literal:
-        token = self._advance()
-        if token.kind == "text":
-            return _Literal(self._texts(token), token)
+        token = self.peek()
+        is_typed = token.word in _TYPED_LITERALS and self.peek(1).kind == STRING
+        if token.kind == STRING:
+            return _Literal(self.strings(), token)
+        if token.text in ("-", "+") or token.kind == NUMBER:
+            return self._number()
+        if token.kind not in ("hex", "parameter") and token.word not in _CONSTANTS and not is_typed:
+            self.fail("expected a literal", hint=_ON_SPARK)
+        self.take()
         if token.kind == "hex":
-            return _Literal(self._read(read_hex, token), token)
+            return _Literal(self.read(read_hex, token), token)
         if token.kind == "parameter":
             return _Literal(self._parameter(token), token)
-        if token.text in ("-", "+") or token.kind == "number":
-            return self._number(token)
-        if token.word in ("true", "false", "null"):
-            return _Literal({"true": True, "false": False, "null": None}[token.word], token)
-        if token.word in _TYPED_LITERALS and self._next.kind == "text":
-            return _Literal(TypedText(token.word, self._read(read_text, self._advance())), token)
-        self._at -= 1
-        raise self._error(f"expected a literal{self._found()}", hint=_ON_SPARK)
+        if is_typed:
+            return _Literal(TypedText(token.word, self.read(read_text, self.take())), token)
+        return _Literal(_CONSTANTS[token.word], token)
 
-    def _number(self, token: Token) -> _Literal:
-        digits = token if token.kind == "number" else self._advance()
-        if digits.kind != "number":
-            self._at -= 1
-            raise self._error(f"expected a number after {token.text!r}{self._found()}", hint=_ON_SPARK)
-        return _Literal(self._read(read_number, digits, "-" if token.text == "-" else ""), token)
+    def _number(self) -> _Literal:
+        sign = self.peek()
+        if sign.kind != NUMBER:
+            self.take()
+        if self.peek().kind != NUMBER:
+            self.fail(f"expected a number after {sign.text!r}", hint=_ON_SPARK)
+        return _Literal(self.read(read_number, self.take(), "-" if sign.text == "-" else ""), sign)
 
     def _parameter(self, token: Token) -> Any:
         name = token.text[1:]
         if name not in self._parameters:
-            raise self._error(
-                f"the parameter {token.text} has no value",
-                token.start,
-                len(token.text),
-                hint=f"Give it by name: {name}=….",
-            )
+            self.fail(f"the parameter {token.text} has no value", token, f"Give it by name: {name}=….")
         self._used.add(name)
         return parameter_value(name, self._parameters[name])
 
     def _term(self) -> Term:
-        start = self._next
-        parts = self._parts()
-        if self._next.text == "(":
+        start = self.peek()
+        parts = self._path()
+        if self.peek().text == "(":
             return self._transform(parts, start)
         return Reference(".".join(parts))
 
-    def _parts(self) -> list[str]:
-        parts = [self._part()]
-        while self._take("."):
-            parts.append(self._part())
-        return parts
+    def _path(self) -> list[str]:
+        names = [self._name()]
+        while self.take_mark("."):
+            names.append(self._name())
+        return names
 
-    def _part(self) -> str:
-        token = self._next
-        if token.kind == "quoted":
-            self._advance()
-            return token.text[1:-1].replace("``", "`")
-        if token.kind == "word" and token.word not in _RESERVED:
-            self._advance()
-            return token.text
-        raise self._error(
-            f"expected a column name{self._found()}", hint="Names that are not plain words go in backticks."
-        )
+    def _name(self) -> str:
+        name = self.take_name(_RESERVED)
+        if name is None:
+            self.fail("expected a column name", hint="Names that are not plain words go in backticks.")
+        return name
 
     def _transform(self, parts: list[str], start: Token) -> TransformTerm:
         """Return a function of a lake's: `system.bucket(16, id)`, with the catalog's name before it or not."""
         name = _TRANSFORMS.get(parts[-1].lower())
-        length = len(self._shown(start))
+        call = self.since(start)
         if name is None or len(parts) not in (2, 3) or parts[-2].lower() != "system":
             hint = _ON_SPARK
             if name is not None and len(parts) == 1:
-                plural = next(one for one, meant in _TRANSFORMS.items() if meant == name)
+                plural = next(written for written, transform in _TRANSFORMS.items() if transform == name)
                 hint = f"The partition transform is a lake's function: `lake.system.{plural}(…)`. {_ON_SPARK}"
-            shown = ".".join(parts)
-            raise self._error(f"{shown!r} is not a function of conditions", start.start, length, hint=hint)
-        self._expect("(")
+            self.fail(f"{'.'.join(parts)!r} is not a function of conditions", call, hint)
+        self.expect_mark("(")
         parameter = None
-        if self._next.kind == "number":
-            parameter = self._advance().text
-            self._expect(",")
-        reference = Reference(".".join(self._parts()))
-        self._expect(")")
-        return TransformTerm(self._transform_named(name, parameter, start, length), reference)
+        if self.peek().kind == NUMBER:
+            parameter = self.take().text
+            self.expect_mark(",")
+        reference = Reference(".".join(self._path()))
+        self.expect_mark(")")
+        return TransformTerm(self._transform_named(name, parameter, call), reference)
 
-    def _transform_named(self, name: str, parameter: str | None, start: Token, length: int) -> Transform:
+    def _transform_named(self, name: str, parameter: str | None, call: Token) -> Transform:
         if (parameter is not None) is not (name in ("bucket", "truncate")) or not (parameter or "0").isdigit():
             usage = f"{name}(number, column)" if name in ("bucket", "truncate") else f"{name}s(column)"
-            raise self._error(f"the function is {usage}", start.start, length)
+            self.fail(f"the function is {usage}", call)
         try:
             return parse_transform(name if parameter is None else f"{name}[{parameter}]")
         except FrazilError as error:
-            raise self._error(error.message, start.start, length, hint=error.hint) from error
+            raise self.error(error.message, call, error.hint) from error
 
 
 def _all(predicates: Iterable[Predicate]) -> Predicate:

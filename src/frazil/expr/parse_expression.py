@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from frazil.errors import InvalidRequestError, TextSyntaxError
+from frazil.errors import TextSyntaxError
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
-from frazil.expr.lex import Token, cut, digits_of, read_hex, read_number, read_text
-from frazil.expr.token_reader import TokenReader
+from frazil.expr.lex import LiteralCursor, cut, digits_of, read_hex, read_number, read_text
 from frazil.spec.text_place import syntax_error
+from frazil.spec.token_cursor import END, MARK, NUMBER, STRING, WORD, Token
 
 MAX_TEXT_LENGTH = 8_000_000
 MAX_DEPTH = 40
@@ -61,43 +60,39 @@ def parse_expression(text: str, what: str = "the expression") -> ParsedExpressio
     return _Parser(text, what).parse()
 
 
-class _Parser(TokenReader):
+class _Parser(LiteralCursor):
     def __init__(self, text: str, what: str) -> None:
-        self._text = text
-        self._what = what
-        super().__init__(cut(text, what, SPARKS_WAY))
+        super().__init__(text, what, cut(text, what, SPARKS_WAY))
         self._depth = 0
 
     def parse(self) -> ParsedExpression:
-        if self._next.kind == "end":
-            raise self._error("it is empty")
+        if self.peek().kind == END:
+            self.fail("it is empty", self.peek())
         conjuncts: list[tuple[Expression, tuple[Token, ...]]] = []
-        start = self._at
+        start = self._index
         made = self._not()
-        conjuncts.append((made, tuple(self._tokens[start : self._at])))
-        while self._take("and"):
-            start = self._at
+        conjuncts.append((made, tuple(self._tokens[start : self._index])))
+        while self.take_words("and"):
+            start = self._index
             right = self._not()
-            conjuncts.append((right, tuple(self._tokens[start : self._at])))
+            conjuncts.append((right, tuple(self._tokens[start : self._index])))
         if len(conjuncts) > 1:
             made = Call("and", tuple(one for one, _ in conjuncts))
-        if self._next.word == "or":
+        if self.peek().word == "or":
             made = self._rest_of_or(made)
-            conjuncts = [(made, tuple(self._tokens[: self._at]))]
-        if self._next.kind != "end":
-            raise self._error(f"expected an operator or the end{self._found()}")
+            conjuncts = [(made, tuple(self._tokens[: self._index]))]
+        if self.peek().kind != END:
+            self.fail("expected an operator or the end")
         return ParsedExpression(made, tuple(conjuncts))
 
-    def _error(self, reason: str, token: Token | None = None) -> TextSyntaxError:
-        token = self._next if token is None else token
-        return syntax_error(
-            self._what, self._text, token.start, reason, length=max(1, len(token.text)), hint=SPARKS_WAY
-        )
+    def error(self, reason: str, token: Token, hint: str | None = None) -> TextSyntaxError:
+        """Return the error about a token, which says where the rest of Spark SQL is known."""
+        return super().error(reason, token, hint or SPARKS_WAY)
 
     def _nested(self, parse: Callable[[], Expression]) -> Expression:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._error(f"it is nested deeper than {MAX_DEPTH} levels")
+            self.fail(f"it is nested deeper than {MAX_DEPTH} levels", self.peek())
         try:
             return parse()
         finally:
@@ -108,75 +103,75 @@ class _Parser(TokenReader):
 
     def _rest_of_or(self, made: Expression) -> Expression:
         parts = [made]
-        while self._take("or"):
+        while self.take_words("or"):
             parts.append(self._and())
         return made if len(parts) == 1 else Call("or", tuple(parts))
 
     def _and(self) -> Expression:
         parts = [self._not()]
-        while self._take("and"):
+        while self.take_words("and"):
             parts.append(self._not())
         return parts[0] if len(parts) == 1 else Call("and", tuple(parts))
 
     def _not(self) -> Expression:
-        if self._take("not") or self._take("!"):
+        if self.take_words("not") or self.take_mark("!"):
             return Call("not", (self._nested(self._not),))
         return self._test()
 
     def _test(self) -> Expression:
         made = self._sum()
         for _ in range(MAX_CHAIN):
-            symbol = self._next.text if self._next.kind == "symbol" else ""
+            symbol = self.peek().text if self.peek().kind == MARK else ""
             if symbol not in _COMPARISONS:
                 # One test in words ends it: Spark does not read `x between 1 and 2 is null`.
-                return self._is(made) if self._take("is") else self._word_test(made)
-            self._advance()
+                return self._is(made) if self.take_words("is") else self._word_test(made)
+            self.take()
             made = Call(_COMPARISONS[symbol], (made, self._sum()))
-        raise self._error(f"more than {MAX_CHAIN} tests follow each other")
+        return self.fail(f"more than {MAX_CHAIN} tests follow each other", self.peek())
 
     def _word_test(self, child: Expression) -> Expression:
-        start = self._at
-        negated = self._take("not")
-        if self._take("in"):
+        start = self._index
+        negated = self.take_words("not")
+        if self.take_words("in"):
             made: Expression = self._in(child)
-        elif self._take("between"):
+        elif self.take_words("between"):
             low = self._sum()
-            self._expect("and")
+            self.expect_words("and")
             made = Call("and", (Call(">=", (child, low)), Call("<=", (child, self._sum()))))
-        elif self._take("like"):
+        elif self.take_words("like"):
             made = self._like(child)
         else:
-            self._at = start
+            self.back_to(start)
             return child
         return Call("not", (made,)) if negated else made
 
     def _in(self, child: Expression) -> Expression:
-        self._expect("(")
-        if self._next.word in ("select", "with", "values", "table"):
-            raise self._error("subqueries are not known here")
+        self.expect_mark("(")
+        if self.peek().word in ("select", "with", "values", "table"):
+            self.fail("subqueries are not known here", self.peek())
         items = [self._or()]
-        while self._take(","):
+        while self.take_mark(","):
             items.append(self._or())
-        self._expect(")")
+        self.expect_mark(")")
         return Call("in", (child, *items))
 
     def _like(self, child: Expression) -> Expression:
         pattern = self._sum()
-        if self._take("escape"):
+        if self.take_words("escape"):
             return Call("like", (child, pattern, self._primary()))
         return Call("like", (child, pattern))
 
     def _is(self, child: Expression) -> Expression:
-        negated = self._take("not")
+        negated = self.take_words("not")
         made: Expression
-        if self._take("null") or self._take("unknown"):
+        if self.take_words("null") or self.take_words("unknown"):
             made = Call("isnull", (child,))
-        elif self._next.word in ("true", "false"):
-            made = Call("<=>", (child, Literal(self._advance().word == "true", "boolean")))
-        elif self._take("distinct", "from"):
+        elif self.peek().word in ("true", "false"):
+            made = Call("<=>", (child, Literal(self.take().word == "true", "boolean")))
+        elif self.take_words("distinct", "from"):
             made = Call("not", (Call("<=>", (child, self._sum())),))
         else:
-            raise self._error(f"expected `null`, `true`, `false` or `distinct from` after `is`{self._found()}")
+            self.fail("expected `null`, `true`, `false` or `distinct from` after `is`")
         return Call("not", (made,)) if negated else made
 
     def _sum(self) -> Expression:
@@ -185,129 +180,116 @@ class _Parser(TokenReader):
     def _chain(self, part: Callable[[], Expression], operators: tuple[str, ...]) -> Expression:
         made = part()
         for _ in range(MAX_CHAIN):
-            if self._next.text.lower() not in operators:
+            if self.peek().text.lower() not in operators:
                 return made
-            made = Call(self._advance().text.lower(), (made, part()))
-        raise self._error(f"more than {MAX_CHAIN} operators follow each other")
+            made = Call(self.take().text.lower(), (made, part()))
+        return self.fail(f"more than {MAX_CHAIN} operators follow each other", self.peek())
 
     def _product(self) -> Expression:
         return self._chain(self._unary, ("*", "/", "%", "div"))
 
     def _unary(self) -> Expression:
-        if self._next.text not in ("-", "+"):
+        if self.peek().text not in ("-", "+"):
             return self._cast()
-        sign = self._advance()
-        if sign.text == "-" and self._next.kind == "number" and self._tokens[self._at + 1].text != "::":
-            return self._number(self._advance(), "-")
+        sign = self.take()
+        if sign.text == "-" and self.peek().kind == NUMBER and self.peek(1).text != "::":
+            return self._number(self.take(), "-")
         child = self._nested(self._unary)
         return child if sign.text == "+" else Call("negative", (child,))
 
     def _cast(self) -> Expression:
         made = self._primary()
         for _ in range(MAX_CHAIN):
-            if not self._take("::"):
+            if not self.take_mark("::"):
                 return made
             made = Cast(made, self._type())
-        raise self._error(f"more than {MAX_CHAIN} casts follow each other")
+        return self.fail(f"more than {MAX_CHAIN} casts follow each other", self.peek())
 
     def _type(self) -> str:
-        token = self._advance()
-        if token.kind != "word":
-            raise self._error("expected the name of a type", token)
+        token = self.take()
+        if token.kind != WORD:
+            self.fail("expected the name of a type", token)
         name = token.word
-        if self._take("("):
-            numbers = [self._advance().text]
-            while self._take(","):
-                numbers.append(self._advance().text)
-            self._expect(")")
+        if self.take_mark("("):
+            numbers = [self.take().text]
+            while self.take_mark(","):
+                numbers.append(self.take().text)
+            self.expect_mark(")")
             name = f"{name}({', '.join(numbers)})"
         return name
 
     def _primary(self) -> Expression:
-        token = self._next
-        if token.kind == "text":
-            return Literal(self._texts(self._advance()), "string")
+        token = self.peek()
+        if token.kind == STRING:
+            return Literal(self.strings(), "string")
         if token.kind == "hex":
-            return Literal(self._read(read_hex, self._advance()), "binary")
-        if token.kind == "number":
-            return self._number(self._advance())
+            return Literal(self.read(read_hex, self.take()), "binary")
+        if token.kind == NUMBER:
+            return self._number(self.take())
         if token.word in ("true", "false"):
-            return Literal(self._advance().word == "true", "boolean")
-        if self._take("null"):
+            return Literal(self.take().word == "true", "boolean")
+        if self.take_words("null"):
             return Literal(None, "void")
-        if token.word in _TYPED and self._tokens[self._at + 1].kind == "text":
-            kind = self._advance().word
-            return Literal(self._read(read_text, self._advance()), "timestamp" if kind == "timestamp_ltz" else kind)
-        if self._take("("):
+        if token.word in _TYPED and self.peek(1).kind == STRING:
+            kind = self.take().word
+            return Literal(self.read(read_text, self.take()), "timestamp" if kind == "timestamp_ltz" else kind)
+        if self.take_mark("("):
             made = self._or()
-            self._expect(")")
+            self.expect_mark(")")
             return made
-        if self._take("case"):
+        if self.take_words("case"):
             return self._case()
-        if token.word == "cast" and self._tokens[self._at + 1].text == "(":
-            self._at += 2
+        if token.word == "cast" and self.peek(1).text == "(":
+            self.take()
+            self.take()
             child = self._or()
-            self._expect("as")
+            self.expect_words("as")
             made = Cast(child, self._type())
-            self._expect(")")
+            self.expect_mark(")")
             return made
         if token.kind == "parameter":
-            raise self._error(f"the parameter {token.text} has no value")
+            self.fail(f"the parameter {token.text} has no value", token)
         return self._name()
 
     def _name(self) -> Expression:
-        start = self._next
-        parts = [self._part()]
-        while self._take("."):
-            parts.append(self._part())
-        if self._next.text == "(" and start.kind == "word":
-            self._advance()
+        start = self.peek()
+        parts = [self._name_part()]
+        while self.take_mark("."):
+            parts.append(self._name_part())
+        if self.peek().text == "(" and start.kind == WORD:
+            self.take()
             arguments: list[Expression] = []
-            if not self._take(")"):
+            if not self.take_mark(")"):
                 arguments.append(self._or())
-                while self._take(","):
+                while self.take_mark(","):
                     arguments.append(self._or())
-                self._expect(")")
+                self.expect_mark(")")
             return Call(".".join(parts).lower(), tuple(arguments))
-        if len(parts) == 1 and start.kind == "word" and start.word in _BARE_FUNCTIONS:
+        if len(parts) == 1 and start.kind == WORD and start.word in _BARE_FUNCTIONS:
             return Call(start.word, ())
         return Name(tuple(parts))
 
-    def _part(self) -> str:
-        token = self._next
-        if token.kind == "quoted":
-            return self._advance().text[1:-1].replace("``", "`")
-        if token.kind == "word" and token.word not in _RESERVED:
-            return self._advance().text
-        raise self._error(f"expected a column, a literal or a function{self._found()}")
+    def _name_part(self) -> str:
+        name = self.take_name(_RESERVED)
+        if name is None:
+            self.fail("expected a column, a literal or a function")
+        return name
 
     def _case(self) -> Expression:
-        operand = None if self._next.word == "when" else self._or()
+        operand = None if self.peek().word == "when" else self._or()
         branches = []
-        while self._take("when"):
+        while self.take_words("when"):
             when = self._or()
-            self._expect("then")
+            self.expect_words("then")
             branches.append((when if operand is None else Call("=", (operand, when)), self._or()))
         if not branches:
-            raise self._error(f"expected `when`{self._found()}")
-        otherwise = self._or() if self._take("else") else None
-        self._expect("end")
+            self.fail("expected `when`")
+        otherwise = self._or() if self.take_words("else") else None
+        self.expect_words("end")
         return Case(tuple(branches), otherwise)
 
-    def _texts(self, token: Token) -> str:
-        parts = [self._read(read_text, token)]
-        while self._next.kind == "text":
-            parts.append(self._read(read_text, self._advance()))
-        return "".join(parts)
-
-    def _read(self, reader: Callable[..., Any], token: Token, *more: str) -> Any:
-        try:
-            return reader(token.text, *more)
-        except InvalidRequestError as problem:
-            raise self._error(problem.message, token) from None
-
     def _number(self, token: Token, sign: str = "") -> Literal:
-        value = self._read(read_number, token, sign)
+        value = self.read(read_number, token, sign)
         suffix = next((kind for end, kind in _SUFFIXES.items() if token.text.lower().endswith(end)), None)
         if suffix == "double" and token.text.lower().endswith("bd"):
             suffix = "decimal"

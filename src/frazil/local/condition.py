@@ -13,7 +13,6 @@ from typing import Any
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError
 from frazil.expr.bind import bind, bind_term
-from frazil.expr.lex import Token
 from frazil.expr.parse import parse_predicate
 from frazil.expr.parse_expression import ParsedExpression, parse_expression
 from frazil.expr.predicates import Op, Predicate, SqlTest, all_of, leaves_of
@@ -22,6 +21,7 @@ from frazil.local import sql_functions, sql_operators  # noqa: F401 - they fill 
 from frazil.local import sql_types as t
 from frazil.local.compile_expression import TARGET, Compiled, Compiler
 from frazil.spec.schema import Schema
+from frazil.spec.token_cursor import Token
 from frazil.spec.types import TimestampNsType, TimestamptzNsType, UnknownType
 
 

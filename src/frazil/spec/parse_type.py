@@ -15,17 +15,17 @@ whose ids the text does not give are numbered as in a new table (`spec/fresh_ids
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import count
-from typing import Any, NoReturn
+from typing import Any
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.spec.defaults import NULL_DEFAULT_TYPES
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
-from frazil.spec.text_place import syntax_error
+from frazil.spec.token_cursor import BROKEN, END, NUMBER, QUOTED, STRING, WORD, Token, TokenCursor
 from frazil.spec.types import (
     BOOLEAN,
     DEFAULT_EDGE_ALGORITHM,
@@ -84,16 +84,35 @@ _ADVICE = {
 }
 
 _SPACE = re.compile(r"\s*")
-_WORD = re.compile(r"[^\W\d]\w*")
-_WHOLE_NUMBER = re.compile(r"\d{1,10}", re.ASCII)
+_TOKEN = re.compile(
+    r"""
+    [xX]'(?P<hex>(?:[0-9a-fA-F]{2})*)'
+  | (?P<word>[^\W\d]\w*)
+  | (?P<number>[0-9]{1,10})
+  | "(?P<quoted>(?:[^"]|"")*)"
+  | `(?P<backticks>(?:[^`]|``)*)`
+  | '(?P<string>(?:[^']|'')*)'
+  | (?P<mark>[^"`'])
+    """,
+    re.VERBOSE,
+)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _FIELD_ID = re.compile(r"(\d{1,10})\s*:([^:]*):", re.ASCII)
-_QUOTED = {
-    '"': re.compile(r'"((?:[^"]|"")*)"'),
-    "`": re.compile(r"`((?:[^`]|``)*)`"),
-    "'": re.compile(r"'((?:[^']|'')*)'"),
-}
-_HEX = re.compile(r"[xX]'((?:[0-9a-fA-F]{2})*)'")
+_QUOTES = {"quoted": '"', "backticks": "`", "string": "'"}
+_CONSTANTS = {"null": None, "true": True, "false": False}
+
+
+def _cut(text: str, offset: int) -> Iterator[Token]:
+    """Yield the tokens of a text from an offset on; a quote that is not closed gives a last one of kind `broken`."""
+    while (offset := _SPACE.match(text, offset).end()) < len(text):  # type: ignore[union-attr]
+        found = _TOKEN.match(text, offset)
+        if found is None:
+            yield Token(BROKEN, f"the {text[offset]} is not closed", offset, offset + 1)
+            return
+        kind = str(found.lastgroup)
+        value = found[kind].replace(_QUOTES[kind] * 2, _QUOTES[kind]) if kind in _QUOTES else found[kind]
+        yield Token(QUOTED if kind == "backticks" else kind, value, *found.span())
+        offset = found.end()
 
 
 def parse_type(text: str) -> Type:
@@ -108,7 +127,7 @@ def parse_schema(text: str) -> Schema:
     """Return the schema that a list of columns describes."""
     parser = _Parser(text, "schema")
     fields = [parser.field(depth=1)]
-    while parser.take(","):
+    while parser.take_mark(","):
         fields.append(parser.field(depth=1))
     parser.expect_end()
     numbered = _number_type(StructType(tuple(fields)))
@@ -131,33 +150,30 @@ def _advice(word: str) -> str | None:
     return _ADVICE.get(word) or (f"Did you mean {near[0]}?" if near else None)
 
 
-class _Parser:
-    """A place in a text, and one method for each rule of the grammar."""
+class _Parser(TokenCursor):
+    """One method for each rule of the grammar."""
 
     def __init__(self, text: str, what: str) -> None:
         if len(text) > MAX_TEXT_CHARS:
             raise InvalidRequestError(
                 f"Cannot parse the {what}: the text has {len(text)} characters, more than {MAX_TEXT_CHARS}"
             )
-        self._text = text
-        self._what = what
-        self._at = 0
+        super().__init__(text, f"the {what}", _cut(text, 0))
         self._unnumbered = 0
         self._has_ids = False
-        self._skip_space()
 
     # --- the grammar
 
     def field(self, depth: int) -> NestedField:
-        match = _FIELD_ID.match(self._text, self._at)
+        match = _FIELD_ID.match(self.text, self.peek().start)
         if match is not None:
             self._has_ids = True
             field_id, name = self._numbered_name(match)
         else:
             field_id, name = self._no_id(), self.name()
-            self.take(":")
+            self.take_mark(":")
         prefix = self._requirement()
-        start = self._at
+        start = self.peek()
         kind = self.type_at(depth)
         required, write_default, doc = self._options(kind)
         if prefix is not None and required is not None:
@@ -167,11 +183,11 @@ class _Parser:
         return NestedField(field_id, name, kind, required is True, doc, None, write_default)
 
     def type_at(self, depth: int) -> Type:
-        start = self._at
-        word = self._word()
-        if word is None:
+        start = self.peek()
+        if start.kind != WORD:
             self.fail("expected a type")
-        if word in ("struct", "list", "array", "map") and self.peek("<"):
+        word = self.take().word
+        if word in ("struct", "list", "array", "map") and self.at_mark("<"):
             if depth >= MAX_NESTING_DEPTH:
                 self.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels", start)
             return self._nested(word, depth + 1)
@@ -190,35 +206,35 @@ class _Parser:
         return self.fail(f"there is no type {word!r}", start, _advice(word))
 
     def _nested(self, word: str, depth: int) -> Type:
-        self.expect("<")
+        self.expect_mark("<")
         if word == "struct":
             fields: list[NestedField] = []
-            if not self.peek(">"):
+            if not self.at_mark(">"):
                 fields.append(self.field(depth))
-                while self.take(","):
+                while self.take_mark(","):
                     fields.append(self.field(depth))
-            self.expect(">")
+            self.expect_mark(">")
             return StructType(tuple(fields))
         if word == "map":
-            start = self._at
+            start = self.peek()
             key_id, value_id = self._no_id(), self._no_id()
             key = self.type_at(depth)
             if self._nullability() is False:
                 self.fail("the keys of a map are never null")
             self._check_unknown(key, start, required=True)
-            self.expect(",")
+            self.expect_mark(",")
             value, required = self._part(depth)
-            self.expect(">")
+            self.expect_mark(">")
             return MapType(key_id, key, value_id, value, required)
         element_id = self._no_id()
         element, required = self._part(depth)
-        self.expect(">")
+        self.expect_mark(">")
         return ListType(element_id, element, required)
 
     def _part(self, depth: int) -> tuple[Type, bool]:
         """Read the element of a list or the value of a map."""
         prefix = self._requirement()
-        start = self._at
+        start = self.peek()
         kind = self.type_at(depth)
         suffix = self._nullability()
         required = (prefix if suffix is None else suffix) is True
@@ -231,65 +247,65 @@ class _Parser:
         doc: str | None = None
         has_default = False
         while True:
-            start = self._at
+            start = self.peek()
             nullability = self._nullability()
             if nullability is not None:
                 if required is not None:
                     self.fail("null or not null is given twice", start)
                 required = nullability
-            elif self._keyword("default"):
+            elif self.take_words("default"):
                 if has_default:
                     self.fail("a second default", start)
                 has_default, default = True, self._default(kind)
-            elif self._keyword("comment"):
+            elif self.take_words("comment"):
                 doc = self._once(doc, start, self._string())
-            elif self._has_ids and self.peek("("):
+            elif self._has_ids and self.at_mark("("):
                 doc = self._once(doc, start, self._parenthesized())
             else:
                 return required, default, doc
 
-    def _once(self, doc: str | None, start: int, text: str) -> str:
+    def _once(self, doc: str | None, start: Token, text: str) -> str:
         if doc is not None:
             self.fail("a second comment", start)
         return text
 
     def _requirement(self) -> bool | None:
-        return True if self._keyword("required") else False if self._keyword("optional") else None
+        return True if self.take_words("required") else False if self.take_words("optional") else None
 
     def _nullability(self) -> bool | None:
-        if self._keyword("not"):
-            if not self._keyword("null"):
+        if self.take_words("not"):
+            if not self.take_words("null"):
                 self.fail("expected null after not")
             return True
-        return False if self._keyword("null") else None
+        return False if self.take_words("null") else None
 
-    def _check_unknown(self, kind: Type, start: int, *, required: bool) -> None:
+    def _check_unknown(self, kind: Type, start: Token, *, required: bool) -> None:
         if required and isinstance(kind, UnknownType):
             self.fail("values of type unknown are always null, so the field cannot be required", start)
 
     # --- types with parameters
 
-    def _decimal(self, start: int) -> Type:
-        if not self.take("("):
+    def _decimal(self, start: Token) -> Type:
+        if not self.take_mark("("):
             self.fail("a decimal needs its precision and scale", start, "Write decimal(9, 2).")
         precision = self._whole_number()
-        scale = self._whole_number() if self.take(",") else 0
-        self.expect(")")
+        scale = self._whole_number() if self.take_mark(",") else 0
+        self.expect_mark(")")
         if scale > precision:
             self.fail("the scale must be from 0 to the precision", start)
         return self._made(lambda: DecimalType(precision, scale), start)
 
-    def _fixed(self, start: int) -> Type:
-        closing = ")" if self.take("(") else "]" if self.take("[") else None
+    def _fixed(self, start: Token) -> Type:
+        closing = ")" if self.take_mark("(") else "]" if self.take_mark("[") else None
         if closing is None:
             self.fail("fixed needs its length", start, "Write fixed(16).")
         length = self._whole_number()
-        self.expect(closing)
+        self.expect_mark(closing)
         if length > 2**31 - 1:
             self.fail("the length does not fit 32 bits", start)
         return FixedType(length)
 
-    def _geospatial(self, word: str, start: int) -> Type:
+    def _geospatial(self, word: str, start: Token) -> Type:
         if not self._has_parameters():
             return GeometryType() if word == "geometry" else GeographyType()
         parameters = [one.strip() for one in self._parenthesized().split(",")]
@@ -304,9 +320,9 @@ class _Parser:
 
     def _has_parameters(self) -> bool:
         """Return whether a parenthesis opens parameters; after a space, in the form with ids, it opens a doc."""
-        return self.peek("(") and not (self._has_ids and self._text[self._at - 1].isspace())
+        return self.at_mark("(") and not (self._has_ids and self.text[self.peek().start - 1].isspace())
 
-    def _made(self, make: Callable[[], Type], start: int) -> Type:
+    def _made(self, make: Callable[[], Type], start: Token) -> Type:
         try:
             return make()
         except InvalidRequestError as error:
@@ -315,36 +331,29 @@ class _Parser:
     # --- names, literals
 
     def name(self) -> str:
-        quote = self._text[self._at : self._at + 1]
-        if quote in ("`", '"'):
-            start = self._at
-            name = self._quoted(quote)
-            if name == "":
-                self.fail("a name cannot be empty", start)
-            return name
-        match = _WORD.match(self._text, self._at)
-        if match is None:
+        token = self.peek()
+        if token.kind not in (WORD, QUOTED):
             self.fail("expected a name", hint="Names that are not words go in `backticks`.")
-        self._advance(match)
-        return match[0]
+        if token.text == "":
+            self.fail("a name cannot be empty", token)
+        return self.take().text
 
     def _numbered_name(self, match: re.Match[str]) -> tuple[int, str]:
         field_id, name = int(match[1]), match[2].strip()
         if field_id > MAX_FIELD_ID:
             self.fail(f"ids above {MAX_FIELD_ID} are for metadata columns")
         if name[:1] in ("`", '"'):
-            self._at = match.start(2)
-            self._skip_space()
+            self._read_from(match.start(2))
             name = self.name()
-            self.expect(":")
+            self.expect_mark(":")
         elif name == "":
             self.fail("expected a name after the id")
         else:
-            self._advance(match)
+            self._read_from(match.end())
         return field_id, name
 
     def _default(self, kind: Type) -> Any:
-        start = self._at
+        start = self.peek()
         literal = self._literal()
         if literal is not None and isinstance(kind, NULL_DEFAULT_TYPES):
             self.fail(f"fields of type {kind} must default to null", start)
@@ -354,49 +363,38 @@ class _Parser:
             self.fail(f"the default does not fit {kind}: {error.message.partition(': ')[2]}", start, error.hint)
 
     def _literal(self) -> Any:
-        if (match := _HEX.match(self._text, self._at)) is not None:
-            self._advance(match)
-            return bytes.fromhex(match[1])
-        if self.peek("'"):
-            return self._quoted("'")
-        if (match := _NUMBER.match(self._text, self._at)) is not None:
-            self._advance(match)
+        token = self.peek()
+        if token.kind == "hex":
+            return bytes.fromhex(self.take().text)
+        if token.kind == STRING:
+            return self.take().text
+        if (match := _NUMBER.match(self.text, token.start)) is not None:
+            self._read_from(match.end())
             return int(match[0]) if match[0].lstrip("+-").isdigit() else Decimal(match[0])
-        for word, value in (("null", None), ("true", True), ("false", False)):
-            if self._keyword(word):
-                return value
+        if token.word in _CONSTANTS:
+            return _CONSTANTS[self.take().word]
         return self.fail("expected a literal: null, true, false, a number, 'text' or X'hexadecimal'")
 
     def _string(self) -> str:
-        if not self.peek("'"):
+        if self.peek().kind != STRING:
             self.fail("expected text in 'single quotes'")
-        return self._quoted("'")
-
-    def _quoted(self, quote: str) -> str:
-        match = _QUOTED[quote].match(self._text, self._at)
-        if match is None:
-            self.fail(f"the {quote} is not closed")
-        self._advance(match)
-        return match[1].replace(quote * 2, quote)
+        return self.take().text
 
     def _parenthesized(self) -> str:
         """Read text in balanced parentheses, as it is."""
-        start, depth = self._at, 0
-        for at in range(start, len(self._text)):
-            char = self._text[at]
+        opening, depth = self.peek(), 0
+        for offset in range(opening.start, len(self.text)):
+            char = self.text[offset]
             depth += (char == "(") - (char == ")")
             if depth == 0:
-                self._at = at + 1
-                self._skip_space()
-                return self._text[start + 1 : at]
-        return self.fail("the ( is not closed", start)
+                self._read_from(offset + 1)
+                return self.text[opening.end : offset]
+        return self.fail("the ( is not closed", opening)
 
     def _whole_number(self) -> int:
-        match = _WHOLE_NUMBER.match(self._text, self._at)
-        if match is None:
+        if self.peek().kind != NUMBER:
             self.fail("expected a number")
-        self._advance(match)
-        return int(match[0])
+        return int(self.take().text)
 
     def _no_id(self) -> int:
         self._unnumbered -= 1
@@ -404,55 +402,10 @@ class _Parser:
 
     # --- the text
 
-    def _word(self) -> str | None:
-        match = _WORD.match(self._text, self._at)
-        if match is None:
-            return None
-        self._advance(match)
-        return match[0].lower()
-
-    def _keyword(self, word: str) -> bool:
-        match = _WORD.match(self._text, self._at)
-        if match is None or match[0].lower() != word:
-            return False
-        self._advance(match)
-        return True
-
-    def peek(self, symbol: str) -> bool:
-        return self._text.startswith(symbol, self._at)
-
-    def take(self, symbol: str) -> bool:
-        if not self.peek(symbol):
-            return False
-        self._at += len(symbol)
-        self._skip_space()
-        return True
-
-    def expect(self, symbol: str) -> None:
-        if not self.take(symbol):
-            self.fail(f"expected {symbol!r}")
-
     def expect_end(self) -> None:
-        if self._at < len(self._text):
+        if self.peek().kind != END:
             self.fail("expected the end of the text")
 
-    def _advance(self, match: re.Match[str]) -> None:
-        self._at = match.end()
-        self._skip_space()
-
-    def _skip_space(self) -> None:
-        match = _SPACE.match(self._text, self._at)
-        assert match is not None
-        self._at = match.end()
-
-    def fail(self, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
-        """Raise the error for a place in the text, the current one unless another is given."""
-        place = self._at if at is None else at
-        found = self._found_text(place)
-        if at is None:
-            reason += f", found {found[:60]!r}" if found else ", found the end of the text"
-        raise syntax_error(f"the {self._what}", self._text, place, reason, length=len(found), hint=hint)
-
-    def _found_text(self, place: int) -> str:
-        match = _WORD.match(self._text, place) or _WHOLE_NUMBER.match(self._text, place)
-        return match[0] if match is not None else self._text[place : place + 1].strip()
+    def _read_from(self, offset: int) -> None:
+        """Go on at an offset of the text, behind what was read as it is."""
+        self.read_on(_cut(self.text, offset))

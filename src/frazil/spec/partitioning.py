@@ -196,7 +196,7 @@ def parse_partition_term(text: str) -> PartitionTerm:
     """Return the partition term of a text such as `day(ts)`, `bucket(16, id) as shard` or `region`."""
     reader = TermReader(text, "partition term")
     column, transform = read_term(reader)
-    name = reader.name() if reader.take_word("as") is not None else None
+    name = reader.name() if reader.take_words("as") else None
     reader.end()
     return PartitionTerm(column, transform, name)
 

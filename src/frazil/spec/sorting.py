@@ -164,14 +164,13 @@ def parse_sort_term(text: str) -> SortTerm:
     """
     reader = TermReader(text, "sort term")
     column, transform = read_term(reader)
-    direction = SortDirection(reader.take_word("asc", "desc") or "asc")
+    direction = SortDirection(reader.take_any("asc", "desc") or "asc")
     null_order = NullOrder.NULLS_FIRST if direction is SortDirection.ASC else NullOrder.NULLS_LAST
-    if reader.take_word("nulls") is not None:
-        place = reader.take_word("first", "last")
-        if place is None:
-            token = reader.peek()
-            raise reader.fail("expected first or last", token.start, token.end)
-        null_order = NullOrder(f"nulls {place}")
+    if reader.take_words("nulls"):
+        end = reader.take_any("first", "last")
+        if end is None:
+            reader.fail("expected first or last")
+        null_order = NullOrder(f"nulls {end}")
     reader.end()
     return SortTerm(column, transform, direction, null_order)
 

@@ -6,13 +6,12 @@ is raised and Spark gets the text. From then on it is an error that points at th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import NoReturn
+from collections.abc import Callable, Collection
 
-from frazil.errors import SqlSyntaxError
-from frazil.spec.text_place import syntax_error
+from frazil.errors import SqlSyntaxError, TextSyntaxError
+from frazil.spec.token_cursor import END, MARK, NUMBER, QUOTED, STRING, WORD, Token, TokenCursor
 from frazil.sql.statements import Name, Span
-from frazil.sql.tokens import BROKEN, END, MARK, NUMBER, QUOTED, STRING, WORD, Token, cut_tokens
+from frazil.sql.tokens import cut_tokens
 
 IsOurs = Callable[[str, Name], bool]
 """Says of a kind (`table`, `view`, `namespace`, `procedure`, `use`) and a name as written whether a lake answers."""
@@ -25,15 +24,12 @@ class NotOurs(Exception):
     """The statement is not for us; Spark gets it."""
 
 
-class Cursor:
+class Cursor(TokenCursor):
     """A cursor over the tokens of one statement."""
 
     def __init__(self, text: str, is_ours: IsOurs) -> None:
-        self.text = text
+        super().__init__(text, "the statement", cut_tokens(text))
         self._is_ours = is_ours
-        self._source: Iterator[Token] = cut_tokens(text)
-        self._tokens: list[Token] = []
-        self._at = 0
         self._is_accepted = False
 
     # Whose statement
@@ -44,70 +40,11 @@ class Cursor:
             raise NotOurs
         self._is_accepted = True
 
-    # Tokens
-
-    def peek(self, ahead: int = 0) -> Token:
-        """Return a coming token without taking it; past the end its kind is `end`."""
-        while len(self._tokens) <= self._at + ahead:
-            token = next(self._source, None)
-            if token is None:
-                return Token(END, "", len(self.text), len(self.text))
-            self._tokens.append(token)
-        token = self._tokens[self._at + ahead]
-        if token.kind == BROKEN:
-            self._at += ahead
-            self.fail(token.text, token)
-        return token
-
-    def take(self) -> Token:
-        """Return the next token and step over it."""
-        token = self.peek()
-        if token.kind != END:
-            self._at += 1
-        return token
-
-    @property
-    def last_end(self) -> int:
-        """Where the token before the cursor ends."""
-        return self._tokens[self._at - 1].end if self._at else 0
-
-    def place(self) -> int:
-        """Return a mark to come back to with `back_to`."""
-        return self._at
-
-    def back_to(self, place: int) -> None:
-        """Go back to a place."""
-        self._at = place
-
-    # Words and marks
-
-    def at(self, *words: str) -> bool:
-        """Return whether these words come next, in any case."""
-        return all(self.peek(ahead).upper == word for ahead, word in enumerate(words))
+    # Words
 
     def at_any(self, words: Collection[str]) -> bool:
         """Return whether one of these words comes next."""
         return self.peek().upper in words
-
-    def take_words(self, *words: str) -> bool:
-        """Step over these words if they all come next."""
-        if not self.at(*words):
-            return False
-        self._at += len(words)
-        return True
-
-    def take_any(self, *words: str) -> str | None:
-        """Step over one of these words and return it."""
-        word = self.peek().upper
-        if word not in words or word == "":
-            return None
-        self._at += 1
-        return word
-
-    def expect(self, *words: str) -> None:
-        """Step over these words or refuse what comes instead."""
-        if not self.take_words(*words):
-            self.fail(f"expected {' '.join(words)}")
 
     def expect_any(self, *words: str) -> str:
         """Step over one of these words or refuse what comes instead."""
@@ -115,21 +52,6 @@ class Cursor:
         if word is None:
             self.fail(f"expected {', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else f"expected {words[0]}")
         return word
-
-    def at_mark(self, mark: str) -> bool:
-        """Return whether a mark comes next."""
-        return self.peek().is_mark(mark)
-
-    def take_mark(self, mark: str) -> bool:
-        """Step over a mark if it comes next."""
-        matches = self.at_mark(mark)
-        self._at += matches
-        return matches
-
-    def expect_mark(self, mark: str) -> None:
-        """Step over a mark or refuse what comes instead."""
-        if not self.take_mark(mark):
-            self.fail(f"expected {mark!r}")
 
     def end(self) -> None:
         """Refuse anything that is left but semicolons."""
@@ -151,7 +73,7 @@ class Cursor:
 
     def name(self, what: str = "a name") -> Name:
         """Return the parts of a name; `IDENTIFIER('a.b')` is one too."""
-        if self.at("IDENTIFIER") and self.peek(1).is_mark("(") and self.peek(2).kind == STRING:
+        if self.at_words("IDENTIFIER") and self.peek(1).is_mark("(") and self.peek(2).kind == STRING:
             start = self.take()
             self.take()
             inner = Cursor(self.string(), self._is_ours)
@@ -268,8 +190,8 @@ class Cursor:
                 self.take()
             end = self.last_end
             self.end()
-        self._at = len(self._tokens)
-        self._source = iter(())
+        self._index = len(self._tokens)
+        self.read_on(())
         return Span(self.text[start:end].rstrip(), start)
 
     def parenthesized_span(self) -> Span:
@@ -281,15 +203,9 @@ class Cursor:
 
     # Errors
 
-    def fail(self, reason: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
-        """Refuse what stands at a place, the coming token unless another is given."""
+    def error(self, reason: str, token: Token, hint: str | None = None) -> TextSyntaxError:
+        """Return the error about a token; for a statement that is not ours, say so."""
         if not self._is_accepted:
             raise NotOurs
-        if token is None:
-            token = self.peek()
-            shown = "the end of the statement" if token.kind == END else repr(self.text[token.start : token.end][:40])
-            reason = f"{reason}, found {shown}"
-        problem = syntax_error(
-            "the statement", self.text, token.start, reason, length=max(1, token.end - token.start), hint=hint
-        )
-        raise SqlSyntaxError(problem.message, hint=problem.hint)
+        problem = super().error(reason, token, hint)
+        return SqlSyntaxError(problem.message, hint=problem.hint)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from frazil.sql.tokens import Token, cut_tokens
+from frazil.spec.token_cursor import Token
+from frazil.sql.tokens import cut_tokens
 
 EVOLUTION_OPTION = "frazil.schema-evolution"
 _BEFORE_STATEMENT = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})

@@ -10,7 +10,8 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from frazil.sql.tokens import NUMBER, STRING, Token, cut_tokens
+from frazil.spec.token_cursor import NUMBER, STRING, Token
+from frazil.sql.tokens import cut_tokens
 
 NOT_A_LITERAL: Final = object()
 _WORDS: dict[str, Any] = {"NULL": None, "TRUE": True, "FALSE": False}

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
+from frazil.spec.token_cursor import BROKEN, MARK, NUMBER, QUOTED, STRING, WORD, Token
 from frazil.sql.query_text import find_no_query
 from frazil.sql.statements import Name
-from frazil.sql.tokens import BROKEN, MARK, NUMBER, QUOTED, STRING, WORD, Token, cut_tokens
+from frazil.sql.tokens import cut_tokens
 
 _WRITES = {
     "INSERT": "append()",

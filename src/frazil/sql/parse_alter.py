@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Literal
 
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.token_cursor import END, NUMBER
 from frazil.sql.cursor import Cursor
 from frazil.sql.parse_create import NAMESPACE_WORDS, parse_column, parse_position
 from frazil.sql.parse_types import (
@@ -58,7 +59,6 @@ from frazil.sql.statements import (
     Statement,
     UnsetProperties,
 )
-from frazil.sql.tokens import END, NUMBER
 
 _UNITS_MS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 _NEW_PROPERTIES = ("PROPERTIES", "DBPROPERTIES")
@@ -70,7 +70,7 @@ def parse_alter(cursor: Cursor) -> Statement:
         return _namespace(cursor)
     if cursor.take_words("VIEW"):
         return _view(cursor)
-    cursor.expect("TABLE")
+    cursor.expect_words("TABLE")
     name = cursor.name("the name of a table")
     cursor.accept("table", name)
     return _table(cursor, name)
@@ -83,7 +83,7 @@ def _namespace(cursor: Cursor) -> Statement:
         cursor.expect_any(*_NEW_PROPERTIES)
         cursor.take_words("IF", "EXISTS")
         return AlterNamespace(name, removals=parse_keys(cursor))
-    cursor.expect("SET")
+    cursor.expect_words("SET")
     if cursor.take_words("LOCATION"):
         return AlterNamespace(name, FrozenMap({"location": cursor.string()}))
     cursor.expect_any(*_NEW_PROPERTIES)
@@ -117,16 +117,16 @@ def _table(cursor: Cursor, name: Name) -> Statement:
     if verb == "RENAME":
         if cursor.take_words("TO"):
             return RenameTable(name, cursor.name("a new name"))
-        cursor.expect("COLUMN")
+        cursor.expect_words("COLUMN")
         path = cursor.name("a column")
-        cursor.expect("TO")
+        cursor.expect_words("TO")
         return RenameColumn(name, path, cursor.identifier("a new name"))
     if verb == "REPLACE":
         return _replace(cursor, name)
     if verb == "SET":
         return _set(cursor, name)
     if verb == "UNSET":
-        cursor.expect("TBLPROPERTIES")
+        cursor.expect_words("TBLPROPERTIES")
         if_exists = cursor.take_words("IF", "EXISTS")
         return UnsetProperties(name, parse_keys(cursor), if_exists)
     return _write(cursor, name)
@@ -221,12 +221,12 @@ def _column_change(cursor: Cursor, *, may_redefine: bool) -> ColumnChange:
 def _replace(cursor: Cursor, name: Name) -> Statement:
     if cursor.take_words("PARTITION", "FIELD"):
         field = parse_field(cursor)
-        cursor.expect("WITH")
+        cursor.expect_words("WITH")
         term = parse_term(cursor)
         return ReplacePartitionField(name, field, term, _as_name(cursor))
     if cursor.at_any(("BRANCH", "TAG")):
         return _create_ref(cursor, name, replaces=True, creates=False)
-    cursor.expect("COLUMNS")
+    cursor.expect_words("COLUMNS")
     columns: list[ColumnDefinition] = []
     cursor.parenthesized(lambda: columns.append(parse_column(cursor)))
     return ReplaceColumns(name, tuple(columns))
@@ -241,7 +241,7 @@ def _set(cursor: Cursor, name: Name) -> Statement:
         return SetProperties(name, parse_properties(cursor))
     if cursor.take_words("LOCATION"):
         return SetLocation(name, cursor.string())
-    cursor.expect("IDENTIFIER", "FIELDS")
+    cursor.expect_words("IDENTIFIER", "FIELDS")
     return SetIdentifierFields(name, _paths(cursor))
 
 
@@ -267,7 +267,7 @@ def _write(cursor: Cursor, name: Name) -> Statement:
             terms, distribution = (), "none"
             continue
         is_local = cursor.take_words("LOCALLY")
-        cursor.expect("ORDERED", "BY")
+        cursor.expect_words("ORDERED", "BY")
         terms, distribution = parse_order_terms(cursor), None if is_local else "range"
     if is_distributed:
         distribution = "hash"

@@ -52,7 +52,7 @@ def parse_create(cursor: Cursor) -> Statement:
 
 def parse_replace(cursor: Cursor) -> Statement:
     """Read what follows REPLACE."""
-    cursor.expect("TABLE")
+    cursor.expect_words("TABLE")
     return _table(cursor, creates=False, replaces=True)
 
 
@@ -153,11 +153,11 @@ class _Clauses:
         cursor.parenthesized(lambda: columns.append(cursor.name("a column")))
         if len(columns) != 1:
             cursor.fail("a table is clustered by one column only", start, "Use PARTITIONED BY (bucket(n, column)).")
-        if cursor.at("SORTED"):
+        if cursor.at_words("SORTED"):
             cursor.fail("SORTED BY has no place here", hint="Use ALTER TABLE ... WRITE ORDERED BY.")
-        cursor.expect("INTO")
+        cursor.expect_words("INTO")
         count = cursor.whole_number()
-        cursor.expect("BUCKETS")
+        cursor.expect_words("BUCKETS")
         self.partition_by.append(f"bucket({count}, {quote_path(columns[0])})")
 
 
@@ -221,7 +221,7 @@ def parse_column(cursor: Cursor, *, is_nested: bool = False, has_position: bool 
             default = cursor.expression(_AFTER_DEFAULT, "a default")
         elif has_position and cursor.at_any(("FIRST", "AFTER")):
             position = parse_position(cursor)
-        elif cursor.at("GENERATED") or cursor.at("PRIMARY") or cursor.at("CONSTRAINT") or cursor.at("UNIQUE"):
+        elif cursor.at_any(("GENERATED", "PRIMARY", "CONSTRAINT", "UNIQUE")):
             cursor.fail(
                 f"{start.text.upper()} has no place in the format", start, "Identifier fields are set by ALTER TABLE."
             )
@@ -237,13 +237,13 @@ def parse_position(cursor: Cursor) -> Position:
     """Read FIRST or AFTER a column."""
     if cursor.take_words("FIRST"):
         return Position()
-    cursor.expect("AFTER")
+    cursor.expect_words("AFTER")
     return Position(cursor.identifier("a column"))
 
 
 def _schema_mode(cursor: Cursor) -> str:
     if cursor.take_words("TYPE"):
-        cursor.expect("EVOLUTION")
+        cursor.expect_words("EVOLUTION")
         return "TYPE EVOLUTION"
     return cursor.expect_any("BINDING", "COMPENSATION", "EVOLUTION")
 
@@ -273,10 +273,10 @@ def _view(cursor: Cursor, *, replaces: bool) -> Statement:
             if mode == "EVOLUTION" and columns:
                 cursor.fail("a view WITH SCHEMA EVOLUTION takes its columns from the query", hint="Leave them out.")
             properties[VIEW_SCHEMA_MODE] = mode
-        elif cursor.at("PARTITIONED"):
+        elif cursor.at_words("PARTITIONED"):
             cursor.fail("views of a lake have no such clause")
         else:
             break
-    cursor.expect("AS")
+    cursor.expect_words("AS")
     known: Properties = FrozenMap(properties)
     return CreateView(name, cursor.rest(), tuple(columns), known, if_not_exists, replaces)

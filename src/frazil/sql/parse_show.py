@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.token_cursor import QUOTED, STRING, WORD
 from frazil.sql.cursor import Cursor, NotOurs
 from frazil.sql.parse_create import NAMESPACE_WORDS
 from frazil.sql.parse_types import parse_key
@@ -28,7 +29,6 @@ from frazil.sql.statements import (
     Statement,
     Truncate,
 )
-from frazil.sql.tokens import QUOTED, STRING, WORD
 
 _QUERY_WORDS = frozenset({"QUERY", "SELECT", "WITH", "VALUES", "FROM", "FUNCTION", "INSERT", "MAP", "REDUCE"})
 
@@ -60,7 +60,7 @@ def parse_show(cursor: Cursor) -> Statement:
         return ShowProperties(name, key)
     if cursor.take_words("CREATE", "TABLE"):
         name = _table(cursor)
-        if cursor.at("AS", "SERDE"):
+        if cursor.at_words("AS", "SERDE"):
             cursor.fail("tables of a lake have no serde")
         return ShowCreateTable(name)
     if cursor.take_words("COLUMNS"):
@@ -101,21 +101,21 @@ def parse_describe(cursor: Cursor) -> Statement:
         name = cursor.name("the name of a namespace")
         cursor.accept("namespace", name)
         return DescribeNamespace(name, is_extended)
-    if cursor.at("FUNCTION") and not cursor.peek(1).is_mark("."):
+    if cursor.at_words("FUNCTION") and not cursor.peek(1).is_mark("."):
         cursor.take()
         cursor.take_words("EXTENDED")
         name = cursor.name("the name of a function")
         cursor.accept("function", name)
         return DescribeFunction(name)
-    is_procedure = cursor.at("PROCEDURE") and cursor.peek(1).kind in (WORD, QUOTED)
+    is_procedure = cursor.at_words("PROCEDURE") and cursor.peek(1).kind in (WORD, QUOTED)
     if cursor.at_any(_QUERY_WORDS) or is_procedure:
         raise NotOurs
     cursor.take_words("TABLE")
     is_extended = cursor.take_any("EXTENDED", "FORMATTED") is not None
     name = _table(cursor)
-    if cursor.at("AS", "JSON"):
+    if cursor.at_words("AS", "JSON"):
         cursor.fail("tables of a lake are not described as JSON", hint="Read t.metadata in Python.")
-    if cursor.at("PARTITION"):
+    if cursor.at_words("PARTITION"):
         cursor.fail("one partition is not described", hint="Select from the table's .partitions.")
     column = cursor.name("a column") if cursor.peek().kind in (WORD, QUOTED) else None
     return DescribeTable(name, is_extended, column)
@@ -134,7 +134,7 @@ def parse_drop(cursor: Cursor) -> Statement:
         name = cursor.name("the name of a view")
         cursor.accept("view", name)
         return DropView(name, if_exists)
-    cursor.expect("TABLE")
+    cursor.expect_words("TABLE")
     if_exists = cursor.take_words("IF", "EXISTS")
     name = _table(cursor)
     return DropTable(name, if_exists, cursor.take_words("PURGE"))
@@ -142,28 +142,28 @@ def parse_drop(cursor: Cursor) -> Statement:
 
 def parse_truncate(cursor: Cursor) -> Statement:
     """Read what follows TRUNCATE."""
-    cursor.expect("TABLE")
+    cursor.expect_words("TABLE")
     name = _table(cursor)
-    if cursor.at("PARTITION"):
+    if cursor.at_words("PARTITION"):
         cursor.fail("partitions are not truncated", hint="Use DELETE FROM with a condition.")
     return Truncate(name)
 
 
 def parse_refresh(cursor: Cursor) -> Statement:
     """Read what follows REFRESH."""
-    cursor.expect("TABLE")
+    cursor.expect_words("TABLE")
     return RefreshTable(_table(cursor))
 
 
 def parse_comment(cursor: Cursor) -> Statement:
     """Read what follows COMMENT."""
-    cursor.expect("ON")
+    cursor.expect_words("ON")
     is_namespace = cursor.take_any(*NAMESPACE_WORDS) is not None
     if not is_namespace:
-        cursor.expect("TABLE")
+        cursor.expect_words("TABLE")
     name = cursor.name()
     cursor.accept("namespace" if is_namespace else "table", name)
-    cursor.expect("IS")
+    cursor.expect_words("IS")
     comment = "" if cursor.take_words("NULL") else cursor.string("text in quotes or NULL")
     properties = FrozenMap({"comment": comment})
     return AlterNamespace(name, properties) if is_namespace else SetProperties(name, properties)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from frazil.sql.tokens import BROKEN, MARK, QUOTED, WORD, Token, cut_tokens
+from frazil.spec.token_cursor import BROKEN, MARK, QUOTED, WORD, Token
+from frazil.sql.tokens import cut_tokens
 
 _STARTS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "WITH", "MAP", "REDUCE"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})

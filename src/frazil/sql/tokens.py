@@ -15,35 +15,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
 
-WORD = "word"
-QUOTED = "quoted"
-STRING = "string"
-NUMBER = "number"
-MARK = "mark"
-END = "end"
-BROKEN = "broken"
-
-
-class Token(NamedTuple):
-    """One token and where it stands in the text."""
-
-    kind: str
-    text: str
-    """A word as written, a name without its quotes, a string's value, a number or a mark as written."""
-    start: int
-    end: int
-
-    @property
-    def upper(self) -> str:
-        """The word in capitals, to be compared with keywords; empty for what is no word."""
-        return self.text.upper() if self.kind == WORD else ""
-
-    def is_mark(self, mark: str) -> bool:
-        """Return whether this is a mark."""
-        return self.kind == MARK and self.text == mark
-
+from frazil.spec.token_cursor import BROKEN, MARK, NUMBER, QUOTED, STRING, WORD, Token
 
 _SPACE = re.compile(r"(?:\s|--(?:\\\n|[^\r\n])*)+")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?:BD|bd|Bd|bD|[lLsSyYfFdD])?(?![\w])")

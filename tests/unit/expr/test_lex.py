@@ -16,7 +16,7 @@ from tests.condition_texts import NUMBERS, STRINGS
 @pytest.mark.parametrize(("text", "meaning"), STRINGS, ids=[text for text, _ in STRINGS])
 def test_a_string_is_the_text_that_spark_reads(text: str, meaning: str) -> None:
     [token, _] = cut(text)
-    assert token.kind == "text"
+    assert token.kind == "string"
     assert read_text(token.text) == meaning
 
 

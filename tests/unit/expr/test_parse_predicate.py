@@ -94,7 +94,7 @@ def test_a_filter_means_what_sql_says(text: str, meaning: str) -> None:
 
 REFUSED = [
     ("", "the condition is empty", 1, 1),
-    ("x =", "expected a column name, but the text ends", 1, 4),
+    ("x =", "expected a column name, found the end of the text", 1, 4),
     ("x = 1 and", "expected a column name", 1, 10),
     ("(x = 1", "expected ')'", 1, 7),
     ("x = 1)", "expected `and`, `or` or the end, found ')'", 1, 6),

@@ -78,8 +78,8 @@ def test_sort_terms(text: str, expected: SortTerm) -> None:
         ("truncate(2147483648, id)", "the width must be", "line 1, column 10"),
         ("truncate(99999999999, id)", "the number does not fit 32 bits", "line 1, column 10"),
         ("zorder(a, b)", r"unknown transform 'zorder' \(known: bucket, date", "line 1, column 1"),
-        ("day(ts) x", "unexpected 'x'", "line 1, column 9"),
-        ("a b", "unexpected 'b'", "line 1, column 3"),
+        ("day(ts) x", "expected the end, found 'x'", "line 1, column 9"),
+        ("a b", "expected the end, found 'b'", "line 1, column 3"),
         ("a.", "expected a name", "line 1, column 3"),
         ("a-b", "unexpected character", "line 1, column 2"),
         ("`ab", "the quoted name does not end", "line 1, column 1"),
@@ -98,7 +98,7 @@ def test_the_place_is_underlined() -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_sort_term("ts desc nulls sometimes")
     assert caught.value.message == (
-        "Cannot parse the sort term: expected first or last\n"
+        "Cannot parse the sort term: expected first or last, found 'sometimes'\n"
         "  line 1, column 15:\n"
         "    ts desc nulls sometimes\n"
         "                  ^^^^^^^^^"

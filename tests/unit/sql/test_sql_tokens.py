@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.sql.tokens import BROKEN, cut_tokens, split_statements
+from frazil.spec.token_cursor import BROKEN
+from frazil.sql.tokens import cut_tokens, split_statements
 
 
 def cut(text: str) -> list[tuple[str, str]]:

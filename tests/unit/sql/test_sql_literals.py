@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from frazil.spec.token_cursor import STRING as STRING_TOKEN
 from frazil.spec.types import BINARY, BOOLEAN, INT, STRING
 from frazil.spec.types import UUID as UUID_TYPE
 from frazil.sql.quote_names import quote, quote_if_needed
 from frazil.sql.sql_literals import plain_text, shown_literal, stored_literal, text_literal
-from frazil.spec.token_cursor import STRING as STRING_TOKEN
 from frazil.sql.tokens import cut_tokens
 from frazil.sql.type_names import escape
 

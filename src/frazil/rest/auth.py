@@ -41,8 +41,8 @@ class Auth(ABC):
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers of a request with those that say who asks."""
 
-    def renew(self) -> bool:
-        """Get another token after one was refused; return whether there is one."""
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Get another token after a request with these headers was refused; return whether there is one."""
         return False
 
     def secrets(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class CallerAuth(Auth):
         self._last = (*lower.values(), *(one.rpartition(" ")[2] for one in lower.values()))
         return {**headers, **lower}
 
-    def renew(self) -> bool:
+    def renew(self, refused: Mapping[str, str]) -> bool:
         """Say yes: the function is asked again."""
         return True
 
@@ -162,9 +162,9 @@ class SigV4Auth(Auth):
             service=self._service,
         )
 
-    def renew(self) -> bool:
+    def renew(self, refused: Mapping[str, str]) -> bool:
         """Have the token that goes along renewed."""
-        return self._inner is not None and self._inner.renew()
+        return self._inner is not None and self._inner.renew(refused)
 
     def secrets(self) -> tuple[str, ...]:
         """Return the keys."""
@@ -196,18 +196,21 @@ class GoogleAuth(Auth):
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers with a token that is still good."""
         if not self._found.valid:
-            self.renew()
+            self._refresh()
         return {**headers, "authorization": f"Bearer {self._found.token}"}
 
-    def renew(self) -> bool:
+    def renew(self, refused: Mapping[str, str]) -> bool:
         """Fetch another token."""
+        self._refresh()
+        return True
+
+    def _refresh(self) -> None:
         try:
             self._found.refresh(self._requests.Request(self._http))
         except Exception as error:
             raise AccessDeniedError(
                 f"Cannot use the Google account: no token was given for it ({type(error).__name__})"
             ) from None
-        return True
 
     def secrets(self) -> tuple[str, ...]:
         """Return the token."""

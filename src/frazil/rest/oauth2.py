@@ -61,9 +61,11 @@ class OAuth2Auth(Auth):
         """Return the headers with a token that is still good."""
         return {**headers, "authorization": f"Bearer {self._current()}"}
 
-    def renew(self) -> bool:
-        """Fetch another token; return whether that was possible."""
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Fetch another token, unless somebody did since the request was sent; return whether there is one."""
         with self._lock:
+            if self._token is not None and f"Bearer {self._token}" not in refused.values():
+                return True
             if not self._can_renew():
                 return False
             self._fetch()
@@ -74,6 +76,10 @@ class OAuth2Auth(Auth):
         return (*self._settings.secrets(), *(() if self._token is None else (self._token,)))
 
     def _current(self) -> str:
+        known = self._token
+        if known is not None and self._lock.locked():
+            # Somebody fetches another one; this one may still be good, and the service says if not.
+            return known
         with self._lock:
             is_due = self._renew_at is not None and self._now() >= self._renew_at
             if self._token is None:

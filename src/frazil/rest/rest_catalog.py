@@ -178,7 +178,7 @@ class RestCatalog(RestNames):
                 loaded, [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]
             )
             return Committed((loaded,))
-        return self._refused(answer, what, [change])
+        return self._seen_anyway(answer, what, (change,)) or self._refused(answer, what, [change])
 
     def _send_many(self, changes: tuple[TableChange, ...], key: str | None) -> Outcome[LoadedTable]:
         what = f"commit to {', '.join(shown(one.base.identifier) for one in changes)}"
@@ -197,7 +197,7 @@ class RestCatalog(RestNames):
             except FrazilError as error:
                 attempts = tuple(Attempt(one.base, one.base) for one in changes)
                 return SentTables(_lost(what, error.message), attempts, changes, key)
-        return self._refused(answer, what, changes)
+        return self._seen_anyway(answer, what, changes) or self._refused(answer, what, changes)
 
     def _send_view(self, change: ViewChange, key: str | None) -> Outcome[LoadedView]:
         base = change.base
@@ -230,12 +230,27 @@ class RestCatalog(RestNames):
             # Updates that do not fit the present state were made for an earlier one.
             return Rejected(CommitConflictError(reason.message))
         if answer.status == 409:
+            if answer.is_after_doubt and self._shows(change):
+                return Committed((self.load_view(base.identifier),))
             return Rejected(reason if reason.retryable else CommitConflictError(reason.message))
         if answer.status == 404:
             return Rejected(reason)
         # What is wrong with the change itself is told better here.
         apply_view_updates(base.metadata, change.updates, now_ms=self.now_ms())
         raise reason
+
+    def _seen_anyway(
+        self, answer: Answered, what: str, changes: tuple[TableChange, ...]
+    ) -> Outcome[LoadedTable] | None:
+        """Return that changes were made though the last answer is a refusal; None where they were not.
+
+        A request whose first answer was lost may be refused because it was carried out then: services forget keys.
+        """
+        if not answer.is_after_doubt or answer.status not in (404, 409):
+            return None
+        lost = SentTables(_lost(what, self.session.explain(answer.reply)), (), changes)
+        verdict = self._judge(lost, [self._find(one) for one in changes])
+        return verdict if isinstance(verdict, Committed) else None
 
     def _refused(self, answer: Answered, what: str, changes: Sequence[TableChange]) -> Rejected:
         first = changes[0].base
@@ -279,8 +294,8 @@ class RestCatalog(RestNames):
                 return verdict
         changes, key = unknown.changes, unknown.key
         outcome = self._send(changes[0], key) if len(changes) == 1 else self._send_many(changes, key)
-        if isinstance(outcome, Rejected) and key is None:
-            # The refusal may be the answer to its own repetition.
+        if isinstance(outcome, Rejected):
+            # The refusal may be the answer to its own repetition; a service may have forgotten the key.
             verdict = self._judge(unknown, [self._find(one) for one in changes])
             return outcome if verdict is None else verdict
         return outcome
@@ -316,7 +331,10 @@ class RestCatalog(RestNames):
 
     def _resolve_view(self, unknown: SentView, change: ViewChange) -> Outcome[LoadedView]:
         if unknown.key is not None and change.base.metadata_location is not None:
-            return self._send_view(change, unknown.key)
+            outcome = self._send_view(change, unknown.key)
+            if isinstance(outcome, Rejected) and self._shows(change):
+                return Committed((self.load_view(change.base.identifier),))
+            return outcome
         found: LoadedView | None = None
         try:
             found = self.load_view(change.base.identifier)
@@ -331,9 +349,16 @@ class RestCatalog(RestNames):
             return Committed((found,)) if is_ours else Rejected(view_exists(change.base.identifier))
         if found.metadata.view_uuid.lower() != change.base.metadata.view_uuid.lower():
             return unknown
-        if apply_view_updates(found.metadata, change.updates, now_ms=self.now_ms()) is found.metadata:
-            return Committed((found,))
-        return self._send_view(change, unknown.key)
+        return Committed((found,)) if self._shows(change, found) else self._send_view(change, unknown.key)
+
+    def _shows(self, change: ViewChange, found: LoadedView | None = None) -> bool:
+        """Return whether a view is as a change would make it."""
+        try:
+            seen = (self.load_view(change.base.identifier) if found is None else found).metadata
+            is_same = seen.view_uuid.lower() == change.base.metadata.view_uuid.lower()
+            return is_same and apply_view_updates(seen, change.updates, now_ms=self.now_ms()) is seen
+        except FrazilError:
+            return False
 
 
 def change_json(change: TableChange) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from urllib.parse import quote
 import msgspec
 
 from frazil.codec.json_text import encode_json
-from frazil.errors import ServiceError
+from frazil.errors import InvalidRequestError, ServiceError
 from frazil.rest.auth import Auth, hide
-from frazil.rest.transport import MAX_BODY_BYTES, Reply, Transport, shown_url
+from frazil.rest.transport import MAX_BODY_BYTES, AnswerTooLarge, Reply, Transport, shown_url
 from frazil.storage.http import AnswerLost, RequestNotSent
 
 _DOUBTFUL: Final = frozenset({408, 500, 502, 503, 504})
@@ -121,18 +121,22 @@ class RestSession:
         while True:
             attempt += 1
             wait_s: float | None = None
+            sent = self.auth.headers(method, target, given, data)
             try:
-                reply = self.transport.send(
-                    method, target, self.auth.headers(method, target, given, data), data, max_bytes=max_bytes
-                )
+                reply = self.transport.send(method, target, sent, data, max_bytes=max_bytes)
             except RequestNotSent as error:
                 reason = str(error)
                 may_repeat = True
+            except AnswerTooLarge as error:
+                # It would be so again; of a change, only what it came to is not known.
+                if is_question:
+                    raise InvalidRequestError(f"Cannot read the service's answer: {error}") from None
+                raise OutcomeLost(str(error)) from None
             except AnswerLost as error:
                 reason, is_doubtful = str(error), True
                 may_repeat = is_repeatable
             else:
-                if reply.status in _UNAUTHORIZED and not has_renewed and self.auth.renew():
+                if reply.status in _UNAUTHORIZED and not has_renewed and self.auth.renew(sent):
                     has_renewed = True
                     continue
                 wait_s = _retry_after(reply, self._now_ms())

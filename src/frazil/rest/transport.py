@@ -9,6 +9,7 @@ connections of its own.
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ class Reply:
         return 200 <= self.status < 300
 
 
+class AnswerTooLarge(AnswerLost):
+    """An answer is not read, since it is larger than allowed; the request was carried out, or was not."""
+
+
 class Transport:
     """Connections to catalog services. Any number of threads may share one."""
 
@@ -71,7 +76,9 @@ class Transport:
         except urllib3.exceptions.ProxyError as error:
             raise RequestNotSent(f"the proxy does not answer ({_reason(error)})") from None
         except urllib3.exceptions.SSLError as error:
-            raise RequestNotSent(f"no TLS connection: {_reason(error)}") from None
+            # Only a certificate is looked at before the request is sent; what fails else may fail after it.
+            kind = RequestNotSent if _is_about_certificate(error) else AnswerLost
+            raise kind(f"no TLS connection: {_reason(error)}") from None
         except urllib3.exceptions.LocationValueError as error:
             raise InvalidRequestError(f"Cannot reach {shown_url(url)}: {_reason(error)}") from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -124,9 +131,13 @@ def _read(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
     for piece in response.stream(_PIECE_BYTES, decode_content=True):
         total += len(piece)
         if total > max_bytes:
-            raise InvalidRequestError(f"Cannot read the service's answer: it is larger than {max_bytes} bytes")
+            raise AnswerTooLarge(f"it is larger than {max_bytes} bytes")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _is_about_certificate(error: urllib3.exceptions.SSLError) -> bool:
+    return any(isinstance(one, ssl.CertificateError) for one in (*error.args, error.__cause__, error.__context__))
 
 
 def _reason(error: BaseException) -> str:

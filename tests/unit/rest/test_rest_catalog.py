@@ -368,6 +368,39 @@ def test_a_service_that_honours_keys_is_asked_again_with_the_same_one(service: S
     assert len({one.headers["idempotency-key"] for one in service.of(f"POST {AT}")}) == 2
 
 
+KEYS = {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT30M"}
+
+
+@pytest.mark.parametrize("retries", ["0", "5"])
+@pytest.mark.parametrize("status", [(409, "CommitFailedException"), (404, "NoSuchTableException")])
+def test_a_service_that_forgot_a_key_does_not_make_a_commit_undone(
+    service: ScriptedService, retries: str, status: tuple[int, str]
+) -> None:
+    service.on("GET /v1/config", (200, KEYS))
+    catalog = opened(service, {"rest.client.max-retries": retries})
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST, error_json(*status))
+    service.on(f"GET {AT}", (200, table_json(with_snapshot(), "memory://w/1.json")))
+    outcome = catalog.commit(base, ADD, GUARDS)
+    if isinstance(outcome, Unknown):
+        outcome = catalog.resolve_unknown(outcome)
+    assert isinstance(outcome, Committed)
+    assert outcome.loaded.metadata_location == "memory://w/1.json"
+
+
+def test_a_commit_that_lost_after_a_lost_answer_is_rejected(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (200, KEYS))
+    catalog = opened(service)
+    base = loaded(service, catalog)
+    service.on(f"POST {AT}", LOST, error_json(409, "CommitFailedException"))
+    theirs = replace(SNAPSHOT, snapshot_id=8)
+    moved = apply_updates(
+        metadata_of(), (AddSnapshot(theirs), SetSnapshotRef("main", SnapshotRef(8))), now_ms=1_700_000_000_002
+    )
+    service.on(f"GET {AT}", (200, table_json(moved)))
+    assert isinstance(catalog.commit(base, ADD, GUARDS), Rejected)
+
+
 def test_a_success_that_cannot_be_read_is_no_failure(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)

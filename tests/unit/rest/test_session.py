@@ -6,12 +6,16 @@ import base64
 import json
 import pickle
 import re
+import ssl
+import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import urllib3
 
 from frazil.errors import AccessDeniedError, InvalidRequestError, ServiceError
 from frazil.rest.auth import BearerAuth, CallerAuth, NoAuth, SigV4Auth
@@ -19,6 +23,7 @@ from frazil.rest.oauth2 import OAuth2Auth, find_expiry
 from frazil.rest.session import OutcomeLost, RestSession, new_uuid7
 from frazil.rest.settings import Settings, TransportOptions
 from frazil.rest.transport import Transport
+from frazil.storage.http import AnswerLost, RequestNotSent
 from frazil.storage.sign_v4 import S3Credentials
 from tests.rest_lab import LOST, ScriptedService, error_json, opened, scripted_service
 
@@ -115,6 +120,34 @@ def test_an_answer_that_is_too_large_is_refused_before_it_is_held(service: Scrip
         Session(service).send(max_bytes=1000)
 
 
+@pytest.mark.parametrize("options", [{}, {"key": "00000000-0000-7000-8000-000000000000"}])
+def test_a_change_whose_answer_is_too_large_may_have_been_made(service: ScriptedService, options: Any) -> None:
+    service.on(f"POST {PLACE}", (200, b"x" * 5000))
+    with pytest.raises(OutcomeLost, match="larger than 1000 bytes"):
+        Session(service).send("POST", body={}, max_bytes=1000, **options)
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), RequestNotSent),
+        (ssl.SSLError(1, "[SSL] record layer failure"), AnswerLost),
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), AnswerLost),
+    ],
+)
+def test_a_tls_connection_that_breaks_may_have_carried_the_request(
+    reason: Exception, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def request(*_: Any, **__: Any) -> Any:
+        raise urllib3.exceptions.SSLError(reason)
+
+    transport = Transport()
+    monkeypatch.setattr(transport._manager(), "request", request)
+    with pytest.raises(kind, match="no TLS connection"):
+        transport.send("POST", "https://127.0.0.1/", {}, b"{}")
+
+
 def test_keys_are_uuids_of_version_7_that_grow_with_time() -> None:
     keys = [new_uuid7(at) for at in (1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000)]
     assert keys == sorted(keys)
@@ -189,6 +222,50 @@ def test_a_token_that_is_refused_is_renewed_once(service: ScriptedService) -> No
     service.on(f"GET {PLACE}", (401, None))
     assert Session(service, auth=oauth2(service, [0.0], credential="me:hidden")).send().status == 401
     assert len(service.of(f"GET {PLACE}")) == 4
+
+
+def test_requests_that_are_refused_together_renew_the_token_once(service: ScriptedService) -> None:
+    count = 8
+    together = threading.Barrier(count)
+
+    def refuse_the_first(asked: Any) -> Any:
+        if asked.headers["authorization"] == "Bearer first":
+            together.wait(30)
+            return 401, None
+        return 200, {}
+
+    service.on(f"GET {PLACE}", refuse_the_first)
+    tokens = (200, {"access_token": "first"}), (200, {"access_token": "second"}), (500, None)
+    service.on("POST /token", *tokens)
+    session = Session(service, auth=oauth2(service, [0.0], credential="me:hidden"))
+    with ThreadPoolExecutor(count) as pool:
+        found = list(pool.map(lambda _: session.send().status, range(count)))
+    assert found == [200] * count
+    assert len(service.of("POST /token")) == 2
+
+
+def test_a_token_that_is_still_good_is_used_while_another_is_fetched(service: ScriptedService) -> None:
+    now = [0.0]
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow(_: Any) -> Any:
+        asked.set()
+        assert may_answer.wait(30)
+        return 200, {"access_token": "second", "expires_in": 1000}
+
+    service.on(f"GET {PLACE}", (200, {}))
+    service.on("POST /token", (200, {"access_token": "first", "expires_in": 1000}), slow)
+    session = Session(service, auth=oauth2(service, now, credential="me:hidden"))
+    session.send()
+    now[0] = 950.0
+    thread = threading.Thread(target=session.send)
+    thread.start()
+    assert asked.wait(30)
+    session.send()
+    assert bearer_of(service) == ["Bearer first", "Bearer first"]
+    may_answer.set()
+    thread.join(30)
+    assert bearer_of(service)[-1] == "Bearer second"
 
 
 def test_a_refused_credential_says_why_and_shows_nothing_of_it(service: ScriptedService) -> None:

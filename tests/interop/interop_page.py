@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
 from tests.interop.java_runtime import PACKAGE
+from tests.interop.rust_client import SOURCE
 from tests.interop.sql_on_java import KINDS
 
 SEEN = os.environ.get("FRAZIL_INTEROP_SEEN")
@@ -38,7 +40,8 @@ def _keep(line: dict[str, Any]) -> None:
 def versions() -> str:
     """Return the versions of those that took part."""
     listed = ", ".join(f"{name} {installed(name)}" for name in ("pyiceberg", "duckdb", "pyspark", "pyarrow"))
-    return f"{listed}, {PACKAGE.split(':')[1]} {PACKAGE.split(':')[2]}"
+    rust = tomllib.loads((SOURCE / "Cargo.toml").read_text())["dependencies"]["iceberg"].lstrip("=")
+    return f"{listed}, {PACKAGE.split(':')[1]} {PACKAGE.split(':')[2]}, iceberg-rust {rust}"
 
 
 def interop_page(lines: list[dict[str, Any]]) -> str:

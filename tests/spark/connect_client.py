@@ -2,7 +2,8 @@
 
 Run as `python -m tests.spark.connect_client <address>`. Each line of its input is JSON, and is answered by one:
 `{"cases": file, "folder": of the lake}` runs a file of SQL cases, `{"tour": ""}` every kind of use once, `{"uses": ""}`
-what once failed, `{"cancelled": ""}` interrupts a write, `{"leave": ""}` ends the process in the midst of one.
+what once failed, `{"streams": folder}` streams of tables with checkpoints there, `{"cancelled": ""}` interrupts a
+write, `{"leave": ""}` ends the process in the midst of one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -158,6 +161,48 @@ def uses(address: str) -> dict[str, Any]:
     return seen
 
 
+def streams(address: str, folder: str) -> dict[str, Any]:
+    """Stream from tables into tables, in every output mode; return what was seen. Checkpoints are in a folder."""
+    spark = session(address)
+    seen: dict[str, Any] = {}
+
+    def rows(name: str) -> list[list[Any]]:
+        return sorted(list(one) for one in spark.table(f"lake.db.{name}").collect())
+
+    def write(frame: Any, name: str, mode: str, **options: str) -> None:
+        writer = frame.writeStream.outputMode(mode).option("checkpointLocation", f"{folder}/{name}")
+        query = writer.options(**options).trigger(availableNow=True).toTable(f"lake.db.{name}")
+        query.awaitTermination(120)
+        if query.exception() is not None:
+            raise query.exception()
+
+    def pass_on() -> None:
+        write(spark.readStream.table("lake.db.s"), "copied", "append")
+        counts = spark.readStream.table("lake.db.s").groupBy("kind").count()
+        write(counts, "counted", "complete")
+        write(counts, "kept", "update", **{"upsert-keys": "kind"})
+
+    spark.sql("create table lake.db.s (id bigint, kind string)")
+    spark.sql("create table lake.db.copied (id bigint, kind string)")
+    for name in ("counted", "kept"):
+        spark.sql(f"create table lake.db.{name} (kind string, count bigint)")
+    spark.sql("insert into lake.db.s values (1, 'a'), (2, 'b')")
+    pass_on()
+    spark.sql("insert into lake.db.s values (3, 'b'), (4, 'c')")
+    pass_on()
+    spark.sql("delete from lake.db.s where id = 1")
+    feed = spark.readStream.option("streaming-changes", "changes").option("stream-from-snapshot", "earliest")
+    changes = feed.table("lake.db.s").select("id", "_change_type")
+    changes.writeStream.format("memory").queryName("changed").trigger(availableNow=True).start().awaitTermination(120)
+    seen["changed"] = sorted(list(one) for one in spark.table("changed").collect())
+    for name in ("copied", "counted", "kept"):
+        seen[name] = rows(name)
+    for name in ("s", "copied", "counted", "kept"):
+        spark.sql(f"drop table lake.db.{name}")
+    spark.stop()
+    return seen
+
+
 SLOW = "select id, cast(java_method('java.lang.Thread', 'sleep', 25L) as string) kind from range(0, {}, 1, 2)"
 
 
@@ -200,7 +245,9 @@ def main(address: str) -> None:
         asked = json.loads(line)
         if "leave" in asked:
             leave(address)
-        verbs = {"tour": tour, "uses": uses, "cancelled": cancelled}
+        verbs: dict[str, Callable[[str], Any]] = {"tour": tour, "uses": uses, "cancelled": cancelled}
+        if "streams" in asked:
+            verbs["streams"] = partial(streams, folder=asked["streams"])
         verb = next((verbs[one] for one in asked if one in verbs), None)
         found = cases(address, asked["cases"], asked["folder"]) if verb is None else verb(address)
         sys.stdout.write(json.dumps(found) + "\n")

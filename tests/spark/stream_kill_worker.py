@@ -2,17 +2,18 @@
 
     stream_kill_worker.py WAREHOUSE CHECKPOINTS PIPELINES run|drain
 
-`run` streams until the process ends; `drain` ends when all that is there has been read. Each pipeline has two queries
-over the same source: one appends its rows, the other counts them by key and upserts the counts.
+It says that it is ready, and begins when it is told so. `run` streams until the process ends; `drain` ends when all
+that is there has been read. Each pipeline has two queries over the same source: one appends its rows, the other counts
+them by key and upserts the counts. A query that fails ends the process, with the whole of its error.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -39,6 +40,10 @@ def start(spark: SparkSession, checkpoints: Path, number: int, trigger: dict[str
     ]
 
 
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
 def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
@@ -52,18 +57,22 @@ def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     frazil.attach(spark, frazil.connect(warehouse))
+    say("ready")
+    sys.stdin.readline()
     trigger: dict[str, Any] = {"availableNow": True} if how == "drain" else {"processingTime": "0 seconds"}
-    print("starting", flush=True)
+    say("starting")
     queries = [one for number in range(pipelines) for one in start(spark, Path(checkpoints), number, trigger)]
-    print("running", flush=True)
-    for query in queries:
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            print(f"{query.lastProgress and query.lastProgress['sink']}: {str(error)[:3000]}", flush=True)
-            raise SystemExit(1) from None
-    spark.stop()
-    print("done", flush=True)
+    say("running")
+    while any(one.isActive for one in queries):
+        spark.streams.resetTerminated()
+        spark.streams.awaitAnyTermination(1)
+        if any(one.exception() is not None for one in queries):
+            break
+    failed = [one for one in queries if one.exception() is not None]
+    for one in failed:
+        say(f"failed: {one.lastProgress and one.lastProgress['sink']}\n{one.exception()}")
+    say("failed" if failed else "done")
+    os._exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -110,6 +110,25 @@ def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, spark: Spa
         frazil.detach(spark)
 
 
+STREAMS = {
+    "copied": [[1, "a"], [2, "b"], [3, "b"], [4, "c"]],
+    "counted": [["a", 1], ["b", 2], ["c", 1]],
+    "kept": [["a", 1], ["b", 2], ["c", 1]],
+    "changed": [[1, "delete"], [1, "insert"], [2, "insert"], [3, "insert"], [4, "insert"]],
+}
+
+
+@pytest.mark.timeout(600)
+def test_a_client_of_connect_streams_from_tables_into_tables(
+    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    frazil.attach(spark, lake)
+    try:
+        assert client.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS
+    finally:
+        frazil.detach(spark)
+
+
 USES = {
     "comment": [[3]],
     "bound": [[3]],
@@ -278,6 +297,7 @@ def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_pa
         assert "runs programs, as this user" in said
         made = Client(f"sc://127.0.0.1:{server.port('sc')}")
         assert made.ask({"tour": ""}) == TOUR
+        assert made.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS
         made.end()
         printed = beeline(
             server.port("jdbc:hive2"),

@@ -9,12 +9,15 @@ import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
+from frazil.errors import CommitConflictError
+from frazil.sessions.stream_sources import StreamSource
 from tests.spark.streams import Streams, add
 
 
@@ -108,6 +111,54 @@ def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
     assert streams.ids(guarded) == [[2, 3, 4]]
     expire(table)
     assert len(table.refresh().snapshots) == 1
+
+
+def test_a_guard_keeps_all_snapshots_of_a_table_that_was_empty_when_the_stream_began(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    guarded = stream(spark, stream_guard="orders")
+    assert streams.ids(guarded) == []
+    for one in (1, 2, 3):
+        add(spark, one)
+    expire(table)
+    assert streams.ids(guarded) == [[1, 2, 3]]
+    expire(table)
+    assert len(table.refresh().snapshots) == 1
+
+
+def test_a_snapshot_that_expires_before_it_is_guarded_is_not_where_a_stream_begins(
+    spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(spark, 1)
+    guard, races = StreamSource._guard, [2, 3]
+
+    def late(self: StreamSource, *given: Any) -> Any:
+        if races:
+            add(spark, races.pop(0))
+            expire(table)
+        return guard(self, *given)
+
+    monkeypatch.setattr(StreamSource, "_guard", late)
+    assert streams.ids(stream(spark, stream_guard="orders")) == [[1, 2, 3]]
+    assert races == []
+
+
+def test_a_guard_that_cannot_be_moved_does_not_stop_the_stream(
+    spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(spark, 1)
+    guarded = stream(spark, stream_guard="orders")
+    assert streams.ids(guarded) == [[1]]
+    held = table.refresh().properties["frazil.stream.orders"]
+    add(spark, 2)
+
+    def lost(*_: Any) -> None:
+        raise CommitConflictError("others came first")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StreamSource, "_guard", lost)
+        assert streams.ids(guarded) == [[2]]
+    assert table.refresh().properties["frazil.stream.orders"] == held
 
 
 # Snapshots that are passed over

@@ -15,7 +15,9 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,12 +27,14 @@ import frazil
 from frazil.errors import CommitError
 
 WORKER = Path(__file__).parent / "stream_kill_worker.py"
-PIPELINES = 2
+PIPELINES = 5
 QUERIES = 2 * PIPELINES
 KILLS = int(os.environ.get("FRAZIL_STREAM_KILLS", "100"))
 """How many running queries are killed; one process has several."""
 SECONDS = float(os.environ.get("FRAZIL_STREAM_KILL_SECONDS", "inf"))
 """After so many seconds nothing more is killed."""
+RUNS = float(os.environ.get("FRAZIL_STREAM_KILL_AFTER", "8"))
+"""How many seconds queries run at most before they are killed."""
 KEYS = 7
 
 
@@ -42,9 +46,12 @@ class Others:
         self.chance = chance
         self.written: list[int] = []
         self.own: Counter[int] = Counter()
+        self.done: Counter[str] = Counter()
         self.problems: list[str] = []
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=one) for one in (self._feed, self._meddle)]
+        self._threads = [
+            threading.Thread(target=self._repeat, args=given) for given in ((self._feed, 0.3), (self._meddle, 0.4))
+        ]
 
     def __enter__(self) -> Others:
         for one in self._threads:
@@ -59,96 +66,121 @@ class Others:
     def close(self) -> None:
         self.lake.close()
 
+    def _repeat(self, turn: Callable[[], None], pause: float) -> None:
+        while not self._over.wait(pause):
+            try:
+                turn()
+            except Exception:
+                self.problems.append(traceback.format_exc())
+                return
+
     def _feed(self) -> None:
-        source = self.lake.table("db.source")
-        while not self._over.wait(0.3):
-            first = len(self.written)
-            ids = list(range(first, first + self.chance.randrange(1, 20)))
-            source.append(pa.table({"id": ids, "k": [f"k{one % KEYS}" for one in ids]}), once=("feed", first))
-            self.written += ids
+        first = len(self.written)
+        ids = list(range(first, first + self.chance.randrange(1, 20)))
+        rows = pa.table({"id": ids, "k": [f"k{one % KEYS}" for one in ids]})
+        self.lake.table("db.source").append(rows, once=("feed", first))
+        self.written += ids
 
     def _meddle(self) -> None:
-        foreign = 0
-        while not self._over.wait(0.4):
-            number = self.chance.randrange(PIPELINES)
-            rows, counts = (self.lake.table(f"db.{name}_{number}") for name in ("rows", "counts"))
-            with contextlib.suppress(CommitError):
-                match self.chance.randrange(6):
-                    case 0:
-                        foreign -= 1
-                        rows.append(pa.table({"id": [foreign], "k": ["own"]}))
-                        self.own[number] += 1
-                    case 1:
-                        self.lake.table("db.source").maintain.rewrite_data_files(min_input_files=5)
-                    case 2:
-                        self.lake.table("db.source").expire_snapshots(older_than=self._now(), retain_last=1)
-                    case 3:
-                        rows.expire_snapshots(older_than=self._now(), retain_last=1)
-                    case 4:
-                        counts.expire_snapshots(older_than=self._now(), retain_last=1)
-                    case _:
-                        rows.maintain.rewrite_data_files(min_input_files=3)
-
-    def _now(self) -> int:
-        return self.lake.catalog.now_ms() + 1000
+        number = self.chance.randrange(PIPELINES)
+        name = self.chance.choice(("source", f"rows_{number}", f"counts_{number}"))
+        table = self.lake.table(f"db.{name}")
+        what = self.chance.choice(("append", "compact", "expire"))
+        with contextlib.suppress(CommitError):
+            if what == "expire":
+                table.expire_snapshots(older_than=self.lake.catalog.now_ms() + 1000, retain_last=1)
+            elif what == "compact":
+                table.maintain.rewrite_data_files(min_input_files=3)
+            elif name.startswith("rows"):
+                table.append(pa.table({"id": [-1], "k": ["own"]}), once=("own", self.own[number]))
+                self.own[number] += 1
+            self.done[what] += 1
 
 
-def start(warehouse: Path, checkpoints: Path, how: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(WORKER), str(warehouse), str(checkpoints), str(PIPELINES), how]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+class Worker:
+    """A process with queries; what it says is kept whole."""
 
+    def __init__(self, folder: Path, number: int, how: str) -> None:
+        self.said = folder / f"worker-{number}.out"
+        command = [sys.executable, str(WORKER), str(folder / "lake"), str(folder / "checkpoints"), str(PIPELINES), how]
+        with self.said.open("w") as out:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            )
 
-def await_line(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdout is not None
-    for said in process.stdout:
-        if said.strip() == line:
-            return
-    assert process.stderr is not None
-    raise AssertionError(f"the worker ended: {process.stderr.read()[-3000:]}")
+    @property
+    def text(self) -> str:
+        return self.said.read_text()
 
+    def wait_for(self, line: str, seconds: float = 300) -> None:
+        until = time.monotonic() + seconds
+        while line not in self.text.splitlines():
+            assert self.process.poll() is None, f"the worker ended: {self.text}"
+            assert time.monotonic() < until, f"the worker does not say {line!r}: {self.text}"
+            time.sleep(0.02)
 
-def kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    def go(self) -> None:
+        self.wait_for("ready")
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(tmp_path: Path) -> None:
-    warehouse, checkpoints = tmp_path / "lake", tmp_path / "checkpoints"
+    warehouse = tmp_path / "lake"
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     print(f"seed {seed}")
+    patient = {"commit.retry.num-retries": "100"}
     with frazil.connect(warehouse) as lake:
         lake.create_namespace("db")
-        lake.create_table("db.source", "id bigint, k string")
+        lake.create_table("db.source", "id bigint, k string", properties=patient)
         for number in range(PIPELINES):
-            lake.create_table(f"db.rows_{number}", "id bigint, k string")
-            lake.create_table(f"db.counts_{number}", "k string, n bigint, total bigint")
+            lake.create_table(f"db.rows_{number}", "id bigint, k string", properties=patient)
+            lake.create_table(f"db.counts_{number}", "k string, n bigint, total bigint", properties=patient)
     others = Others(warehouse, chance)
-    killed, restarts = 0, 0
+    killed = restarts = 0
     began = time.monotonic()
-    with others:
-        while killed < KILLS and time.monotonic() - began < SECONDS:
-            process = start(warehouse, checkpoints, "run")
-            try:
-                # Some die while their queries start, most while they run.
-                await_line(process, "starting" if chance.random() < 0.2 else "running")
-                time.sleep(chance.uniform(0, 5))
-                assert process.poll() is None, "".join(process.communicate())[-3000:]
-            finally:
-                kill(process)
-            killed += QUERIES
-            restarts += 1
-    drain = start(warehouse, checkpoints, "drain")
+    workers = [Worker(tmp_path, 0, "run")]
     try:
-        said, errors = drain.communicate(timeout=600)
-        assert "done" in said, said + errors[-3000:]
+        with others:
+            while killed < KILLS and time.monotonic() - began < SECONDS:
+                worker = workers[-1]
+                worker.go()
+                # The next one starts its Spark meanwhile.
+                workers.append(Worker(tmp_path, len(workers), "run"))
+                # Some die while their queries start, most while they run.
+                worker.wait_for("starting" if chance.random() < 0.3 else "running")
+                time.sleep(chance.uniform(0, RUNS))
+                assert worker.process.poll() is None, worker.text
+                worker.kill()
+                assert "failed" not in worker.text, worker.text
+                killed += QUERIES
+                restarts += 1
+                workers[-1].wait_for("ready")
+        workers[-1].kill()
+        assert others.problems == []
+        workers.append(Worker(tmp_path, len(workers), "drain"))
+        workers[-1].go()
+        workers[-1].wait_for("done", 1200)
     finally:
-        kill(drain)
+        for one in workers:
+            one.kill()
     print(f"{killed} queries killed in {restarts} processes, {len(others.written)} rows, "
-          f"{time.monotonic() - began:.0f} s")  # fmt: skip
+          f"{dict(others.done)}, {time.monotonic() - began:.0f} s")  # fmt: skip
+    check_tables(others)
+    others.close()
+
+
+def check_tables(others: Others) -> None:
     wanted = Counter(others.written)
     by_key = {f"k{key}": [one for one in others.written if one % KEYS == key] for key in range(KEYS)}
     for number in range(PIPELINES):
@@ -157,10 +189,10 @@ def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(
         assert found - wanted == Counter(), "rows that are there twice"
         assert wanted - found == Counter(), "rows that are lost"
         assert rows.scan("id < 0").count() == others.own[number]
-        counts = others.lake.table(f"db.counts_{number}").scan().to_arrow().to_pylist()
+        table = others.lake.table(f"db.counts_{number}")
+        counts = table.scan().to_arrow().to_pylist()
         assert {one["k"]: (one["n"], one["total"]) for one in counts} == {
             key: (len(ids), sum(ids)) for key, ids in by_key.items() if ids
         }
         assert len(counts) == len({one["k"] for one in counts})
-        assert rows.check().ok
-    others.close()
+        assert rows.check().ok and table.check().ok

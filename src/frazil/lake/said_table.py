@@ -97,6 +97,13 @@ class SaidTable(TableVerbs):
         self._state = self._table._begin()
         return self._says.applied(self._state)
 
+    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
+        now = self._table._begin_again(state, branch)
+        if now is None:
+            return None
+        self._state = now
+        return self._says.applied(now)
+
     def _run(self, action: Action) -> Snapshot | None:
         return self._table._run(action)
 

@@ -33,7 +33,7 @@ from frazil.lake.metadata_verbs import expiry_of
 from frazil.lake.point_in_time import PointInTime
 from frazil.lake.scan import Scan, ScanOptions, scan_table
 from frazil.lake.table_figures import draw_table
-from frazil.lake.verbs import TableVerbs, check_columns
+from frazil.lake.verbs import TableVerbs, check_columns, operations_between
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
@@ -42,7 +42,7 @@ from frazil.pictures.style import in_notebook
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef
+from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, SnapshotRef
 from frazil.spec.sorting import SortOrder
 from frazil.spec.table_metadata import TableMetadata
 
@@ -267,6 +267,11 @@ class Table(TableVerbs):
     def _begin(self) -> LoadedTable:
         return self.refresh()._loaded
 
+    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
+        now = self.refresh()._loaded
+        done = operations_between(state.metadata, now.metadata, branch)
+        return now if Operation.REPLACE in done else None
+
     def _commit(
         self, state: LoadedTable, action: Action, written: Sequence[str] = ()
     ) -> tuple[LoadedTable, Snapshot | None]:
@@ -322,6 +327,15 @@ class HeldTable(Table):
 
     def _begin(self) -> LoadedTable:
         return self._loaded
+
+    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
+        now = self._catalog.load_table(self.identifier)
+        done = operations_between(state.metadata, now.metadata, branch)
+        # Only where no row changed: what else the statement has read of the table is of the old state.
+        if done != {Operation.REPLACE} or now.metadata.current_schema != state.metadata.current_schema:
+            return None
+        self._loaded = now
+        return now
 
 
 def hold(table: Table) -> HeldTable:

@@ -21,7 +21,7 @@ from frazil.commit.new_snapshot import Target, find_parent
 from frazil.commit.once import Once, RecordOnly, WriteOnce, find_done, parse_once
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.replace_partitions import ReplacePartitions
-from frazil.errors import InvalidRequestError
+from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.fill_parameters import Parameters
 from frazil.expr.predicates import TRUE, Predicate
@@ -43,12 +43,15 @@ from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
+from frazil.spec.snapshot_history import ancestor_ids_between
 from frazil.spec.table_metadata import TableMetadata
 
 NO_PROPERTIES: Mapping[str, str] = FrozenMap()
 OnceGiven = tuple[str, int | str] | Once
 """What names a write that happens once: an application and a version."""
 _Given = ParamSpec("_Given")
+_PLANS = 10
+"""How often a change is planned at most, where others rewrite the files that it reads."""
 
 
 def _may_be_once(verb: Callable[_Given, Snapshot | None]) -> Callable[_Given, Snapshot | None]:
@@ -186,7 +189,7 @@ class TableVerbs(MetadataVerbs):
 
             session = choose_session(data if is_spark_frame(data) else None)
             planned = room.plan_overwrite(session, state, files, where, target, cache=self._cache)
-        made = self._carry_out(state, planned)
+        made = self._commit_planned(state, planned)
         self._changed_rows = sum(one.record_count for one in files)
         return made
 
@@ -231,9 +234,9 @@ class TableVerbs(MetadataVerbs):
 
         Files that hold nothing else go by their metadata, and no parallel writer stops that. Of others the rows are
         deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable isolation, adds
-        under the condition stop it. `engine` is `"local"`, in this process, `"spark"`, or `"auto"`, which chooses
-        (`t.explain.delete` says what and why). Further arguments are values for the names in the text:
-        `t.delete("id = :x", x=7)`.
+        under the condition stop it; files that one merely rewrote do not. `engine` is `"local"`, in this process,
+        `"spark"`, or `"auto"`, which chooses (`t.explain.delete` says what and why). Further arguments are values for
+        the names in the text: `t.delete("id = :x", x=7)`.
         """
         where = filled(where, parameters)
         state = self._begin()
@@ -243,15 +246,18 @@ class TableVerbs(MetadataVerbs):
             target = target_of(state.metadata, branch, snapshot_properties)
             meant = bind(state.metadata.current_schema, predicate)
             return self._commit(state, DeleteFiles(where=meant, target=target))[1]
-        choice = self._choose_delete(state, where, branch, snapshot_properties, engine)
-        if choice.plan is not None:
-            return self._carry_out(state, choice.plan.run())
-        session = choose_session()
-        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        from frazil.spark.change.delete import plan_delete
 
-        planned = plan_delete(session, state, where, target, cache=self._cache)
-        return self._carry_out(state, planned)
+        def plan(state: LoadedTable) -> Any:
+            choice = self._choose_delete(state, where, branch, snapshot_properties, engine)
+            if choice.plan is not None:
+                return choice.plan.run()
+            session = choose_session()
+            target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+            from frazil.spark.change.delete import plan_delete
+
+            return plan_delete(session, state, where, target, cache=self._cache)
+
+        return self._carry_out(state, branch, plan)
 
     def _choose_delete(
         self, state: LoadedTable, where: Any, branch: str, properties: Mapping[str, str], engine: Engine
@@ -282,15 +288,18 @@ class TableVerbs(MetadataVerbs):
         where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
         given.check()
         state = self._begin()
-        choice = self._choose_update(state, values, where, branch, snapshot_properties, engine)
-        if choice.plan is not None:
-            return self._carry_out(state, choice.plan.run())
-        session = choose_session()
-        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        from frazil.spark.change.update import plan_update
 
-        planned = plan_update(session, state, values, where, target, cache=self._cache)
-        return self._carry_out(state, planned)
+        def plan(state: LoadedTable) -> Any:
+            choice = self._choose_update(state, values, where, branch, snapshot_properties, engine)
+            if choice.plan is not None:
+                return choice.plan.run()
+            session = choose_session()
+            target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+            from frazil.spark.change.update import plan_update
+
+            return plan_update(session, state, values, where, target, cache=self._cache)
+
+        return self._carry_out(state, branch, plan)
 
     def _choose_update(
         self,
@@ -325,16 +334,19 @@ class TableVerbs(MetadataVerbs):
         """
         state = self._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
-        choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)
-        if choice.plan is not None:
-            return self._carry_out(state, choice.plan.run())
-        session = choose_session(data if is_spark_frame(data) else None)
-        frame = frame_of_rows(source, state, session)
-        target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-        from frazil.spark.change.upsert import plan_upsert
 
-        planned = plan_upsert(session, state, frame, keys, target, cache=self._cache)
-        return self._carry_out(state, planned)
+        def plan(state: LoadedTable) -> Any:
+            choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)
+            if choice.plan is not None:
+                return choice.plan.run()
+            session = choose_session(data if is_spark_frame(data) else None)
+            frame = frame_of_rows(source, state, session)
+            target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+            from frazil.spark.change.upsert import plan_upsert
+
+            return plan_upsert(session, state, frame, keys, target, cache=self._cache)
+
+        return self._carry_out(state, branch, plan)
 
     def _choose_upsert(
         self,
@@ -441,18 +453,20 @@ class TableVerbs(MetadataVerbs):
         def merge(
             table: TableVerbs, state: LoadedTable, given: Any, condition: Any, clauses: tuple[MergeClause, ...]
         ) -> Snapshot | None:
-            choice = choose(state, given, condition, clauses)
-            if choice.plan is not None:
-                return table._carry_out(state, choice.plan.run())
-            session = choose_session(given if is_spark_frame(given) else None)
-            frame = frame_of_rows(given, state, session)
-            target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-            from frazil.spark.change.merge import plan_merge
+            def plan(state: LoadedTable) -> Any:
+                choice = choose(state, given, condition, clauses)
+                if choice.plan is not None:
+                    return choice.plan.run()
+                session = choose_session(given if is_spark_frame(given) else None)
+                frame = frame_of_rows(given, state, session)
+                target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
+                from frazil.spark.change.merge import plan_merge
 
-            planned = plan_merge(
-                session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
-            )
-            return table._carry_out(state, planned)
+                return plan_merge(
+                    session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
+                )
+
+            return table._carry_out(state, branch, plan)
 
         return MergeBuilder(run, explain)
 
@@ -488,9 +502,27 @@ class TableVerbs(MetadataVerbs):
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
         """Make several changes, which begin with a state, one commit; inside a transaction they are part of it."""
 
-    def _carry_out(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
+    def _carry_out(
+        self, state: LoadedTable, branch: str, plan: Callable[[LoadedTable], PlannedChange | None]
+    ) -> Snapshot | None:
+        """Plan a change and commit it; plan it again where others rewrote files that it read: no row changed."""
+        for _ in range(1, _PLANS):
+            try:
+                return self._commit_planned(state, plan(state))
+            except ConcurrentChangeError:
+                now = self._begin_again(state, branch)
+                if now is None:
+                    raise
+                state = now
+        return self._commit_planned(state, plan(state))
+
+    def _commit_planned(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
         self._changed_rows = 0 if planned is None else planned.rows
         return None if planned is None else self._commit(state, planned.action, planned.written)[1]
+
+    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
+        """Return the table as it is now, for a change to be planned again; None where that would not help."""
+        return None
 
 
 class OnceTable(TableVerbs):
@@ -506,6 +538,9 @@ class OnceTable(TableVerbs):
     def _begin(self) -> LoadedTable:
         state, self._state = self._state, None
         return self._table._begin() if state is None else state
+
+    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
+        return self._table._begin_again(state, branch)
 
     def _run(self, action: Action) -> Snapshot | None:
         # What a write does before it, to the schema.
@@ -542,6 +577,18 @@ def read_set_of(state: LoadedTable, branch: str, predicate: Predicate) -> ReadSe
     """Return what a verb reads of a branch that it replaces rows of: what others add there since is a conflict."""
     parent = find_parent(state.metadata, branch)
     return ReadSet(None if parent is None else parent.snapshot_id, predicate)
+
+
+def operations_between(before: TableMetadata, after: TableMetadata, branch: str) -> set[str | None]:
+    """Return what was done to a branch after a state of it; nothing where that is not known."""
+    read, head = find_parent(before, branch), find_parent(after, branch)
+    if read is None or head is None:
+        return set()
+    try:
+        ids = ancestor_ids_between(after, after_snapshot_id=read.snapshot_id, to_snapshot_id=head.snapshot_id)
+    except InvalidRequestError:
+        return set()
+    return {after.snapshot(one).operation for one in ids}
 
 
 def paths_of(files: Sequence[DataFile]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ Spark asks on the thread of the query, one thing after the other.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -23,7 +24,7 @@ from typing import Any
 
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
-from frazil.errors import FrazilError, InvalidRequestError, SnapshotNotFoundError
+from frazil.errors import CommitError, FrazilError, InvalidRequestError, SnapshotNotFoundError
 from frazil.lake.sql_session import CURRENT, Place, Relation, State
 from frazil.lake.stream_options import StreamOptions, stream_options, update_identifiers
 from frazil.lake.table import Table
@@ -38,8 +39,10 @@ from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream
 from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
+from frazil.spec.table_metadata import TableMetadata
 
 _GUARD_SECONDS = 60
+_TRIES = 10
 _sources: dict[str, StreamSource] = {}
 _lock = threading.Lock()
 
@@ -170,21 +173,45 @@ class StreamSource:
             "bytesBehind": str(found.size_bytes),
         }
 
+    def begin(self) -> StreamOffset:
+        """Return where a new stream begins; with a guard, a snapshot that expiry spares from now on."""
+        begun = START
+        for _ in range(_TRIES):
+            begun = self.stream().begin(self.options.start)
+            if self.options.guard is None:
+                return begun
+            metadata = self._guard(self.options.guard, begun)
+            if begun == START or metadata.find_snapshot(begun.snapshot_id) is not None:
+                return begun
+            # It expired before it was guarded.
+        raise SnapshotNotFoundError(
+            f"Cannot begin a stream of {self.place}: snapshot {begun.snapshot_id} has expired, and so did those before",
+            hint="Others expire every snapshot at once. Start the query again.",
+        )
+
     def hold(self, offset: StreamOffset, *, is_last: bool = False) -> None:
-        """Note how far the stream is, for expiry; at most once a minute, and when the query ends."""
+        """Note how far the stream is, for expiry; at most once a minute, and when the query ends.
+
+        Where others come first, it is noted the next time: an older snapshot holds more.
+        """
         name = self.options.guard
-        if name is None or offset == START:
+        if name is None:
             return
-        now = time.monotonic()
         if self.guarded is not None:
             since, snapshot_id = self.guarded
-            if snapshot_id == offset.snapshot_id or (now - since < _GUARD_SECONDS and not is_last):
+            is_early = time.monotonic() - since < _GUARD_SECONDS and not is_last
+            if snapshot_id == offset.snapshot_id or is_early:
                 return
+        with contextlib.suppress(CommitError):
+            self._guard(name, offset)
+
+    def _guard(self, name: str, offset: StreamOffset) -> TableMetadata:
         table = self.table.refresh()
         key, value = f"{GUARD_PREFIX}{name}", str(offset.snapshot_id)
         if table.properties.get(key) != value:
             table.set_properties({key: value})
-        self.guarded = (now, offset.snapshot_id)
+        self.guarded = (time.monotonic(), offset.snapshot_id)
+        return table.metadata
 
 
 def _open(question: Question) -> str:
@@ -207,9 +234,7 @@ def _open(question: Question) -> str:
     table_uuid = str(stream.loaded.metadata.table_uuid)
     _check_table(told, place, table_uuid)
     begun = told["begun"]
-    source.begun = stream.begin(options.start) if begun is None else parse_offset(begun)
-    if begun is None:
-        source.hold(source.begun)
+    source.begun = source.begin() if begun is None else parse_offset(begun)
     key = uuid.uuid4().hex
     with _lock:
         _sources[key] = source

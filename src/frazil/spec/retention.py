@@ -5,7 +5,7 @@ Beside the specification's rules there is one of Iceberg Java's: a snapshot that
 staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
 
 And one of frazil's: a stream that is guarded has the property `frazil.stream.<name>`, the snapshot up to which it has
-read. That snapshot and all that came of it stay.
+read. That snapshot and all that came of it stay; of one that began with an empty table (-1), all do.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from frazil.spec.table_metadata import TableMetadata
 
 GUARD_PREFIX: Final = "frazil.stream."
 """What the properties of guarded streams begin with."""
+_BEFORE_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def guarded_snapshots(metadata: TableMetadata) -> dict[int, str]:
         for head in ancestor_heads(metadata.snapshots, ref.snapshot_id):
             passed.append(head.snapshot_id)
             # The snapshot itself may have gone: what came of it names it.
-            name = guards.get(head.snapshot_id) or guards.get(head.parent_snapshot_id or 0)
+            parent = _BEFORE_ALL if head.parent_snapshot_id is None else head.parent_snapshot_id
+            name = guards.get(head.snapshot_id) or guards.get(parent)
             if name is not None:
                 found |= dict.fromkeys(passed, name)
     return found

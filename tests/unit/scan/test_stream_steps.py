@@ -337,6 +337,17 @@ def test_expiry_spares_what_a_guarded_stream_needs(lab: Lab) -> None:
     assert len(lab.load().metadata.snapshots) == 1
 
 
+def test_expiry_spares_all_where_a_guarded_stream_began_with_an_empty_table(lab: Lab) -> None:
+    guard = f"{GUARD_PREFIX}orders"
+    lab.commit(UpdateProperties(FrozenMap({guard: str(START.snapshot_id)})))
+    new = append(lab) + append(lab)
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
+    assert drain(lab, START)[0] == [named(new)]
+    lab.commit(UpdateProperties(removals=frozenset({guard})))
+    lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
+    assert len(lab.load().metadata.snapshots) == 1
+
+
 def test_a_table_that_was_set_back_is_said(lab: Lab) -> None:
     append(lab)
     first = lab.snapshot.snapshot_id

@@ -69,6 +69,11 @@ class Footer:
 
 def read_footer(file: pa.NativeFile, leaves: Collection[int]) -> Footer:
     """Read what a file's footer says of some columns; the first is always among them."""
+    return decode_footer(footer_bytes(file), leaves)
+
+
+def footer_bytes(file: pa.NativeFile) -> bytes:
+    """Return a file's footer as it is stored."""
     size = file.size()
     file.seek(size - _TAIL_BYTES)
     tail = bytes(file.read(_TAIL_BYTES))
@@ -78,7 +83,7 @@ def read_footer(file: pa.NativeFile, leaves: Collection[int]) -> Footer:
     file.seek(size - _TAIL_BYTES - length)
     data = bytes(file.read(length))
     file.seek(0)
-    return decode_footer(data, leaves)
+    return data
 
 
 def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:

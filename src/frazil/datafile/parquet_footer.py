@@ -17,7 +17,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from frazil.datafile.bad_bytes import BadBytes
-from frazil.datafile.thrift_compact import BINARY, BYTE, I32, LIST, STOP, STRUCT, CompactReader
+from frazil.datafile.thrift_compact import (
+    BINARY,
+    BYTE,
+    I32,
+    LIST,
+    STOP,
+    STRUCT,
+    CompactReader,
+    field_head,
+    varint,
+    zigzag,
+)
 from frazil.errors import UnsupportedError
 from frazil.spec.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType, GeometryType, Type, VariantType
 
@@ -71,7 +82,7 @@ def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
         if last != _FIELD_ID:
             raise _not_understood(f"the column of field id {field_id} has an annotation already")
         end = reader.at - 1
-        pieces += (footer[written:end], _field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(kind))
+        pieces += (footer[written:end], field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(kind))
         written = end
     if left:
         raise _not_understood(f"it has no column of field id {min(left)}")
@@ -96,42 +107,24 @@ def _read_element(reader: CompactReader) -> tuple[int | None, int]:
 def _logical_type(kind: Type) -> bytes:
     if isinstance(kind, VariantType):
         # The version of the variant encoding, a byte.
-        return _union(16, _field_head(0, 1, BYTE) + b"\x01")
+        return _union(16, field_head(0, 1, BYTE) + b"\x01")
     if isinstance(kind, GeometryType):
         return _union(17, b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs))
     if isinstance(kind, GeographyType):
         crs = b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs)
-        algorithm = _zigzag(EDGE_ALGORITHMS.index(kind.algorithm))
-        return _union(18, crs + _field_head(1 if crs else 0, 2, I32) + algorithm)
+        algorithm = zigzag(EDGE_ALGORITHMS.index(kind.algorithm))
+        return _union(18, crs + field_head(1 if crs else 0, 2, I32) + algorithm)
     raise UnsupportedError(f"Cannot write a Parquet file: {kind} has no annotation")
 
 
 def _union(number: int, content: bytes) -> bytes:
     """Return a union whose one member is a structure."""
-    return _field_head(0, number, STRUCT) + content + bytes((STOP, STOP))
+    return field_head(0, number, STRUCT) + content + bytes((STOP, STOP))
 
 
 def _text_field(before: int, number: int, text: str) -> bytes:
     data = text.encode()
-    return _field_head(before, number, BINARY) + _varint(len(data)) + data
-
-
-def _field_head(before: int, number: int, wire: int) -> bytes:
-    distance = number - before
-    return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + _zigzag(number)
-
-
-def _zigzag(value: int) -> bytes:
-    return _varint(value << 1 if value >= 0 else -1 - (value << 1))
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return field_head(before, number, BINARY) + varint(len(data)) + data
 
 
 def _not_understood(reason: str) -> UnsupportedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -15,6 +15,10 @@ from frazil.spec.schema import Schema
 
 BATCH_BYTES = 64 << 20
 """About how many bytes of stored values a batch holds at most."""
+
+
+Wanted: TypeAlias = "bool | list[tuple[int, int]]"
+"""Of a row group: whether it can hold a match; or which of its rows can, from each first to before each last."""
 
 
 class RawBatch(NamedTuple):
@@ -74,7 +78,7 @@ class FileReader(ABC):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], bool] | None = None,
+        may_match: Callable[[int], Wanted] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
         """Yield batches of some stored columns, in the order of their rows."""

@@ -27,7 +27,7 @@ from frazil.datafile.avro_shapes import Column, file_field
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
 from frazil.errors import CorruptTableError, InvalidDataFileError
 from frazil.storage.base import Storage
 
@@ -106,7 +106,7 @@ class AvroReader(FileReader):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], bool] | None = None,
+        may_match: Callable[[int], Wanted] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
         """Yield batches; Avro has no statistics, so that `may_match` is not asked."""

@@ -22,7 +22,7 @@ from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
 from frazil.datafile.orc_tail import decode_stripes
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
 from frazil.storage.base import Storage
 
 HEADING = "ORC"
@@ -63,7 +63,7 @@ class OrcReader(FileReader):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], bool] | None = None,
+        may_match: Callable[[int], Wanted] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
         """Yield batches; `may_match` says of a stripe's number whether it can hold a match."""

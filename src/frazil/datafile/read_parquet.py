@@ -2,7 +2,8 @@
 
 Row groups are the unit: those outside a split are another reader's, those whose statistics prove that no row
 can match are skipped (`datafile/row_groups.py`), the others are read one after the other, only the stored columns
-that are wanted. Positions count all rows of the file, skipped ones too.
+that are wanted, and only some of their pages where few rows are (`datafile/parquet_pages.py`). Positions count all
+rows of the file, skipped ones too.
 
 How many rows a batch has follows from how wide they are, so that a batch stays small whatever a row holds.
 """
@@ -21,9 +22,10 @@ from frazil.codec.arrow_schema import FIELD_ID_KEY
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileField, FileSchema, describe_arrow, prune, walk, with_ids
 from frazil.datafile.open_file import is_local, open_file, reading
-from frazil.datafile.parquet_chunks import MAGIC, Footer, read_footer
+from frazil.datafile.parquet_chunks import MAGIC, Footer, decode_footer, footer_bytes
+from frazil.datafile.parquet_pages import ColumnPages, find_pages, read_spans
 from frazil.datafile.project import DICTIONARY
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
 from frazil.errors import UnsupportedError
 from frazil.storage.base import Storage
 
@@ -31,6 +33,14 @@ HEADING = "Parquet"
 _ENCRYPTED_MAGIC = b"PARE"
 _MAGIC = (MAGIC, _ENCRYPTED_MAGIC)
 _FEW_BYTES_PER_VALUE = 4
+_MANY_ROWS = 50_000
+"""Of fewer rows in a row group, looking for pages costs more than reading them all."""
+_MAX_FOOTER_BYTES = 1 << 16
+_OPTIONS: dict[str, Any] = {
+    "coerce_int96_timestamp_unit": "us",
+    "page_checksum_verification": True,
+    "arrow_extensions_enabled": False,
+}
 
 
 class ParquetReader(FileReader):
@@ -52,10 +62,8 @@ class ParquetReader(FileReader):
         try:
             return pq.ParquetFile(
                 self._file.handle,
-                coerce_int96_timestamp_unit="us",
                 pre_buffer=not self._is_local,
-                page_checksum_verification=True,
-                arrow_extensions_enabled=False,
+                **_OPTIONS,
                 **options,
             )
         except (pa.ArrowException, OSError):
@@ -86,8 +94,28 @@ class ParquetReader(FileReader):
         if self._footer is None or not frozenset(leaves) <= self._known:
             with reading("Parquet file", self._path, HEADING, self._file):
                 self._known |= frozenset(leaves)
-                self._footer = read_footer(self._file.handle, self._known)
+                self._footer = decode_footer(self._footer_bytes, self._known)
         return self._footer
+
+    @cached_property
+    def _footer_bytes(self) -> bytes:
+        return footer_bytes(self._file.handle)
+
+    def pages(self, group: int, leaves: Collection[int]) -> dict[int, ColumnPages] | None:
+        """Return the pages of some stored columns of a row group; None where it is to be read whole."""
+        rows = self.rows_of(group)
+        # Elsewhere every page would be a request.
+        if not leaves or rows < _MANY_ROWS or not self._is_local or len(self._footer_bytes) > _MAX_FOOTER_BYTES:
+            return None
+        with reading("Parquet file", self._path, HEADING, self._file):
+            return find_pages(self._footer_bytes, group, leaves, rows, self.read_at)
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return bytes of the file."""
+        found = bytes(self._file.handle.read_at(length, offset)) if min(offset, length) >= 0 else b""
+        if len(found) != length:
+            raise BadBytes("its page index leads out of it")
+        return found
 
     @property
     def group_count(self) -> int:
@@ -108,18 +136,67 @@ class ParquetReader(FileReader):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], bool] | None = None,
+        may_match: Callable[[int], Wanted] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
-        """Yield batches; `may_match` says of a row group's number whether it can hold a match."""
+        """Yield batches; `may_match` says of a row group's number whether it can hold a match, or where."""
         chosen = sorted(leaves)
         first = 0
         for group in range(self._metadata.num_row_groups):
             rows = self.rows_of(group)
             is_wanted = within is None or within.holds(self._start_of(group))
-            if is_wanted and rows > 0 and (may_match is None or may_match(group)):
+            wanted: Wanted = is_wanted and rows > 0
+            if wanted and may_match is not None:
+                wanted = may_match(group)
+            pages = self.pages(group, chosen) if isinstance(wanted, list) and wanted else None
+            if pages is not None and isinstance(wanted, list) and self._has_types(pages):
+                yield from self._spans(pages, wanted, first, batch_rows)
+            elif wanted:
                 yield from self._group(group, rows, first, chosen, batch_rows, use_threads=use_threads)
             first += rows
+
+    def _spans(
+        self, pages: dict[int, ColumnPages], spans: list[tuple[int, int]], first: int, batch_rows: int
+    ) -> Iterator[RawBatch]:
+        """Yield some rows of a row group, the pages of several spans read together."""
+        held: list[tuple[int, int]] = []
+        for at, (start, end) in enumerate(spans):
+            held.append((start, end))
+            if at + 1 < len(spans) and sum(last - begin for begin, last in held) < batch_rows:
+                continue
+            with reading("Parquet file", self._path, HEADING, self._file):
+                columns = [self._read_spans(leaf, pages[leaf], held) for leaf in sorted(pages)]
+                names = [str(leaf) for leaf in sorted(pages)]
+                made = [pa.RecordBatch.from_arrays(list(arrays), names) for arrays in zip(*columns, strict=True)]
+            for (begin, last), batch in zip(held, made, strict=True):
+                for cut in range(0, last - begin, batch_rows):
+                    part = batch.slice(cut, batch_rows)
+                    yield RawBatch(first + begin + cut, part.num_rows, part)
+            held = []
+
+    def _read_spans(self, leaf: int, pages: ColumnPages, spans: list[tuple[int, int]]) -> list[pa.Array]:
+        def decode(data: bytes) -> pa.ChunkedArray:
+            return self._open_column(self._flat[leaf], data).read_row_group(0, use_threads=False).column(0)
+
+        return read_spans(pages, spans, self.read_at, decode)
+
+    def _open_column(self, part: FileField, data: bytes) -> Any:
+        """Open a file that has one column of this file only."""
+        names = [part.name] if part.arrow == DICTIONARY else []
+        return pq.ParquetFile(pa.BufferReader(data), read_dictionary=names, **_OPTIONS)
+
+    def _has_types(self, pages: dict[int, ColumnPages]) -> bool:
+        """Return whether columns have the same types by themselves: a file may say more of them than their columns."""
+        return all(
+            leaf in self._flat
+            and self._open_column(part := self._flat[leaf], one.file_of([], self.read_at)).schema_arrow.types
+            == [part.arrow]
+            for leaf, one in pages.items()
+        )
+
+    @property
+    def _flat(self) -> dict[int, FileField]:
+        return {part.start: part for part in self.schema.fields if not part.parts}
 
     def _group(
         self, group: int, rows: int, first: int, leaves: list[int], batch_rows: int, *, use_threads: bool

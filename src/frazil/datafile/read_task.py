@@ -32,8 +32,9 @@ from frazil.columns.masks import row_mask
 from frazil.datafile.apply_deletes import NO_DELETES, TaskDeletes, load_deletes
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
+from frazil.datafile.parquet_pages import add_span, rows_of
 from frazil.datafile.project import Projection, needed_leaves
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.datafile.row_groups import row_group_test
@@ -72,6 +73,8 @@ Keep: TypeAlias = "Mask | pa.BooleanArray"
 """Which rows to keep: as Arrow compared them, or as numpy where deletes had a say."""
 Positions: TypeAlias = npt.NDArray[Any]
 _NO_COLUMNS = Schema(())
+_FEW_ROWS = 1000
+"""So many rows of a row group may be in few of its pages."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,7 @@ class _TaskReader:
             reading("data file", self.file.file_path, HEADING),
         ):
             leaves, _ = self._prepare(reader, NO_DELETES, prefers_dictionaries=True)
-            test = _holds_some(reader, only) if isinstance(reader, ParquetReader) else None
+            test = _holds_some(reader, only, leaves) if isinstance(reader, ParquetReader) else None
             for raw in reader.batches(
                 leaves, batch_rows=self._rows_at_once(), may_match=test, use_threads=self.use_threads
             ):
@@ -414,11 +417,23 @@ class _TaskReader:
         return {one.name: values.get(one.field_id) for one in part.field_type.fields} or None
 
 
-def _holds_some(reader: ParquetReader, only: Positions) -> Callable[[int], bool]:
-    """Return the test whether a row group holds some of the rows at positions."""
+def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Callable[[int], Wanted]:
+    """Return the test whether a row group holds some of the rows at positions, or which of its pages do."""
     starts = np.cumsum([0, *(reader.rows_of(group) for group in range(reader.group_count))])
     cuts = np.searchsorted(only, starts)
-    return lambda group: bool(cuts[group + 1] > cuts[group])
+
+    def test(group: int) -> Wanted:
+        here = only[cuts[group] : cuts[group + 1]]
+        pages = reader.pages(group, leaves) if 0 < len(here) < _FEW_ROWS else None
+        if pages is None:
+            return len(here) > 0
+        firsts = max((one.firsts for one in pages.values()), key=len)
+        spans: list[tuple[int, int]] = []
+        for at in np.unique(np.searchsorted(firsts, here - starts[group], "right")).tolist():
+            spans = add_span(spans, firsts[at - 1], firsts[at])
+        return spans if 2 * rows_of(spans) < firsts[-1] else True
+
+    return test
 
 
 def _any(mask: Mask) -> Mask | None:

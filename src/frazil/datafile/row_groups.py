@@ -1,4 +1,4 @@
-"""Which row groups of a Parquet file can hold a match. Specification: "Scan Planning"; Parquet's column statistics.
+"""Which row groups and pages of a Parquet file can hold a match. "Scan Planning"; Parquet's column statistics.
 
 Statistics are proofs only as far as they go: where a writer left them out, where they are NaN, of an unsigned
 or otherwise ordered column, or cannot be read, they say nothing and the row group is read. A column that the file
@@ -8,8 +8,10 @@ does not store has one value in all rows, which is a proof as good as any.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Literal
 from uuid import UUID
 
@@ -27,7 +29,9 @@ from frazil.datafile.parquet_chunks import (
     Chunk,
     Footer,
 )
+from frazil.datafile.parquet_pages import ColumnPages, add_span, rows_of
 from frazil.datafile.project import find_field, needed_leaves
+from frazil.datafile.raw_batch import Wanted
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, may_match
 from frazil.expr.evaluate_metrics import has_null, transform_bounds
@@ -57,26 +61,51 @@ from frazil.spec.types import (
 _TIMES = (TimeType, TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _MICROS_PER_DAY = 86_400_000_000
+_MANY_PAGES = 2000
+"""Of more, testing each costs more than it saves."""
 
 
 def row_group_test(
     predicate: Predicate, columns: Sequence[ResolvedColumn], reader: ParquetReader
-) -> Callable[[int], bool] | None:
-    """Return the function that says of a row group's number whether it can hold a match; None where all can.
+) -> Callable[[int], Wanted] | None:
+    """Return the function that says of a row group's number whether it can hold a match, or where; None where all can.
 
     `columns` are those the predicate tests.
     """
     if isinstance(predicate, Always):
         return None if predicate.value else lambda _: False
     fields = reader.schema.fields
-    footer = reader.footer(needed_leaves(columns, fields))
+    leaves = needed_leaves(columns, fields)
+    footer = reader.footer(leaves)
 
-    def test(group: int) -> bool:
-        chunks = footer.groups[group] if group < len(footer.groups) else {}
-        rows = reader.rows_of(group)
+    def decide(chunks: Mapping[int, Chunk], rows: int | None) -> bool:
         return _decide(predicate, lambda term: _stats_of(term, columns, fields, chunks, footer, rows))
 
+    def test(group: int) -> Wanted:
+        chunks = footer.groups[group] if group < len(footer.groups) else {}
+        rows = reader.rows_of(group)
+        if not decide(chunks, rows):
+            return False
+        pages = reader.pages(group, leaves)
+        return True if pages is None else _spans(pages, reader, rows, lambda some: decide(some, None))
+
     return test
+
+
+def _spans(
+    pages: Mapping[int, ColumnPages], reader: ParquetReader, rows: int, decide: Callable[[Mapping[int, Chunk]], bool]
+) -> Wanted:
+    """Return the rows of a row group that are in pages which can hold a match; True where they are most of it."""
+    said = {leaf: chunks for leaf, one in pages.items() if (chunks := one.page_chunks(reader.read_at)) is not None}
+    cuts = sorted({at for leaf in said for at in pages[leaf].firsts})
+    if len(cuts) <= 2 or len(cuts) > _MANY_PAGES:
+        return True
+    spans: list[tuple[int, int]] = []
+    for first, last in pairwise(cuts):
+        here = {leaf: chunks[bisect_right(pages[leaf].firsts, first) - 1] for leaf, chunks in said.items()}
+        if decide(here):
+            spans = add_span(spans, first, last)
+    return spans if 2 * rows_of(spans) < rows else True
 
 
 def _decide(predicate: Predicate, stats: Callable[[BoundTerm], ColumnStats]) -> bool:
@@ -97,8 +126,9 @@ def _stats_of(
     fields: Sequence[FileField],
     chunks: Mapping[int, Chunk],
     footer: Footer,
-    rows: int,
+    rows: int | None,
 ) -> ColumnStats:
+    """Return what is known of a column in so many rows, None for those that a chunk says."""
     found = _find_source(term, columns, fields)
     if found is None:
         return UNKNOWN_STATS
@@ -106,7 +136,8 @@ def _stats_of(
     if part is None:
         return _constant_stats(term, column.value)
     chunk = chunks.get(part.start)
-    return UNKNOWN_STATS if chunk is None else _stored_stats(term, part, chunk, rows, footer)
+    rows = rows if rows is not None or chunk is None else chunk.num_values
+    return UNKNOWN_STATS if chunk is None or rows is None else _stored_stats(term, part, chunk, rows, footer)
 
 
 def _find_source(

@@ -1,4 +1,4 @@
-"""Structures in Thrift's compact protocol, which a Parquet footer is: read by fields, the others passed over."""
+"""Structures in Thrift's compact protocol, which a Parquet footer is: read by fields, and written."""
 
 from __future__ import annotations
 
@@ -178,3 +178,29 @@ class CompactReader:
         for _ in range(count):
             self.skip(kinds >> 4, in_list=True)
             self.skip(kinds & 0x0F, in_list=True)
+
+
+def field_head(before: int, number: int, wire: int) -> bytes:
+    """Return the head of a field, given the number of the field before it."""
+    distance = number - before
+    return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + zigzag(number)
+
+
+def list_head(count: int, wire: int) -> bytes:
+    """Return the head of a list of fewer than 15 items."""
+    return bytes((count << 4 | wire,))
+
+
+def zigzag(value: int) -> bytes:
+    """Return a number with its sign."""
+    return varint(value << 1 if value >= 0 else -1 - (value << 1))
+
+
+def varint(value: int) -> bytes:
+    """Return a number without a sign."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -190,7 +190,10 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if value != value or value in (float("inf"), float("-inf")):
             return value
         text = str(np.float32(value)) if kind == t.FLOAT else repr(value)
-        return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) if abs(value) < 2**53 else value
+        if abs(value) >= 2**53:
+            return value
+        # Spark's decimals have no zero below zero.
+        return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) + 0.0
 
     each = _each(rounded, kind)
     return Compiled(kind, lambda rows: each(child.run(rows)), child.may_fail)

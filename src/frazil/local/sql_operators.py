@@ -118,7 +118,9 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
     if kinds == [t.NULL, t.NULL]:
         raise t.left_to_spark(f"{name} of two nulls has no type here")
     if any(pa.types.is_decimal(one) for one in kinds) and not any(t.is_floating(one) for one in kinds):
-        return [_exact(compiler, one) for one in arguments]
+        # Null is of the other's type.
+        other = next(one for one in kinds if one != t.NULL)
+        return [compiler.cast(one, other) if one.kind == t.NULL else _exact(compiler, one) for one in arguments]
     if name == "div" and not all(t.is_integer(one) or one == t.NULL for one in kinds):
         raise t.left_to_spark("div is known for whole numbers here")
     return compiler.unify(arguments)
@@ -126,8 +128,6 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
 
 def _exact(compiler: Compiler, one: Compiled) -> Compiled:
     """Return an exact number as a decimal; a literal has as many digits as it is written with."""
-    if one.kind == t.NULL:
-        return compiler.cast(one, pa.decimal128(1, 0))
     if t.is_integer(one.kind):
         if one.literal is not None:
             return compiler.cast(one, pa.decimal128(max(1, len(str(abs(one.literal.value)))), 0))

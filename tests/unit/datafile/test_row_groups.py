@@ -61,7 +61,7 @@ def groups_of(
     reader = ParquetReader(storage, "f", ReadRules(wanted))
     columns = resolve(wanted.project(field_ids_of(predicate)), reader.schema, "f")
     test = row_group_test(predicate, columns, reader)
-    return [True] * len(groups) if test is None else [test(at) for at in range(len(groups))]
+    return [True] * len(groups) if test is None else [bool(test(at)) for at in range(len(groups))]
 
 
 def kept(text: str, kind: Type, groups: list[list[Any]], *, became: Type | None = None, **options: Any) -> list[bool]:

@@ -62,6 +62,9 @@ def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
         ("cast(-1.9D as int)", "int", -1),
         ("round(2.5, 0)", "decimal(2,0)", D(3)),
         ("round(-2.5D, 0)", "double", -3.0),
+        ("q / null", "decimal(38,18)", None),
+        ("round(q / null, 0)", "decimal(21,0)", None),
+        ("null * p", "decimal(19,4)", None),
         ("cast(ts as string)", "string", "2024-02-29 05:30:01.12"),
         ("cast(ts as date)", "date", datetime.date(2024, 2, 29)),
         ("date_add(dt, 1)", "date", datetime.date(2024, 3, 1)),
@@ -77,6 +80,11 @@ def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
 )
 def test_values_and_types_are_sparks(text: str, kind: str, value: Any) -> None:
     assert compute(text) == (kind, [value])
+
+
+@pytest.mark.parametrize("text", ["round(-0.3D, 0)", "round(-0.0D)", "round(cast(-0.04 as float), 1)"])
+def test_a_number_that_is_rounded_to_zero_has_no_sign(text: str) -> None:
+    assert [str(one) for one in compute(text)[1]] == ["0.0"]
 
 
 def test_nan_equals_itself_and_is_greater_than_every_number() -> None:

@@ -1,0 +1,341 @@
+"""Some pages of a row group instead of all of it. Parquet's page index: OffsetIndex and ColumnIndex.
+
+Where few rows of a large row group are wanted, most of its pages need not be decoded. Arrow reads column chunks only
+whole; so the pages that are wanted, and the dictionary before them, are put together as a file of one column in memory,
+and Arrow reads that. Pages of different columns end at different rows: each column is read by itself, and cut.
+
+    ColumnChunk     3 meta data, 4 and 5 offset and length of the OffsetIndex, 6 and 7 those of the ColumnIndex
+    OffsetIndex     1 page locations: 1 offset, 2 bytes with the header, 3 the first row
+    ColumnIndex     1 which pages hold nulls only, 2 and 3 the bounds of each page, 5 nulls of each page
+
+Only columns that are not nested are read so, and only where all that is said of pages fits together: else the row
+group is read whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from frazil.datafile.bad_bytes import BadBytes
+from frazil.datafile.parquet_chunks import MAGIC, Chunk
+from frazil.datafile.thrift_compact import (
+    BINARY,
+    I32,
+    I64,
+    LIST,
+    STOP,
+    STRUCT,
+    TRUE,
+    CompactReader,
+    field_head,
+    list_head,
+    varint,
+    zigzag,
+)
+
+Span: TypeAlias = tuple[int, int]
+"""Rows of a row group, from the first to before the last."""
+ReadAt: TypeAlias = Callable[[int, int], bytes]
+"""Reads so many bytes of the file from an offset on."""
+_MAX_INDEX_BYTES = 16 << 20
+_REPEATED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPages:
+    """The pages of one column of one row group: where each is, and its first row; `firsts` ends with the row count."""
+
+    chunk: Chunk
+    offsets: list[int]
+    sizes: list[int]
+    firsts: list[int]
+    meta: dict[int, bytes]
+    element: bytes
+    column_index: Span
+
+    def chosen(self, spans: Iterable[Span]) -> list[int]:
+        """Return the numbers of the pages that hold rows of some spans."""
+        found: dict[int, None] = {}
+        for first, last in spans:
+            at = bisect_right(self.firsts, first) - 1
+            found.update(dict.fromkeys(range(at, bisect_left(self.firsts, last))))
+        return list(found)
+
+    def file_of(self, pages: Sequence[int], read_at: ReadAt) -> bytes:
+        """Return a file that has only this column, and of it only some pages."""
+        start = self.chunk.start
+        dictionary = read_at(start, self.offsets[0] - start) if pages and start < self.offsets[0] else b""
+        parts = [read_at(self.offsets[first], _bytes_of(self, first, last)) for first, last in _runs(pages)]
+        rows = sum(self.firsts[at + 1] - self.firsts[at] for at in pages)
+        size = len(dictionary) + sum(map(len, parts))
+        meta = b"".join(self.meta[number] for number in (1, 2, 3, 4))
+        meta += _number(4, 5, I64, rows) + _number(5, 6, I64, size) + _number(6, 7, I64, size)
+        meta += _number(7, 9, I64, len(MAGIC) + len(dictionary))
+        if dictionary:
+            meta += _number(9, 11, I64, len(MAGIC))
+        chunk = _number(0, 2, I64, len(MAGIC)) + _struct(2, 3, meta)
+        group = _structs(0, 1, [chunk]) + _number(1, 2, I64, size) + _number(2, 3, I64, rows)
+        root = field_head(0, 4, BINARY) + varint(4) + b"root" + _number(4, 5, I32, 1)
+        footer = _number(0, 1, I32, 2) + field_head(1, 2, LIST) + list_head(2, STRUCT)
+        footer += root + bytes((STOP,)) + self.element
+        footer += _number(2, 3, I64, rows) + _structs(3, 4, [group]) + bytes((STOP,))
+        return b"".join((MAGIC, dictionary, *parts, footer, len(footer).to_bytes(4, "little"), MAGIC))
+
+    def page_chunks(self, read_at: ReadAt) -> list[Chunk] | None:
+        """Return what is said of the values of each page, as if it were a column chunk; None where nothing is."""
+        offset, length = self.column_index
+        if not 0 < length <= _MAX_INDEX_BYTES:
+            return None
+        count = len(self.offsets)
+        is_null: list[bool] = []
+        lower: list[bytes] = []
+        upper: list[bytes] = []
+        nulls: list[int] = []
+        reader = CompactReader(read_at(offset, length))
+
+        def truths() -> None:
+            # As items of a list, truths are bytes; writers differ in the wire type of the list.
+            many, wire = reader.list_head()
+            for _ in range(many):
+                is_null.append(reader.data[reader.at] == TRUE)
+                reader.skip(wire, in_list=True)
+
+        try:
+            reader.struct(
+                {
+                    (1, LIST): truths,
+                    (2, LIST): lambda: reader.items(BINARY, lambda _: lower.append(reader.binary())),
+                    (3, LIST): lambda: reader.items(BINARY, lambda _: upper.append(reader.binary())),
+                    (5, LIST): lambda: reader.items(I64, lambda _: nulls.append(reader.integer())),
+                }
+            )
+        except (IndexError, BadBytes):
+            return None
+        if not len(is_null) == len(lower) == len(upper) == count or len(nulls) not in (0, count):
+            return None
+        made = []
+        for at in range(count):
+            rows = self.firsts[at + 1] - self.firsts[at]
+            one = Chunk(self.chunk.physical_type, num_values=rows, null_count=nulls[at] if nulls else None)
+            if is_null[at]:
+                one.null_count = rows
+            else:
+                one.min_value, one.max_value = lower[at], upper[at]
+                if one.null_count is not None and one.null_count >= rows:
+                    return None
+            made.append(one)
+        return made
+
+
+def find_pages(
+    footer: bytes, group: int, leaves: Iterable[int], rows: int, read_at: ReadAt
+) -> dict[int, ColumnPages] | None:
+    """Return the pages of some columns of a row group, by the numbers of the columns; None where they are not known."""
+    try:
+        return _find_pages(footer, group, frozenset(leaves), rows, read_at)
+    except (IndexError, BadBytes):
+        return None
+
+
+def _find_pages(
+    footer: bytes, group: int, leaves: frozenset[int], rows: int, read_at: ReadAt
+) -> dict[int, ColumnPages] | None:
+    reader = CompactReader(footer)
+    elements: dict[int, bytes] = {}
+    columns: dict[int, _Column] = {}
+
+    def read_chunk(at: int) -> None:
+        if at in leaves:
+            columns[at] = _Column(reader)
+        else:
+            reader.skip_struct()
+
+    def read_group(at: int) -> None:
+        if at == group:
+            reader.struct({(1, LIST): lambda: reader.items(STRUCT, read_chunk)})
+        else:
+            reader.skip_struct()
+
+    reader.struct(
+        {
+            (2, LIST): lambda: elements.update(_flat_elements(reader)),
+            (4, LIST): lambda: reader.items(STRUCT, read_group),
+        }
+    )
+    found: dict[int, ColumnPages] = {}
+    for leaf in leaves:
+        if leaf not in elements or leaf not in columns:
+            return None
+        pages = columns[leaf].pages(elements[leaf], rows, read_at)
+        if pages is None:
+            return None
+        found[leaf] = pages
+    return found
+
+
+def _flat_elements(reader: CompactReader) -> dict[int, bytes]:
+    """Read the schema; return the elements of columns that are not nested, by their numbers among all columns."""
+    found: dict[int, bytes] = {}
+    left: list[int] = []
+    leaf = 0
+    count, _ = reader.list_head()
+    for _ in range(count):
+        start = reader.at
+        said = {3: 0, 5: 0}
+
+        def note(number: int, said: dict[int, int] = said) -> Callable[[], None]:
+            return lambda: said.__setitem__(number, reader.integer())
+
+        reader.struct({(3, I32): note(3), (5, I32): note(5)})
+        depth = len(left)
+        if said[5]:
+            left.append(said[5])
+            continue
+        if depth == 1 and said[3] != _REPEATED:
+            found[leaf] = reader.data[start : reader.at]
+        leaf += 1
+        while left:
+            left[-1] -= 1
+            if left[-1]:
+                break
+            left.pop()
+    return found
+
+
+class _Column:
+    """What a footer says of a column chunk and its pages."""
+
+    def __init__(self, reader: CompactReader) -> None:
+        self.chunk = Chunk()
+        self.meta: dict[int, bytes] = {}
+        self.places = {4: 0, 5: 0, 6: 0, 7: 0}
+
+        def note(number: int) -> Callable[[], None]:
+            return lambda: self.places.__setitem__(number, reader.integer())
+
+        reader.struct(
+            {
+                (3, STRUCT): lambda: self._read_meta(reader),
+                (4, I64): note(4),
+                (5, I32): note(5),
+                (6, I64): note(6),
+                (7, I32): note(7),
+            }
+        )
+
+    def _read_meta(self, reader: CompactReader) -> None:
+        number = before = 0
+        while True:
+            number, wire = reader.field(before)
+            if wire == STOP:
+                return
+            start = reader.at
+            reader.skip(wire)
+            value = reader.data[start : reader.at]
+            if number in (1, 2, 3, 4):
+                self.meta[number] = field_head(number - 1, number, wire) + value
+            if number in (1, 9, 11) and wire in (I32, I64):
+                self._note(number, CompactReader(value).integer())
+            before = number
+
+    def _note(self, number: int, value: int) -> None:
+        if number == 1:
+            self.chunk.physical_type = value
+        elif number == 9:
+            self.chunk.data_page_offset = value
+        else:
+            self.chunk.dictionary_page_offset = value
+
+    def pages(self, element: bytes, rows: int, read_at: ReadAt) -> ColumnPages | None:
+        """Read where the pages are; return None where that does not fit together."""
+        offset, length = self.places[4], self.places[5]
+        if not 0 < length <= _MAX_INDEX_BYTES or offset <= 0 or self.meta.keys() != {1, 2, 3, 4}:
+            return None
+        offsets: list[int] = []
+        sizes: list[int] = []
+        firsts: list[int] = []
+        reader = CompactReader(read_at(offset, length))
+        into: dict[tuple[int, int], Callable[[], None]] = {
+            (1, I64): lambda: offsets.append(reader.integer()),
+            (2, I32): lambda: sizes.append(reader.integer()),
+            (3, I64): lambda: firsts.append(reader.integer()),
+        }
+        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda _: reader.struct(into))})
+        firsts.append(rows)
+        is_sound = (
+            0 < len(offsets) == len(sizes) == len(firsts) - 1
+            and firsts[0] == 0
+            and all(one < other for one, other in pairwise(firsts))
+            and all(one > 0 for one in sizes)
+            and self.chunk.start > 0
+            and self.chunk.start <= offsets[0]
+            and all(at + size <= after for at, size, after in zip(offsets, sizes, offsets[1:], strict=False))
+        )
+        if not is_sound:
+            return None
+        return ColumnPages(self.chunk, offsets, sizes, firsts, self.meta, element, (self.places[6], self.places[7]))
+
+
+def read_spans(
+    pages: ColumnPages, spans: Sequence[Span], read_at: ReadAt, decode: Callable[[bytes], pa.ChunkedArray]
+) -> list[pa.Array]:
+    """Return the values of a column in some spans, which ascend and do not touch."""
+    chosen = pages.chosen(spans)
+    column = decode(pages.file_of(chosen, read_at))
+    rows = sum(pages.firsts[at + 1] - pages.firsts[at] for at in chosen)
+    if len(column) != rows:
+        raise BadBytes(f"pages have {len(column)} rows where the page index says {rows}")
+    values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    starts: dict[int, int] = {}
+    at = 0
+    for page in chosen:
+        starts[page] = at
+        at += pages.firsts[page + 1] - pages.firsts[page]
+    found = []
+    for first, last in spans:
+        page = bisect_right(pages.firsts, first) - 1
+        found.append(values.slice(starts[page] + first - pages.firsts[page], last - first))
+    return found
+
+
+def add_span(spans: list[Span], first: int, last: int) -> list[Span]:
+    """Return spans with one more after them, which may touch the last."""
+    if spans and spans[-1][1] >= first:
+        return [*spans[:-1], (spans[-1][0], last)]
+    return [*spans, (first, last)]
+
+
+def rows_of(spans: Iterable[Span]) -> int:
+    """Return how many rows spans have."""
+    return sum(last - first for first, last in spans)
+
+
+def _bytes_of(pages: ColumnPages, first: int, last: int) -> int:
+    return pages.offsets[last] + pages.sizes[last] - pages.offsets[first]
+
+
+def _runs(pages: Sequence[int]) -> list[Span]:
+    """Return the first and the last of each run of numbers that follow each other."""
+    runs: list[Span] = []
+    for page in pages:
+        runs = [*runs[:-1], (runs[-1][0], page)] if runs and runs[-1][1] == page - 1 else [*runs, (page, page)]
+    return runs
+
+
+def _number(before: int, number: int, wire: int, value: int) -> bytes:
+    return field_head(before, number, wire) + zigzag(value)
+
+
+def _struct(before: int, number: int, content: bytes) -> bytes:
+    return field_head(before, number, STRUCT) + content + bytes((STOP,))
+
+
+def _structs(before: int, number: int, contents: Sequence[bytes]) -> bytes:
+    head = field_head(before, number, LIST) + list_head(len(contents), STRUCT)
+    return head + b"".join(one + bytes((STOP,)) for one in contents)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec
@@ -74,6 +74,18 @@ def _may_be_once(verb: Callable[_Given, Snapshot | None]) -> Callable[_Given, Sn
         return table._write_once(once, call.arguments["branch"], call.arguments["snapshot_properties"], write)
 
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A merge as it is asked for."""
+
+    source: Any
+    on: Any
+    clauses: tuple[MergeClause, ...]
+    parameters: Mapping[str, object]
+    engine: Engine
+    merge_schema: bool
 
 
 class TableVerbs(MetadataVerbs):
@@ -383,92 +395,90 @@ class TableVerbs(MetadataVerbs):
         the snapshot counts the rows. `engine` and parameters are as in `delete`.
         """
         check_engine(engine)
+        once = None if once is None else parse_once(once)
 
-        named_values: Any = parameters
-
-        def begin_again(table: TableVerbs, said: Mapping[str, str]) -> MergeBuilder:
-            return table.merge(
-                source,
-                on,
-                branch=branch,
-                snapshot_properties=said,
-                merge_schema=merge_schema,
-                engine=engine,
-                **named_values,
-            )
-
-        if once is not None:
-            named = parse_once(once)
-            return MergeBuilder(
-                lambda clauses: self._write_once(
-                    named, branch, snapshot_properties, lambda table, said: begin_again(table, said)._run(clauses)
-                ),
-                lambda clauses: begin_again(self, snapshot_properties)._explain(clauses),
-            )
-
-        def begin(clauses: tuple[MergeClause, ...]) -> tuple[LoadedTable, Any, Any, tuple[MergeClause, ...]]:
-            named = Parameters(parameters)
-            condition = named.fill(on)
-            filled_in = tuple(one.filled(named.fill) for one in clauses)
-            named.check()
-            state = self._begin()
-            given = source if is_spark_frame(source) else open_source(source, state.metadata.current_schema)
-            return state, given, condition, filled_in
-
-        def choose(state: LoadedTable, given: Any, condition: Any, clauses: Sequence[MergeClause]) -> Choice:
-            target = target_of(state.metadata, branch, snapshot_properties)
-            return choose_engine(
-                engine,
-                state,
-                given,
-                lambda: prepare_merge(
-                    state,
-                    given,
-                    condition,
-                    clauses,
-                    target,
-                    self._session(),
-                    self._cache,
-                    may_lack_columns=merge_schema,
-                ),
-            )
-
-        def explain(clauses: tuple[MergeClause, ...]) -> str:
-            state, *rest = begin(clauses)
-            return choose(state, *rest).explain(f"merge into {state.name}")
+        def asked(clauses: tuple[MergeClause, ...]) -> _Merge:
+            return _Merge(source, on, clauses, parameters, engine, merge_schema)
 
         def run(clauses: tuple[MergeClause, ...]) -> Snapshot | None:
-            state, given, condition, clauses = begin(clauses)
-            if not merge_schema:
-                return merge(self, state, given, condition, clauses)
-            written = [one.values for one in clauses if one.do != "delete"]
-            only = None if None in written else assigned_names([one for one in written if one is not None])
-            data = given if is_spark_frame(given) else given.table
+            return self._merge(asked(clauses), branch=branch, snapshot_properties=snapshot_properties, once=once)
 
-            def write(table: TableVerbs) -> Snapshot | None:
-                return merge(table, table._begin(), given, condition, clauses)
-
-            return self._with_columns_of(data, write, only, state)
-
-        def merge(
-            table: TableVerbs, state: LoadedTable, given: Any, condition: Any, clauses: tuple[MergeClause, ...]
-        ) -> Snapshot | None:
-            def plan(state: LoadedTable) -> Any:
-                choice = choose(state, given, condition, clauses)
-                if choice.plan is not None:
-                    return choice.plan.run()
-                session = choose_session(given if is_spark_frame(given) else None)
-                frame = frame_of_rows(given, state, session)
-                target = target_of(state.metadata, branch, {**engine_summary(session), **snapshot_properties})
-                from frazil.spark.change.merge import plan_merge
-
-                return plan_merge(
-                    session, state, frame, condition, clauses, target, cache=self._cache, may_lack_columns=merge_schema
-                )
-
-            return table._carry_out(state, branch, plan)
+        def explain(clauses: tuple[MergeClause, ...]) -> str:
+            state, merge = self._begin_merge(asked(clauses))
+            choice = self._choose_merge(state, merge, branch, snapshot_properties)
+            return choice.explain(f"merge into {state.name}")
 
         return MergeBuilder(run, explain)
+
+    @_may_be_once
+    def _merge(
+        self,
+        merge: _Merge,
+        *,
+        branch: str,
+        snapshot_properties: Mapping[str, str],
+        once: OnceGiven | None = None,
+    ) -> Snapshot | None:
+        state, merge = self._begin_merge(merge)
+        if not merge.merge_schema:
+            return self._merge_into(state, merge, branch, snapshot_properties)
+        written = [one.values for one in merge.clauses if one.do != "delete"]
+        only = None if None in written else assigned_names([one for one in written if one is not None])
+        data = merge.source if is_spark_frame(merge.source) else merge.source.table
+
+        def write(table: TableVerbs) -> Snapshot | None:
+            return table._merge_into(table._begin(), merge, branch, snapshot_properties)
+
+        return self._with_columns_of(data, write, only, state)
+
+    def _begin_merge(self, merge: _Merge) -> tuple[LoadedTable, _Merge]:
+        """Return the table's state and a merge with values in the place of names, and a source that is opened."""
+        named = Parameters(merge.parameters)
+        on, clauses = named.fill(merge.on), tuple(one.filled(named.fill) for one in merge.clauses)
+        named.check()
+        state = self._begin()
+        source = merge.source
+        if not is_spark_frame(source):
+            source = open_source(source, state.metadata.current_schema)
+        return state, replace(merge, source=source, on=on, clauses=clauses)
+
+    def _choose_merge(self, state: LoadedTable, merge: _Merge, branch: str, properties: Mapping[str, str]) -> Choice:
+        def prepare() -> Any:
+            return prepare_merge(
+                state,
+                merge.source,
+                merge.on,
+                merge.clauses,
+                target_of(state.metadata, branch, properties),
+                self._session(),
+                self._cache,
+                may_lack_columns=merge.merge_schema,
+            )
+
+        return choose_engine(merge.engine, state, merge.source, prepare)
+
+    def _merge_into(
+        self, state: LoadedTable, merge: _Merge, branch: str, properties: Mapping[str, str]
+    ) -> Snapshot | None:
+        def plan(state: LoadedTable) -> Any:
+            choice = self._choose_merge(state, merge, branch, properties)
+            if choice.plan is not None:
+                return choice.plan.run()
+            session = choose_session(merge.source if is_spark_frame(merge.source) else None)
+            from frazil.spark.change.merge import plan_merge
+
+            return plan_merge(
+                session,
+                state,
+                frame_of_rows(merge.source, state, session),
+                merge.on,
+                merge.clauses,
+                target_of(state.metadata, branch, {**engine_summary(session), **properties}),
+                cache=self._cache,
+                may_lack_columns=merge.merge_schema,
+            )
+
+        return self._carry_out(state, branch, plan)
 
     def _write_once(
         self,

@@ -62,14 +62,15 @@ def make_rows(chance: random.Random) -> list[dict[str, Any]]:
 
 
 def make_condition(chance: random.Random, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    parts, given = [], {}
+    parts: list[str] = []
+    given: dict[str, Any] = {}
     for number in range(chance.randint(1, 3)):
         name = chance.choice(["id", "at", "text", *FLAT, "s.x"])
         kind = chance.choice(["=", "=", "=", "<", ">=", "between", "in", "in", "is null", "is not null", "!="])
         if kind.startswith("is"):
             parts.append(f"{name} {kind}")
             continue
-        values = []
+        values: list[Any] = []
         while len(values) < 2:
             row: Any = chance.choice(rows)
             for step in name.split("."):
@@ -173,7 +174,7 @@ def test_an_index_that_contradicts_itself_is_passed_over(
     tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_table(tmp_path, {"write.parquet.page-row-limit": "100"}, make_rows(random.Random(2)))
-    plain = read_parquet.find_pages
+    plain = parquet_pages.find_pages
 
     def no_rows(footer: bytes, group: int, leaves: Any, rows: int, read_at: Any) -> Any:
         # As if the index were one of fewer rows than there are.

@@ -90,7 +90,7 @@ class ManifestWriter:
         """Return the manifests of the snapshot a commit builds on, with counts where version 1 left them out."""
         if snapshot is None:
             return []
-        manifests = read_manifest_list(self.loaded.storage, snapshot)
+        manifests = read_manifest_list(self.loaded.storage, snapshot, self.context.cache)
         if self._metadata.format_version == 1:
             return manifests
         return [self._counted(one) for one in manifests]

@@ -28,6 +28,7 @@ MB = 1 << 20
 DEFAULT_HELD_BYTES = 256 * MB
 DEFAULT_MAX_OPEN_FILES = 100
 MAX_THREADS = 8
+_FEW_ROWS = 1000
 _ROWS_IN_ONE_GO = 1 << 15
 _PARTS_IN_ONE_GO = 64
 """Handing a part to a thread, and taking rows out of a large table, costs more than writing a small part."""
@@ -142,7 +143,9 @@ class RowsWriter:
     def _run(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
     ) -> None:
-        pool = self._pool_for(len(writers))
+        # One small file is written sooner than a thread begins.
+        is_small = len(writers) == 1 and bounds[-1] <= _FEW_ROWS
+        pool = None if is_small else self._pool_for(len(writers))
         if pool is None:
             self._write_parts(writers, bounds, rows, chosen)
         else:
@@ -185,7 +188,7 @@ class RowsWriter:
                 self._write_held()
             self._wait()
             left = [writer for writer in self._writers.values() if writer.is_open]
-            pool = self._pool_for(len(left))
+            pool = None if len(left) == 1 else self._pool_for(len(left))
             for one in left:
                 if pool is None:
                     one.close()

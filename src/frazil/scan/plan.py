@@ -268,7 +268,7 @@ class Plan:
     @cached_property
     def manifests(self) -> list[ManifestFile]:
         """The snapshot's manifests, all of them."""
-        return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot)
+        return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot, self._cache)
 
     def _fits_cache(self, manifests: list[ManifestFile], fields: set[str]) -> bool:
         """Return whether manifests can all be kept: if not, each would push out another before that is read again."""

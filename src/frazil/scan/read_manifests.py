@@ -35,15 +35,21 @@ def default_threads() -> int:
     return min(16, cpu_count() or 1)
 
 
-def read_manifest_list(storage: Storage, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests of a snapshot."""
+def read_manifest_list(storage: Storage, snapshot: Snapshot, cache: ManifestCache | None = None) -> list[ManifestFile]:
+    """Return the manifests of a snapshot, from the cache where it has them."""
     if snapshot.key_id is not None:
         raise UnsupportedError(
             f"Cannot read snapshot {snapshot.snapshot_id}: its manifest list is encrypted with key {snapshot.key_id!r}",
             hint="Encrypted tables are not supported yet.",
         )
-    if snapshot.manifest_list is not None:
-        return decode_manifest_list(storage.read(snapshot.manifest_list), path=snapshot.manifest_list)
+    path = snapshot.manifest_list
+    if path is not None:
+        known = None if cache is None else cache.find_list(path)
+        if known is None:
+            known = decode_manifest_list(storage.read(path), path=path)
+            if cache is not None:
+                cache.keep_list(path, known)
+        return known
     return [_described(storage, path, snapshot) for path in snapshot.manifests or ()]
 
 

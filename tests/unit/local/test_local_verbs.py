@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -26,6 +28,7 @@ from frazil.errors import (
     TextSyntaxError,
     UnsupportedError,
 )
+from frazil.scan import read_manifests
 from tests.write_history import VERSIONS_AND_MODES
 
 DDL = "id bigint, k string, v int"
@@ -463,3 +466,31 @@ def test_columns_whose_names_differ_in_case_get_their_own_values() -> None:
     other = lake.create_table("db.u", "id bigint, mm int")
     with pytest.raises(InvalidRequestError, match="Cannot tell which column mm is"):
         other.upsert(pa.table({"id": [1], "MM": [30], "Mm": [3]}), keys=["id"], engine="local")
+
+
+def test_a_change_of_one_row_reads_the_list_of_manifests_once_and_starts_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = frazil.connect(tmp_path / "lake")
+    properties = {"write.update.mode": "merge-on-read"}
+    table = lake.create_table("db.t", "id bigint, v bigint", format_version=3, properties=properties)
+    for at in range(3):
+        table.append([{"id": at, "v": 0}])
+    lists: list[str] = []
+    threads: list[str] = []
+    decode, start = read_manifests.decode_manifest_list, threading.Thread.start
+
+    def counted(data: bytes, *, path: str) -> Any:
+        lists.append(path)
+        return decode(data, path=path)
+
+    def started(self: threading.Thread) -> None:
+        threads.append(self.name)
+        start(self)
+
+    monkeypatch.setattr(read_manifests, "decode_manifest_list", counted)
+    monkeypatch.setattr(threading.Thread, "start", started)
+    table.update({"v": "v + 1"}, where="id = 1", engine="local")
+    assert len(lists) == 1
+    assert threads == []
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [0, 0, 1]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import (
@@ -478,11 +479,11 @@ def test_a_change_of_one_row_reads_the_list_of_manifests_once_and_starts_no_thre
         table.append([{"id": at, "v": 0}])
     lists: list[str] = []
     threads: list[str] = []
-    decode, start = read_manifests.decode_manifest_list, threading.Thread.start
+    start = threading.Thread.start
 
     def counted(data: bytes, *, path: str) -> Any:
         lists.append(path)
-        return decode(data, path=path)
+        return decode_manifest_list(data, path=path)
 
     def started(self: threading.Thread) -> None:
         threads.append(self.name)

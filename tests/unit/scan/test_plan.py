@@ -303,7 +303,7 @@ def test_a_plan_that_does_not_fit_the_cache_pushes_nothing_out_of_it() -> None:
     assert len(cache) == kept == 1
     storage.reads.clear()
     assert len(plan_scan(loaded, "id >= 0", cache=cache).tasks) == 4
-    assert len(storage.reads) == 4
+    assert len(storage.reads) == 3
 
 
 def test_a_manifest_of_an_unknown_spec_is_refused(table: TableBuilder) -> None:

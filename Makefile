@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 VENV_SPARK_4_1 := .venv-spark-4.1
 VENV_DBT := .venv-dbt
+DIST ?= dist
 SPARKS ?= 4.0 4.1 4.2 4.3
 SOURCES := src tests bench tools examples
 FRAZIL_FUZZ_SECONDS ?= 60
@@ -41,8 +42,8 @@ docs: setup ## Build the documentation as a site, into site/
 	@echo "open site/index.html"
 
 dist: setup ## Build the wheel and the source archive, into dist/
-	rm -rf dist
-	$(BIN)/hatchling build
+	rm -rf $(DIST)
+	$(BIN)/hatchling build -d $(DIST)
 
 test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
 	@tools/check_java.sh

@@ -398,7 +398,7 @@ def check_distinct(changes: Sequence[TableChange]) -> None:
     """Refuse no change at all, and two changes of one table."""
     if not changes:
         raise InvalidRequestError("Cannot commit to no table")
-    names = [one.base.identifier for one in changes]
+    names = [change.base.identifier for change in changes]
     if len(set(names)) < len(names):
         raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))
 

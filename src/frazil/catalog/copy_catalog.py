@@ -74,9 +74,9 @@ def copy_catalog(
         yield from _planned(source, target, work)
         return
     _check_apart(source, target, work)
-    for one in work.namespaces:
-        yield _guarded("namespace", one, partial(_copy_namespace, source, target, one))
-    jobs = [("table", one) for one in work.tables] + [("view", one) for one in work.views]
+    for namespace in work.namespaces:
+        yield _guarded("namespace", namespace, partial(_copy_namespace, source, target, namespace))
+    jobs = [("table", table) for table in work.tables] + [("view", view) for view in work.views]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         yield from pool.map(lambda job: _copy_one(source, target, job[0], job[1], keep), jobs)
 
@@ -101,21 +101,21 @@ def _find_work(source: Catalog, names: Sequence[str]) -> _Work:
         one = waiting.pop(0)
         spaces.append(one)
         waiting[:0] = source.list_namespaces(one)
-    tables = [name for one in spaces for name in source.list_tables(one)]
-    views = [name for one in spaces for name in source.list_views(one)]
+    tables = [name for space in spaces for name in source.list_tables(space)]
+    views = [name for space in spaces for name in source.list_views(space)]
     if names:
         for pattern in names:
             if not any(_matches(one, [pattern]) for one in (*tables, *views)):
                 raise InvalidRequestError(f"Cannot copy {pattern!r}: the source has no table or view of that name")
-        tables = [one for one in tables if _matches(one, names)]
-        views = [one for one in views if _matches(one, names)]
+        tables = [table for table in tables if _matches(table, names)]
+        views = [view for view in views if _matches(view, names)]
         needed = {name[:size] for name in (*tables, *views) for size in range(1, len(name))}
-        spaces = [one for one in spaces if one in needed]
+        spaces = [space for space in spaces if space in needed]
     return _Work(tuple(spaces), tuple(tables), tuple(views))
 
 
 def _matches(name: Identifier, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(".".join(name), one) for one in patterns)
+    return any(fnmatchcase(".".join(name), pattern) for pattern in patterns)
 
 
 def _planned(source: Catalog, target: Catalog, work: _Work) -> Iterator[CopyStep]:
@@ -149,9 +149,9 @@ def _plan_view(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
 def _check_apart(source: Catalog, target: Catalog, work: _Work) -> None:
     """Refuse one catalog under two addresses: unregistering in one would take the names from both."""
     there: set[Identifier] = set()
-    for one in work.namespaces:
-        if target.namespace_exists(one):
-            there.update(target.list_tables(one), target.list_views(one))
+    for namespace in work.namespaces:
+        if target.namespace_exists(namespace):
+            there.update(target.list_tables(namespace), target.list_views(namespace))
     if there.isdisjoint((*work.tables, *work.views)):
         return
     probe = (f"frazil_copy_{target.new_id().replace('-', '')}",)
@@ -221,9 +221,9 @@ def _needs_registering(loaded: LoadedTable, there: LoadedTable) -> bool:
         raise TableAlreadyExistsError(f"Cannot copy table {name}: the target has another table of that name")
     if there.metadata_location == location or _is_same(there.metadata, loaded.metadata):
         return False
-    if any(one.metadata_file == location for one in there.metadata.metadata_log):
+    if any(entry.metadata_file == location for entry in there.metadata.metadata_log):
         return False
-    if any(one.metadata_file == there.metadata_location for one in loaded.metadata.metadata_log):
+    if any(entry.metadata_file == there.metadata_location for entry in loaded.metadata.metadata_log):
         return True
     raise CommitConflictError(
         f"Cannot copy table {name}: both catalogs have changed it since it was copied",

@@ -364,7 +364,7 @@ class FilesystemCatalog(Catalog):
             return False
         locations = self._states(attempt.base.identifier).locations()
         version = find_version(attempt.loaded.metadata_location or "")
-        others = [one for one in locations if one != version]
+        others = [location for location in locations if location != version]
         if find_version(attempt.base.metadata_location) in others or max(locations, default=0) != version:
             return False
         if not others:
@@ -394,8 +394,8 @@ class FilesystemCatalog(Catalog):
         if read_property(attempt.loaded.metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
             # The log may name anything. Of what it names only the version counts, and only in this folder.
             forgotten = forgotten_metadata_files(attempt.base.metadata, attempt.loaded.metadata)
-            versions = (find_version(one.metadata_file) for one in forgotten)
-            self._states(attempt.base.identifier).empty(one for one in versions if one is not None)
+            versions = (find_version(entry.metadata_file) for entry in forgotten)
+            self._states(attempt.base.identifier).empty(version for version in versions if version is not None)
 
     def _read_back(self, attempt: Attempt[LoadedTable]) -> Rejected | Committed[LoadedTable] | None:
         """Return what a write came to, or None where that cannot be told."""

@@ -55,8 +55,8 @@ class MemoryPointers(Pointers):
             wanted = change.location
             holders = (
                 name
-                for name, one in self._pointers.items()
-                if wanted in (one.metadata_location, one.previous_metadata_location)
+                for name, pointer in self._pointers.items()
+                if wanted in (pointer.metadata_location, pointer.previous_metadata_location)
             )
             return self._pointers.get(change.identifier), next(holders, None)
 
@@ -101,13 +101,15 @@ class MemoryPointers(Pointers):
         """Return the names of a kind in a namespace that exists, in order."""
         with self._lock:
             self._check_exists(namespace)
-            names = (name for name, one in self._pointers.items() if name[:-1] == namespace and one.kind is kind)
+            names = (
+                name for name, pointer in self._pointers.items() if name[:-1] == namespace and pointer.kind is kind
+            )
             return tuple(sorted(names))
 
     def locations(self) -> Iterable[tuple[Identifier, str]]:
         """Return every name, of tables and views, with its metadata file."""
         with self._lock:
-            return [(name, one.metadata_location) for name, one in self._pointers.items()]
+            return [(name, pointer.metadata_location) for name, pointer in self._pointers.items()]
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Make a namespace that does not exist."""

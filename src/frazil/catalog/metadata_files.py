@@ -57,5 +57,5 @@ def _is_gzip(metadata: TableMetadata | ViewMetadata) -> bool:
 
 def forgotten_metadata_files(base: TableMetadata, changed: TableMetadata) -> tuple[MetadataLogEntry, ...]:
     """Return the entries of the base's metadata log that its successor no longer has, the oldest first."""
-    kept = {one.metadata_file for one in changed.metadata_log}
-    return tuple(one for one in base.metadata_log if one.metadata_file not in kept)
+    kept = {entry.metadata_file for entry in changed.metadata_log}
+    return tuple(entry for entry in base.metadata_log if entry.metadata_file not in kept)

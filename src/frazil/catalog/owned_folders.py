@@ -87,9 +87,9 @@ class OwnedFolders:
         own = None if loaded.metadata_location is None else pointer_folder(loaded.metadata_location)
         roots = (catalog.warehouse, *catalog.delete_roots, *(() if own is None else (own,)))
         self._own = None if own is None else self._real(own)
-        self._named = tuple(self._real(_checked_root(one)) for one in delete_roots)
-        self._roots = (*dict.fromkeys(self._real(one) for one in roots), *self._named)
-        self._real_folders = tuple(self._real(one) for one in self.folders)
+        self._named = tuple(self._real(_checked_root(delete_root)) for delete_root in delete_roots)
+        self._roots = (*dict.fromkeys(self._real(root) for root in roots), *self._named)
+        self._real_folders = tuple(self._real(folder) for folder in self.folders)
 
     def check(self, path: str) -> None:
         """Refuse to delete a file that is not the table's alone."""
@@ -103,12 +103,12 @@ class OwnedFolders:
         The name may itself be a link: deleting removes the link, so only the way to it counts.
         """
         above, _, name = strip_slashes(path).rpartition("/")
-        if any(is_under(path, one) for one in self.folders):
+        if any(is_under(path, folder) for folder in self.folders):
             try:
                 really = f"{strip_slashes(self._storage.resolve_folder(above))}/{name}"
             except FrazilError as error:
                 return f"where it is cannot be told ({error.message})"
-            if any(is_under(really, one) for one in self._real_folders):
+            if any(is_under(really, real_folder) for real_folder in self._real_folders):
                 return self._find_stranger(really)
         return "it is outside the table's folders"
 
@@ -121,7 +121,7 @@ class OwnedFolders:
         outside: dict[str, str] = {}
         for folder in self.folders if folders is None else folders:
             really = self._real(folder)
-            if not any(is_within(really, one) for one in self._roots):
+            if not any(is_within(really, root) for root in self._roots):
                 outside[folder] = _OUTSIDE
                 continue
             is_named = any(is_within(really, one) for one in self._named)
@@ -134,7 +134,7 @@ class OwnedFolders:
             )
 
     def _find_stranger(self, really: str) -> str | None:
-        if not any(is_under(really, one) for one in self._roots):
+        if not any(is_under(really, root) for root in self._roots):
             return _OUTSIDE
         other = self._others(really).holding(really)
         if other is None:
@@ -161,7 +161,7 @@ class OwnedFolders:
 
     def _all_folders(self) -> Iterator[OthersFolder]:
         yield from self._pointed_folders()
-        names = (one for one in self._catalog.all_tables() if one != self._loaded.identifier)
+        names = (table for table in self._catalog.all_tables() if table != self._loaded.identifier)
         with ThreadPoolExecutor(_LOADED_AT_ONCE) as pool:
             for found in pool.map(self._folders_of, names):
                 yield from found
@@ -170,7 +170,10 @@ class OwnedFolders:
         shown = ".".join(name)
         try:
             metadata = self._catalog.load_table(name).metadata
-            return [self._folder_of(shown, one) for one in table_folders(metadata.location, metadata.properties)]
+            return [
+                self._folder_of(shown, table_folder)
+                for table_folder in table_folders(metadata.location, metadata.properties)
+            ]
         except NotFoundError:
             return []
         except FrazilError as error:
@@ -191,13 +194,13 @@ class _Others:
         self._above: dict[str, OthersFolder] = {}
         """Every folder above one of them."""
         self._unknown: OthersFolder | None = None
-        for one in folders:
-            if one.problem is not None:
-                self._unknown = one
+        for folder in folders:
+            if folder.problem is not None:
+                self._unknown = folder
                 continue
-            self._by_key.setdefault(one.key, one)
-            for above in _ancestors(one.key):
-                self._above.setdefault(above, one)
+            self._by_key.setdefault(folder.key, folder)
+            for above in _ancestors(folder.key):
+                self._above.setdefault(above, folder)
 
     def holding(self, location: str) -> OthersFolder | None:
         """Return a folder that is a location or holds it."""
@@ -245,7 +248,7 @@ def check_new_place(catalog: Tables, base: LoadedTable | LoadedView, new: Loaded
         return
     what = f"Cannot commit to {base.name}: its metadata would go to {folder}"
     roots = (catalog.warehouse, *catalog.delete_roots)
-    if not _is_asked(base, new) and not any(is_within(really, _resolved(storage, one)) for one in roots):
+    if not _is_asked(base, new) and not any(is_within(really, _resolved(storage, root)) for root in roots):
         raise InvalidRequestError(
             f"{what}, outside the warehouse and the folder {own} that the table was registered from",
             hint="Register the table from its own folder, add the folder to the property delete.roots, or set "

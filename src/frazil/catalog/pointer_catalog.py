@@ -333,7 +333,7 @@ class PointerCatalog(Catalog):
     # Committing
 
     def _commit(self, kind: Kind, changes: Sequence[Change[LoadedT]]) -> Outcome[LoadedT]:
-        made = [(one.base, one.carry_out(self.storage, now_ms=self.now_ms())) for one in changes]
+        made = [(change.base, change.carry_out(self.storage, now_ms=self.now_ms())) for change in changes]
         changed = [(base, new) for base, new in made if new is not base]
         for base, _ in changed:
             self._check(base.identifier)
@@ -343,7 +343,7 @@ class PointerCatalog(Catalog):
                 return late
         attempts = self._write(changed)
         try:
-            stale = self._pointers.swap([_change(kind, one) for one in attempts]) if attempts else None
+            stale = self._pointers.swap([_change(kind, attempt) for attempt in attempts]) if attempts else None
         except CommitStateUnknownError as error:
             return Unknown(error, attempts)
         except CommitConflictError as error:
@@ -360,7 +360,7 @@ class PointerCatalog(Catalog):
             # It has happened; whatever goes wrong from here on does not change that.
             with contextlib.suppress(FrazilError):
                 self._forget(attempt)
-        new_states = {one.base.identifier: one.loaded for one in attempts}
+        new_states = {attempt.base.identifier: attempt.loaded for attempt in attempts}
         return Committed(tuple(new_states.get(base.identifier, base) for base, _ in made))
 
     def _find_late(self, kind: Kind, base: LoadedTable | LoadedView) -> Rejected | None:
@@ -405,7 +405,7 @@ class PointerCatalog(Catalog):
         if not read_property(metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
             return
         folder = (attempt.base.metadata_location or "").rpartition("/")[0]
-        named = (one.metadata_file for one in forgotten_metadata_files(base, metadata))
+        named = (metadata_file.metadata_file for metadata_file in forgotten_metadata_files(base, metadata))
         forgotten = [one for one in named if find_metadata_version(one) is not None and _is_beside(one, folder)]
         if not forgotten:
             return
@@ -423,13 +423,13 @@ class PointerCatalog(Catalog):
         """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
         verdicts: list[Outcome[LoadedT]] = []
         try:
-            verdicts += [self._resolve(one) for one in unknown.attempts]
+            verdicts += [self._resolve(attempt) for attempt in unknown.attempts]
         except (StorageError, CommitStateUnknownError, CommitConflictError) as error:
             return Unknown(_unknown(unknown, error), unknown.attempts)
         # The pointers moved together, so one answer is the answer for all.
-        if any(isinstance(one, Committed) for one in verdicts):
-            return Committed(tuple(one.loaded for one in unknown.attempts))
-        rejected = next((one for one in verdicts if isinstance(one, Rejected)), None)
+        if any(isinstance(verdict, Committed) for verdict in verdicts):
+            return Committed(tuple(attempt.loaded for attempt in unknown.attempts))
+        rejected = next((verdict for verdict in verdicts if isinstance(verdict, Rejected)), None)
         if rejected is not None:
             self._discard(unknown.attempts)
             return rejected
@@ -458,7 +458,7 @@ class PointerCatalog(Catalog):
         if kind is Kind.VIEW:
             return unsure
         current = read_table_metadata(self.storage, pointer.metadata_location)
-        history = [*(one.metadata_file for one in current.metadata_log), pointer.metadata_location]
+        history = [*(entry.metadata_file for entry in current.metadata_log), pointer.metadata_location]
         if change.location in history:
             return Committed((attempt.loaded,))
         return _rejected(Stale(change, pointer)) if change.expected in history else unsure

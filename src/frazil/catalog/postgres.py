@@ -174,7 +174,10 @@ class PostgresDatabase(Database):
         given = self._psycopg.conninfo.conninfo_to_dict(self._uri)
         defaults = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "frazil"}
         # What libpq would take: the URI's, else that of its environment, else what it was built with.
-        known = {one.keyword.decode(): (one.val or b"").decode() for one in self._psycopg.pq.Conninfo.get_defaults()}
+        known = {
+            default.keyword.decode(): (default.val or b"").decode()
+            for default in self._psycopg.pq.Conninfo.get_defaults()
+        }
         hosts = [str(given.get(name) or known.get(name) or "") for name in ("host", "hostaddr")]
         if known.get("sslmode") == "prefer" and not all(_is_local(host) for host in hosts):
             defaults["sslmode"] = "require"

@@ -104,7 +104,7 @@ class ReadOnlyCatalog(Catalog):
 
     def commit_many(self, changes: Sequence[TableChange]) -> NoReturn:
         """Refuse to commit."""
-        raise self._refused(f"commit to {' and '.join(shown(one.base.identifier) for one in changes)}")
+        raise self._refused(f"commit to {' and '.join(shown(change.base.identifier) for change in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
         """Return the outcome as it is: nothing is ever begun here."""

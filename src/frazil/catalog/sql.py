@@ -152,7 +152,7 @@ class SqlPointers(Pointers):
         """Make all changes, or none; return the one that was stale."""
         stale: PointerChange | None = None
         with contextlib.suppress(_Rollback), self._database.transaction() as run:
-            for change in sorted(changes, key=lambda one: one.identifier):
+            for change in sorted(changes, key=lambda change: change.identifier):
                 if not self._move(run, change):
                     stale = change
                     raise _Rollback

@@ -118,7 +118,7 @@ def _snapshot_log(base: TableMetadata | None, draft: Draft, now_ms: int) -> tupl
     metadata = draft.metadata
     log = list(metadata.snapshot_log)
     if draft.removed_snapshot_ids:
-        holes = [at for at, one in enumerate(log) if one.snapshot_id not in metadata.snapshots.ids]
+        holes = [index for index, one in enumerate(log) if one.snapshot_id not in metadata.snapshots.ids]
         del log[: holes[-1] + 1 if holes else 0]
     current = metadata.current_snapshot_id
     if current is not None and (base is None or base.current_snapshot_id != current):

@@ -53,8 +53,8 @@ def apply_view_updates(base: ViewMetadata | None, updates: Iterable[ViewUpdate],
 
 def _create(updates: Sequence[ViewUpdate]) -> tuple[_Draft, Sequence[ViewUpdate]]:
     """Make the view of the first version that is added; return it with the updates that are left to do."""
-    view_uuid = next((one.uuid for one in updates if isinstance(one, change.AssignUuid)), None)
-    location = next((one.location for one in updates if isinstance(one, change.SetLocation)), None)
+    view_uuid = next((update.uuid for update in updates if isinstance(update, change.AssignUuid)), None)
+    location = next((update.location for update in updates if isinstance(update, change.SetLocation)), None)
     if view_uuid is None or location is None:
         raise InvalidRequestError("Cannot create the view: the change gives it no UUID or no location")
     draft: _Draft | None = None

@@ -141,9 +141,9 @@ def _encode_snapshot(snapshot: Snapshot) -> JsonFields:
 
 def _decode_snapshot_ids(obj: JsonObject) -> changed.RemoveSnapshots:
     ids = obj.list("snapshot-ids")
-    for at, one in enumerate(ids):
+    for index, one in enumerate(ids):
         if not isinstance(one, int) or isinstance(one, bool) or not LONG_MIN <= one <= LONG_MAX:
-            raise obj.fail("expected a 64-bit integer", field=f"snapshot-ids[{at}]")
+            raise obj.fail("expected a 64-bit integer", field=f"snapshot-ids[{index}]")
     return changed.RemoveSnapshots(tuple(ids))
 
 

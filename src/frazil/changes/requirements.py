@@ -93,28 +93,28 @@ Requirement: TypeAlias = TableRequirement | ViewRequirement
 
 def check_requirements(base: TableMetadata | None, requirements: Iterable[TableRequirement]) -> None:
     """Raise CommitConflictError where a table is not as a change requires; None stands for no table."""
-    for one in requirements:
-        if isinstance(one, AssertCreate):
+    for requirement in requirements:
+        if isinstance(requirement, AssertCreate):
             if base is not None:
                 raise _conflict("table", "it exists already")
         elif base is None:
             raise _conflict("table", "it does not exist")
         else:
-            _check(base, one)
+            _check(base, requirement)
 
 
 def check_view_requirements(base: ViewMetadata | None, requirements: Iterable[ViewRequirement]) -> None:
     """Raise CommitConflictError where a view is not as a change requires; None stands for no view."""
-    for one in requirements:
-        if isinstance(one, AssertCreate):
+    for requirement in requirements:
+        if isinstance(requirement, AssertCreate):
             if base is not None:
                 raise _conflict("view", "it exists already")
-        elif not isinstance(one, AssertViewUuid):
-            raise InvalidRequestError(f"Cannot require {type(one).__name__} of a view: it is about tables")
+        elif not isinstance(requirement, AssertViewUuid):
+            raise InvalidRequestError(f"Cannot require {type(requirement).__name__} of a view: it is about tables")
         elif base is None:
             raise _conflict("view", "it does not exist")
-        elif base.view_uuid.lower() != one.uuid.lower():
-            raise _conflict("view", f"its UUID is {base.view_uuid}, and should be {one.uuid}")
+        elif base.view_uuid.lower() != requirement.uuid.lower():
+            raise _conflict("view", f"its UUID is {base.view_uuid}, and should be {requirement.uuid}")
 
 
 def restate_requirements(base: TableMetadata, requirements: Iterable[TableRequirement]) -> tuple[TableRequirement, ...]:
@@ -122,7 +122,7 @@ def restate_requirements(base: TableMetadata, requirements: Iterable[TableRequir
 
     A later change relies on what an earlier one made, which no catalog has seen; both rely on what was there before.
     """
-    return tuple(dict.fromkeys(_restated(base, one) for one in requirements))
+    return tuple(dict.fromkeys(_restated(base, requirement) for requirement in requirements))
 
 
 def _restated(base: TableMetadata, one: TableRequirement) -> TableRequirement:

@@ -61,7 +61,7 @@ class Draft:
 
 def empty_metadata(updates: Sequence[TableUpdate]) -> TableMetadata:
     """Return metadata with nothing in it; its version is the first one asked for, since none can be taken back."""
-    versions = (one.format_version for one in updates if isinstance(one, change.UpgradeFormatVersion))
+    versions = (update.format_version for update in updates if isinstance(update, change.UpgradeFormatVersion))
     return TableMetadata(
         format_version=check_version(next(versions, DEFAULT)),
         table_uuid=None,
@@ -144,11 +144,11 @@ def _add_schema(draft: Draft, update: change.AddSchema) -> None:
     last_column_id = max(metadata.last_column_id, update.schema.highest_field_id, update.last_column_id or 0)
     if last_column_id != metadata.last_column_id:
         draft.set(last_column_id=last_column_id)
-    for one in metadata.schemas:
-        if one.same_columns(update.schema):
-            draft.last_added["schema"] = one.schema_id
+    for schema in metadata.schemas:
+        if schema.same_columns(update.schema):
+            draft.last_added["schema"] = schema.schema_id
             return
-    schema_id = max((one.schema_id for one in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
+    schema_id = max((schema.schema_id for schema in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
     draft.set(schemas=(*metadata.schemas, update.schema.with_schema_id(schema_id)))
     draft.last_added["schema"] = schema_id
 
@@ -173,7 +173,7 @@ def _remove_schemas(draft: Draft, update: change.RemoveSchemas) -> None:
     gone = draft.metadata.schemas_by_id.keys() & set(update.schema_ids)
     if gone:
         draft.removed_schema_ids |= gone
-        draft.set(schemas=tuple(one for one in draft.metadata.schemas if one.schema_id not in gone))
+        draft.set(schemas=tuple(schema for schema in draft.metadata.schemas if schema.schema_id not in gone))
 
 
 # Partition specs and sort orders
@@ -181,9 +181,9 @@ def _remove_schemas(draft: Draft, update: change.RemoveSchemas) -> None:
 
 def _add_spec(draft: Draft, update: change.AddPartitionSpec) -> None:
     metadata, spec = draft.metadata, update.spec
-    for one in metadata.partition_specs:
-        if one.same_fields(spec):
-            draft.last_added["partition spec"] = one.spec_id
+    for partition_spec in metadata.partition_specs:
+        if partition_spec.same_fields(spec):
+            draft.last_added["partition spec"] = partition_spec.spec_id
             return
     check_writable(spec)
     check_partition_spec(_schema_at_hand(metadata), spec)
@@ -194,7 +194,9 @@ def _add_spec(draft: Draft, update: change.AddPartitionSpec) -> None:
             )
     else:
         _check_field_ids(metadata, spec)
-    spec_id = max((one.spec_id for one in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
+    spec_id = (
+        max((partition_spec.spec_id for partition_spec in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
+    )
     draft.set(
         partition_specs=(*metadata.partition_specs, spec.with_spec_id(spec_id)),
         last_partition_id=max(metadata.last_partition_id, spec.last_assigned_field_id),
@@ -228,7 +230,11 @@ def _set_default_spec(draft: Draft, update: change.SetDefaultSpec) -> None:
 def _remove_specs(draft: Draft, update: change.RemovePartitionSpecs) -> None:
     if draft.metadata.default_spec_id in update.spec_ids:
         raise InvalidRequestError(f"Cannot remove partition spec {draft.metadata.default_spec_id}: it is the default")
-    left = tuple(one for one in draft.metadata.partition_specs if one.spec_id not in update.spec_ids)
+    left = tuple(
+        partition_spec
+        for partition_spec in draft.metadata.partition_specs
+        if partition_spec.spec_id not in update.spec_ids
+    )
     if len(left) < len(draft.metadata.partition_specs):
         draft.set(partition_specs=left)
 
@@ -239,12 +245,12 @@ def _add_sort_order(draft: Draft, update: change.AddSortOrder) -> None:
         _list_unsorted(draft)
         draft.last_added["sort order"] = UNSORTED_ORDER_ID
         return
-    for one in metadata.sort_orders:
-        if one.same_order(order):
-            draft.last_added["sort order"] = one.order_id
+    for sort_order in metadata.sort_orders:
+        if sort_order.same_order(order):
+            draft.last_added["sort order"] = sort_order.order_id
             return
     check_sort_order(_schema_at_hand(metadata), order)
-    order_id = max((one.order_id for one in metadata.sort_orders), default=INITIAL_SORT_ORDER_ID - 1) + 1
+    order_id = max((sort_order.order_id for sort_order in metadata.sort_orders), default=INITIAL_SORT_ORDER_ID - 1) + 1
     draft.set(sort_orders=(*metadata.sort_orders, order.with_order_id(order_id)))
     draft.last_added["sort order"] = order_id
 
@@ -260,7 +266,7 @@ def _set_default_sort_order(draft: Draft, update: change.SetDefaultSortOrder) ->
 
 def _list_unsorted(draft: Draft) -> None:
     """Put the unsorted order into the list: it always exists, but some readers want to see it there."""
-    if all(one.order_id != UNSORTED_ORDER_ID for one in draft.metadata.sort_orders):
+    if all(sort_order.order_id != UNSORTED_ORDER_ID for sort_order in draft.metadata.sort_orders):
         draft.set(sort_orders=(UNSORTED, *draft.metadata.sort_orders))
 
 
@@ -358,8 +364,14 @@ def _remove_snapshots(draft: Draft, update: change.RemoveSnapshots) -> None:
     draft.removed_snapshot_ids |= gone
     draft.set(
         snapshots=metadata.snapshots.without(gone),
-        statistics=tuple(one for one in metadata.statistics if one.snapshot_id not in gone),
-        partition_statistics=tuple(one for one in metadata.partition_statistics if one.snapshot_id not in gone),
+        statistics=tuple(
+            statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id not in gone
+        ),
+        partition_statistics=tuple(
+            statistics_file
+            for statistics_file in metadata.partition_statistics
+            if statistics_file.snapshot_id not in gone
+        ),
     )
 
 
@@ -370,12 +382,20 @@ def _set_statistics(draft: Draft, update: change.SetStatistics) -> None:
     new = update.statistics
     draft.metadata.snapshot(new.snapshot_id)
     if draft.metadata.find_statistics(new.snapshot_id) != new:
-        others = (one for one in draft.metadata.statistics if one.snapshot_id != new.snapshot_id)
+        others = (
+            statistics_file
+            for statistics_file in draft.metadata.statistics
+            if statistics_file.snapshot_id != new.snapshot_id
+        )
         draft.set(statistics=(*others, new))
 
 
 def _remove_statistics(draft: Draft, update: change.RemoveStatistics) -> None:
-    left = tuple(one for one in draft.metadata.statistics if one.snapshot_id != update.snapshot_id)
+    left = tuple(
+        statistics_file
+        for statistics_file in draft.metadata.statistics
+        if statistics_file.snapshot_id != update.snapshot_id
+    )
     if len(left) < len(draft.metadata.statistics):
         draft.set(statistics=left)
 
@@ -384,12 +404,20 @@ def _set_partition_statistics(draft: Draft, update: change.SetPartitionStatistic
     new = update.partition_statistics
     draft.metadata.snapshot(new.snapshot_id)
     if draft.metadata.find_partition_statistics(new.snapshot_id) != new:
-        others = (one for one in draft.metadata.partition_statistics if one.snapshot_id != new.snapshot_id)
+        others = (
+            statistics_file
+            for statistics_file in draft.metadata.partition_statistics
+            if statistics_file.snapshot_id != new.snapshot_id
+        )
         draft.set(partition_statistics=(*others, new))
 
 
 def _remove_partition_statistics(draft: Draft, update: change.RemovePartitionStatistics) -> None:
-    left = tuple(one for one in draft.metadata.partition_statistics if one.snapshot_id != update.snapshot_id)
+    left = tuple(
+        statistics_file
+        for statistics_file in draft.metadata.partition_statistics
+        if statistics_file.snapshot_id != update.snapshot_id
+    )
     if len(left) < len(draft.metadata.partition_statistics):
         draft.set(partition_statistics=left)
 
@@ -397,9 +425,9 @@ def _remove_partition_statistics(draft: Draft, update: change.RemovePartitionSta
 def _add_key(draft: Draft, update: change.AddEncryptionKey) -> None:
     check_feature(draft.metadata.format_version, Feature.ENCRYPTION_KEYS)
     key = update.encryption_key
-    for one in draft.metadata.encryption_keys:
-        if one.key_id == key.key_id:
-            if one != key:
+    for encryption_key in draft.metadata.encryption_keys:
+        if encryption_key.key_id == key.key_id:
+            if encryption_key != key:
                 raise InvalidRequestError(f"Cannot add encryption key {key.key_id!r}: there is another of that id")
             return
     draft.removed_key_ids.discard(key.key_id)
@@ -407,7 +435,9 @@ def _add_key(draft: Draft, update: change.AddEncryptionKey) -> None:
 
 
 def _remove_key(draft: Draft, update: change.RemoveEncryptionKey) -> None:
-    left = tuple(one for one in draft.metadata.encryption_keys if one.key_id != update.key_id)
+    left = tuple(
+        encryption_key for encryption_key in draft.metadata.encryption_keys if encryption_key.key_id != update.key_id
+    )
     if len(left) < len(draft.metadata.encryption_keys):
         draft.removed_key_ids.add(update.key_id)
         draft.set(encryption_keys=left)

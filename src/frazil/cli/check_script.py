@@ -63,7 +63,7 @@ def check_file(path: str) -> list[Finding]:
 
 
 def _lines(path: str, text: str) -> Iterator[Finding]:
-    for at, line in enumerate(text.splitlines(), start=1):
+    for index, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith("#") and not path.endswith(".sql"):
             continue
         taken = False
@@ -71,13 +71,13 @@ def _lines(path: str, text: str) -> Iterator[Finding]:
             match = re.search(pattern.text, line)
             if match is not None and not (taken and pattern in jar_surface.SETTINGS):
                 taken = taken or pattern in jar_surface.SETTINGS
-                yield Finding(path, at, _FATES[pattern.fate], match.group(0).strip()[:80], pattern.becomes)
+                yield Finding(path, index, _FATES[pattern.fate], match.group(0).strip()[:80], pattern.becomes)
         for match in _SETTING.finditer(line):
-            yield _setting(path, at, match.group(1), match.group(2))
+            yield _setting(path, index, match.group(1), match.group(2))
         for match in _PROPERTY.finditer(line):
             reason = NOT_HONOURED.get(match.group(1))
             if reason is not None:
-                yield Finding(path, at, "nothing", match.group(1), f"kept on the table: {reason}")
+                yield Finding(path, index, "nothing", match.group(1), f"kept on the table: {reason}")
     for match in _CALL.finditer(text):
         yield from _call(
             path, text.count("\n", 0, match.start()) + 1, match.group(1).lower(), _inside(text, match.end())
@@ -87,10 +87,10 @@ def _lines(path: str, text: str) -> Iterator[Finding]:
 def _inside(text: str, start: int) -> str:
     """Return the arguments of a call, up to its bracket."""
     depth = 1
-    for at in range(start, min(len(text), start + 5000)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
+    for index in range(start, min(len(text), start + 5000)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
         if depth == 0:
-            return text[start:at]
+            return text[start:index]
     return ""
 
 
@@ -147,7 +147,11 @@ def _chain(path: str, last: ast.AST) -> Iterator[Finding]:
             if node.func.attr == "option" and len(node.args) == 2:
                 options.append((node.lineno, _text(node.args[0]) or "", _text(node.args[1])))
             elif node.func.attr == "options":
-                options += [(node.lineno, one.arg, _text(one.value)) for one in node.keywords if one.arg is not None]
+                options += [
+                    (node.lineno, keyword.arg, _text(keyword.value))
+                    for keyword in node.keywords
+                    if keyword.arg is not None
+                ]
                 options += _of_dict(node)
         texts |= {text for one in node.args if (text := _text(one)) is not None}
         node = node.func
@@ -160,9 +164,9 @@ def _chain(path: str, last: ast.AST) -> Iterator[Finding]:
 
 
 def _of_dict(node: ast.Call) -> Iterator[tuple[int, str, str | None]]:
-    for one in node.keywords:
-        if one.arg is None and isinstance(one.value, ast.Dict):
-            for key, value in zip(one.value.keys, one.value.values, strict=True):
+    for keyword in node.keywords:
+        if keyword.arg is None and isinstance(keyword.value, ast.Dict):
+            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
                 if key is not None and (name := _text(key)) is not None:
                     yield key.lineno, name, _text(value)
 

@@ -14,6 +14,7 @@ GROUPS = {
     "table": ("frazil.cli.table_commands", "table_app"),
     "branch": ("frazil.cli.ref_commands", "branch_app"),
     "tag": ("frazil.cli.ref_commands", "tag_app"),
+    "view": ("frazil.cli.view_commands", "view_app"),
     "namespace": ("frazil.cli.namespace_commands", "namespace_app"),
     "maintain": ("frazil.cli.maintain_commands", "maintain_app"),
     "catalog": ("frazil.cli.catalog_commands", "catalog_app"),

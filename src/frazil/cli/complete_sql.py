@@ -39,12 +39,12 @@ def complete_sql(lake: Lake, word: str, typed: str) -> list[str]:
 def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:
     """Keywords in the case that is typed, the lake, and columns of the tables that the statement names."""
     change: Callable[[str], str] = str.lower if word == word.lower() else str.upper
-    yield from (change(one) for one in KEYWORDS if one.startswith(word.upper()))
+    yield from (change(keyword) for keyword in KEYWORDS if keyword.startswith(word.upper()))
     if LAKE.startswith(word):
         yield f"{LAKE}."
     for name in _TABLE_NAME.findall(typed):
         if word and "." in name and lake.table_exists(name):
-            yield from (one.name for one in lake.table(name).schema.fields if one.name.startswith(word))
+            yield from (field.name for field in lake.table(name).schema.fields if field.name.startswith(word))
 
 
 def _names(lake: Lake, word: str) -> Iterable[str]:
@@ -55,9 +55,9 @@ def _names(lake: Lake, word: str) -> Iterable[str]:
         return []
     space = tuple(parts)
     if len(space) > 1 and lake.table_exists(space):
-        offered = [f"{head}.{one}" for one in METADATA_TABLES]
+        offered = [f"{head}.{metadata_table}" for metadata_table in METADATA_TABLES]
     else:
-        offered = [f"{head}.{one[-1]}." for one in lake.list_namespaces(space)]
+        offered = [f"{head}.{namespace[-1]}." for namespace in lake.list_namespaces(space)]
         if space:
             offered += [f"{head}.{one[-1]}" for one in [*lake.list_tables(space), *lake.list_views(space)]]
         else:

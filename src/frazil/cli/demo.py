@@ -50,8 +50,11 @@ def run_demo(print_line: Show) -> None:
         )
         for day in (1, 2, 3):
             table.append(_orders(day * 1000, day * 1000 + 500, day))
-        show("Three appends, a snapshot each:", *(f"{one.operation}: {one.summary['added-records']} rows, "
-             f"{one.summary['total-records']} in all" for one in table.snapshots if one.summary))  # fmt: skip
+        summaries = [snapshot.summary for snapshot in table.snapshots if snapshot.summary]
+        appends = (
+            f"append: {summary['added-records']} rows, {summary['total-records']} in all" for summary in summaries
+        )
+        show("Three appends, a snapshot each:", *appends)
 
         scan = table.scan("ts >= '2024-01-02' and id < 2003", columns=["id", "kind"])
         show("A filter prunes manifests and files before anything is read:", scan.plan().explain())

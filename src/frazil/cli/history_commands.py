@@ -36,7 +36,7 @@ def changes(
     """
     with opened_catalog(context) as (catalog, settings):
         table = open_table(catalog, name)
-        chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+        chosen = None if columns is None else [column.strip() for column in columns.split(",")]
         settings.show(
             table.changes(_snapshot_or_time(table, start), _snapshot_or_time(table, end), columns=chosen).slice(
                 0, limit

@@ -80,7 +80,7 @@ def is_given(context: typer.Context, name: str) -> bool:
 
 def add_lake_options(command: Any) -> None:
     """Let a command, or a group and every command in it, take the options too."""
-    taken = {text for one in command.params for text in one.opts}
+    taken = {text for param in command.params for text in param.opts}
     for option in _options():
         option.opts = [text for text in option.opts if text not in taken]
         if option.opts:
@@ -109,12 +109,12 @@ def _options() -> list[Any]:
     if not _made:
         app = typer.Typer(add_completion=False)
         app.command()(_signature)
-        for one in get_command(app).params:
-            if one.name in LakeOptions.__dataclass_fields__:
+        for param in get_command(app).params:
+            if param.name in LakeOptions.__dataclass_fields__:
                 # A command may have a parameter of the same name.
-                one.name, one.expose_value = f"{_PREFIX}{one.name}", False
-                one.rich_help_panel = PANEL  # type: ignore[attr-defined]
-                _made.append(one)
+                param.name, param.expose_value = f"{_PREFIX}{param.name}", False
+                param.rich_help_panel = PANEL  # type: ignore[attr-defined]
+                _made.append(param)
     return [copy(one) for one in _made]
 
 

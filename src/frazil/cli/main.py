@@ -142,7 +142,7 @@ def head(
             raise InvalidRequestError(
                 f"Cannot print rows of {name}: it is a view", hint=f'frazil sql --local "select * from {name} limit 10"'
             ) from None
-        chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+        chosen = None if columns is None else [column.strip() for column in columns.split(",")]
         scan = import_module("frazil.lake.scan").scan_table(loaded, where, columns=chosen, limit=rows)
         settings.show(scan.to_arrow())
 
@@ -224,8 +224,14 @@ def _report(report: Any, settings: Settings, *, fails: bool = True) -> None:
     else:
         settings.show(
             [
-                {"kind": one.kind, "what": one.what, "to_do": one.to_do, "path": one.path, "procedure": one.procedure}
-                for one in report.problems
+                {
+                    "kind": problem.kind,
+                    "what": problem.what,
+                    "to_do": problem.to_do,
+                    "path": problem.path,
+                    "procedure": problem.procedure,
+                }
+                for problem in report.problems
             ],
             ["kind", "what", "to_do", "path", "procedure"],
         )

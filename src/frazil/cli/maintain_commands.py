@@ -60,7 +60,7 @@ def _taken(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> insp
 
 
 def _add_command(procedure: Procedure) -> None:
-    taken = [one for one in procedure.parameters if one.is_for_terminal]
+    taken = [parameter for parameter in procedure.parameters if parameter.is_for_terminal]
 
     def run(context: typer.Context, **given: Any) -> None:
         if "properties" in given:
@@ -72,7 +72,7 @@ def _add_command(procedure: Procedure) -> None:
     parameters = [context, *(_parameter(procedure, one) for one in taken)]
     run.__doc__ = procedure.doc
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     maintain_app.command(procedure.name.replace("_", "-"))(run)
 
 
@@ -85,13 +85,17 @@ def _value(parameter: Parameter, given: Any) -> Any:
 def _run(context: typer.Context, procedure: Procedure, values: Mapping[str, Any]) -> None:
     verb = _ON_THE_LAKE.get(procedure.name)
     with opened(context, makes=verb is not None) as (lake, settings):
-        found = {one: _value(one, values.get(one.name)) for one in procedure.parameters if one.name != "table"}
-        given = {one.python_name: value for one, value in found.items() if value is not None}
+        found = {
+            parameter: _value(parameter, values.get(parameter.name))
+            for parameter in procedure.parameters
+            if parameter.name != "table"
+        }
+        given = {key.python_name: value for key, value in found.items() if value is not None}
         if verb is None:
             result = getattr(lake.table(values["table"]).maintain, procedure.name)(**given)
         else:
             names = [given.pop("source_table", None), values["table"]]
-            result = getattr(lake, verb)(*(one for one in names if one is not None), **given)
+            result = getattr(lake, verb)(*(name for name in names if name is not None), **given)
         _show(settings, result)
 
 
@@ -108,11 +112,11 @@ def _facts(result: Any) -> Mapping[str, Any]:
     if result is None:
         return {"nothing to do": None}
     if is_dataclass(result):
-        return {one.name: getattr(result, one.name) for one in fields(result)}
+        return {field.name: getattr(result, field.name) for field in fields(result)}
     return {"result": result}
 
 
 # What does everything is shown first.
-for _one in sorted(PROCEDURES.values(), key=lambda one: one.name != "optimize"):
+for _one in sorted(PROCEDURES.values(), key=lambda procedure: procedure.name != "optimize"):
     if _one.is_for_terminal:
         _add_command(_one)

@@ -9,13 +9,14 @@ import typer
 
 from frazil.cli.session import Settings, opened_catalog
 from frazil.cli.table_name import TableName
+from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.lake.parse_name import parse_name
 from frazil.lake.point_in_time import age_ms, milliseconds_of
 from frazil.spec.iso8601 import show_ms
 from frazil.spec.snapshot_history import snapshot_as_of
 
-branch_app = typer.Typer(help="Branches of a table: list, create, move, rename, drop.", no_args_is_help=True)
-tag_app = typer.Typer(help="Tags of a table: list, create, drop.", no_args_is_help=True)
+branch_app = typer.Typer(help="Branches of a table: list, create, move, retain, rename, drop.", no_args_is_help=True)
+tag_app = typer.Typer(help="Tags of a table: list, create, retain, drop.", no_args_is_help=True)
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch's name")]
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="The tag's name")]
@@ -25,9 +26,8 @@ At = Annotated[
         "--at", help="A snapshot's id, a branch, a tag, or a time (7d, yesterday); the current one by default"
     ),
 ]
-KeepSnapshots = Annotated[
-    int | None, typer.Option("--keep-snapshots", min=1, help="Expiry leaves so many of its snapshots at least")
-]
+_KEEP_SNAPSHOTS = "Expiry leaves so many of its snapshots at least"
+KeepSnapshots = Annotated[int | None, typer.Option("--keep-snapshots", min=1, help=_KEEP_SNAPSHOTS)]
 KeepFor = Annotated[str | None, typer.Option("--keep-for", help="Expiry leaves its snapshots for so long: 7d")]
 LastsFor = Annotated[str | None, typer.Option("--lasts-for", help="Expiry drops it when it is older: 30d")]
 Replace = Annotated[bool, typer.Option("--replace", help="Move one of this name that exists")]
@@ -96,6 +96,27 @@ def rename_branch(
         _show(settings, table, "branch", new_name)
 
 
+@branch_app.command("retain")
+def retain_branch(
+    context: typer.Context,
+    name: TableName,
+    branch: BranchName,
+    keep_snapshots: Annotated[int | None, typer.Option("--keep-snapshots", min=0, help=_KEEP_SNAPSHOTS)] = None,
+    keep_for: KeepFor = None,
+    lasts_for: LastsFor = None,
+) -> None:
+    """Set how long expiry keeps a branch and its snapshots; what is not given stays, 0 takes a limit away.
+
+    \b
+    frazil -w warehouse branch retain shop.orders audit --keep-snapshots 5 --keep-for 7d
+    frazil -w warehouse branch retain shop.orders audit --lasts-for 0
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        _retain(table, branch, "branch", keep_snapshots, keep_for, lasts_for)
+        _show(settings, table, "branch", branch)
+
+
 @branch_app.command("fast-forward")
 def fast_forward(
     context: typer.Context,
@@ -145,6 +166,24 @@ def create_tag(
         _show(settings, table, "tag", tag)
 
 
+@tag_app.command("retain")
+def retain_tag(
+    context: typer.Context,
+    name: TableName,
+    tag: TagName,
+    lasts_for: Annotated[str, typer.Option("--lasts-for", help="Expiry drops it when it is older: 30d; 0: never")],
+) -> None:
+    """Set how long expiry keeps a tag.
+
+    \b
+    frazil -w warehouse tag retain shop.orders 2026-q1 --lasts-for 365d
+    """
+    with opened_catalog(context) as (catalog, settings):
+        table = open_table(catalog, name)
+        _retain(table, tag, "tag", None, None, lasts_for)
+        _show(settings, table, "tag", tag)
+
+
 @tag_app.command("drop")
 def drop_tag(context: typer.Context, name: TableName, tag: TagName, if_exists: IfExists = False) -> None:
     """Drop a tag; its snapshot stays until it expires."""
@@ -171,14 +210,36 @@ def open_table(catalog: Any, name: str) -> Any:
     return import_module("frazil.lake.table").Table(catalog, catalog.load_table(parse_name(name)))
 
 
+def _retain(
+    table: Any, name: str, ref_type: str, keep_snapshots: int | None, keep_for: str | None, lasts_for: str | None
+) -> None:
+    ref = table.refs.get(name)
+    if ref is None or ref.type != ref_type:
+        raise NotFoundError(
+            f"Cannot change the {ref_type} {name!r} of {table.name}: there is none",
+            hint=f"frazil {ref_type} list {table.name} lists them.",
+        )
+    if keep_snapshots is None and keep_for is None and lasts_for is None:
+        raise InvalidRequestError(
+            f"Cannot change the {ref_type} {name!r} of {table.name}: nothing to set was given",
+            hint="Give --keep-snapshots, --keep-for or --lasts-for.",
+        )
+    table.set_retention(
+        name,
+        min_snapshots_to_keep=keep_snapshots,
+        max_snapshot_age_ms=0 if keep_for == "0" else _age(keep_for),
+        max_ref_age_ms=0 if lasts_for == "0" else _age(lasts_for),
+    )
+
+
 def _age(text: str | None) -> int | None:
     return None if text is None else age_ms(text)
 
 
 def _show(settings: Settings, table: Any, kind: str, name: str | None = None) -> None:
     """Print the references of a kind, or one of them."""
-    found = {one: ref for one, ref in table.refs.items() if ref.type == kind and name in (None, one)}
-    heads = {one: table.metadata.snapshots.find_head(ref.snapshot_id) for one, ref in found.items()}
+    found = {key: ref for key, ref in table.refs.items() if ref.type == kind and name in (None, key)}
+    heads = {key: table.metadata.snapshots.find_head(ref.snapshot_id) for key, ref in found.items()}
     ages = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
     limits = ages if kind == "branch" else ages[2:]
     rows = [

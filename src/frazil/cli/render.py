@@ -88,7 +88,7 @@ def render_more(rows: pa.RecordBatch, form: OutputFormat, *, width: int | None =
 
 
 def _values_of(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    columns = {name: _column_values(rows.column(at)) for at, name in enumerate(rows.schema.names)}
+    columns = {name: _column_values(rows.column(index)) for index, name in enumerate(rows.schema.names)}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -125,7 +125,7 @@ def show_size(number: int) -> str:
 
 def _table(rows: list[list[str]], names: Sequence[str], numeric: Sequence[bool], width: int | None) -> list[str]:
     heads = [visible(name) for name in names]
-    widths = [max([_columns(head), *(_columns(row[at]) for row in rows)]) for at, head in enumerate(heads)]
+    widths = [max([_columns(head), *(_columns(row[index]) for row in rows)]) for index, head in enumerate(heads)]
     if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
         narrowed = _narrow(widths, heads, width)
         if narrowed is None:
@@ -145,7 +145,9 @@ def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int
         return None
     narrowed = list(widths)
     while sum(narrowed) > free:
-        at = max((one for one in range(len(narrowed)) if narrowed[one] > least[one]), key=lambda one: narrowed[one])
+        at = max(
+            (index for index in range(len(narrowed)) if narrowed[index] > least[index]), key=lambda one: narrowed[one]
+        )
         narrowed[at] -= 1
     return narrowed
 
@@ -221,7 +223,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted((_plain(one) for one in value), key=str)
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if not one.name.startswith("_")}
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in fields(value) if not field.name.startswith("_")
+        }
     return str(value)
 
 

@@ -106,15 +106,15 @@ def _read(text: str | None, file: str | None) -> str:
 
 
 def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: str | None) -> None:
-    for number, one in enumerate(statements, 1):
+    for number, statement in enumerate(statements, 1):
         try:
-            _show(settings, run(one.text), None)
+            _show(settings, run(statement.text), None)
         except Exception as error:
             if not is_users(error) or was_stopped(error):
                 raise
             if len(statements) > 1:
                 place = f" of {file}" if file is not None else ""
-                typer.echo(f"Statement {number} of {len(statements)}, line {one.line}{place}:", err=True)
+                typer.echo(f"Statement {number} of {len(statements)}, line {statement.line}{place}:", err=True)
             typer.echo(error_text(error), err=True)
             raise typer.Exit(FAILED) from None
 

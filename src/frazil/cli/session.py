@@ -213,7 +213,7 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
             lines = Path(file).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
-    stored = [one.strip() for one in lines if one.strip() and not one.lstrip().startswith(("#", "!"))]
+    stored = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
     spaced = {name.rstrip(): value.lstrip() for name, value in pairs_of(stored, "property").items()}
     return {**spaced, **pairs_of(texts, "property")}
 
@@ -223,7 +223,7 @@ def secrets_of_environment(place: str | None) -> dict[str, str]:
     if not (place or "").lower().startswith(("http://", "https://")):
         return {}
     variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"}
-    return {name: os.environ[one] for name, one in variables.items() if os.environ.get(one)}
+    return {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}
 
 
 def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict[str, str]:

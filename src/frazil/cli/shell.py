@@ -153,7 +153,7 @@ class Shell:
         if readline is None:
             return
         size = readline.get_current_history_length()
-        entries = [readline.get_history_item(at) for at in range(max(1, size - MAX_HISTORY + 1), size + 1)]
+        entries = [readline.get_history_item(index) for index in range(max(1, size - MAX_HISTORY + 1), size + 1)]
         try:
             self._history.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._history, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -47,8 +47,8 @@ def table_facts(table: LoadedTable) -> dict[str, Any]:
         "location": metadata.location,
         "metadata": table.metadata_location,
         "columns": [
-            {"id": one.field_id, "name": one.name, "type": str(one.field_type), "required": one.required}
-            for one in schema.fields
+            {"id": field.field_id, "name": field.name, "type": str(field.field_type), "required": field.required}
+            for field in schema.fields
         ],
         "partitioned_by": list(partition_terms(schema, metadata.default_spec)),
         "sorted_by": list(order_terms(schema, metadata.default_sort_order)),
@@ -90,16 +90,18 @@ def _columns(table: LoadedTable) -> Iterator[str]:
     yield from _title("Columns")
     shown = fields[:MAX_COLUMNS]
     names = [visible(one.name) for one in shown]
-    name_size = max((len(one) for one in names), default=0)
-    types = [visible(sql_type_name(one.field_type)) for one in shown]
+    name_size = max((len(name) for name in names), default=0)
+    types = [visible(sql_type_name(field.field_type)) for field in shown]
     type_size = min(max((len(one) for one in types), default=0), 40)
     keys = table.metadata.current_schema.identifier_field_ids
-    for one, name, kind in zip(shown, names, types, strict=True):
-        notes = [note for note, holds in (("required", one.required), ("identifier", one.field_id in keys)) if holds]
-        if one.write_default is not None:
-            notes.append(f"default {one.write_default}")
-        if one.doc is not None:
-            notes.append(one.doc)
+    for field, name, kind in zip(shown, names, types, strict=True):
+        notes = [
+            note for note, holds in (("required", field.required), ("identifier", field.field_id in keys)) if holds
+        ]
+        if field.write_default is not None:
+            notes.append(f"default {field.write_default}")
+        if field.doc is not None:
+            notes.append(field.doc)
         yield f"  {name:<{name_size}}  {kind:<{type_size}}  {visible(', '.join(notes))}".rstrip()
     if len(fields) > MAX_COLUMNS:
         yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {visible(_name(table))}"
@@ -130,8 +132,8 @@ def _files(table: LoadedTable, cache: ManifestCache) -> Iterator[str]:
     deletes = [one for one in found if one["content"] != _DATA]
     if deletes:
         # A vector or position delete counts rows; one of equality counts keys.
-        marked = sum(int(one["record_count"]) for one in deletes)
-        bytes_ = sum(int(one["file_size_in_bytes"]) for one in deletes)
+        marked = sum(int(delete["record_count"]) for delete in deletes)
+        bytes_ = sum(int(delete["file_size_in_bytes"]) for delete in deletes)
         what = "delete file or vector" if len(deletes) == 1 else "delete files and vectors"
         yield f"  {len(deletes):,} {what}, {show_size(bytes_)}, with {marked:,} deletes"
     yield from _histogram(sizes)
@@ -141,10 +143,10 @@ def _histogram(sizes: Sequence[int]) -> Iterator[str]:
     counts = [0] * len(_STEP_NAMES)
     for size in sizes:
         counts[sum(size >= step for step in _STEPS)] += 1
-    used = [at for at, count in enumerate(counts) if count]
-    for at in range(used[0], used[-1] + 1):
-        bar = "█" * max(round(BAR * counts[at] / max(counts)), 1 if counts[at] else 0)
-        yield f"  {_STEP_NAMES[at]:>15}  {_styled(bar, fg='cyan')} {counts[at]:,}"
+    used = [index for index, count in enumerate(counts) if count]
+    for index in range(used[0], used[-1] + 1):
+        bar = "█" * max(round(BAR * counts[index] / max(counts)), 1 if counts[index] else 0)
+        yield f"  {_STEP_NAMES[index]:>15}  {_styled(bar, fg='cyan')} {counts[index]:,}"
 
 
 def _snapshots(table: LoadedTable) -> Iterator[str]:
@@ -184,13 +186,13 @@ def _advice(table: LoadedTable, now_ms: int, width: int, cache: ManifestCache) -
     yield from _title("Advice")
     if not problems:
         yield "  " + _styled("nothing to do", fg="green")
-    for one in problems:
-        yield "  " + _styled(one.what, fg="yellow")
-        if one.procedure is not None:
-            command = one.procedure.replace("_", "-")
+    for problem in problems:
+        yield "  " + _styled(problem.what, fg="yellow")
+        if problem.procedure is not None:
+            command = problem.procedure.replace("_", "-")
             yield f"    frazil maintain {command} {visible(_name(table))}"
         else:
-            yield from (f"    {line}" for line in textwrap.wrap(visible(one.to_do), width - 4))
+            yield from (f"    {line}" for line in textwrap.wrap(visible(problem.to_do), width - 4))
 
 
 def _title(text: str) -> tuple[str, str]:

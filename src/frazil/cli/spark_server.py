@@ -183,8 +183,8 @@ def _asked_to_stop() -> Iterator[threading.Event]:
             signal.signal(one, lambda *_: stopped.set())
         yield stopped
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for key, handler in before.items():
+            signal.signal(key, handler)
 
 
 def _say(text: str) -> None:

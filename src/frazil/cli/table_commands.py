@@ -7,19 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
+from frazil.cli import alter_commands
 from frazil.cli.history_commands import changes, cherry_pick, publish, rollback, set_current
 from frazil.cli.lake_options import TableProperties
 from frazil.cli.pager import print_paged
 from frazil.cli.ref_commands import open_table
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
-from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName
+from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName, Yes
 from frazil.lake.parse_name import parse_name
 from frazil.visible_text import visible
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")]
 
 
 @table_app.command("list")
@@ -31,9 +30,9 @@ def list_tables(
     with opened_catalog(context) as (catalog, settings):
         spaces = _namespaces(catalog) if namespace is None else [parse_name(namespace)]
         rows = []
-        for one in spaces:
-            rows += [{"name": _shown(name), "kind": "table"} for name in catalog.list_tables(one)]
-            rows += [{"name": _shown(name), "kind": "view"} for name in catalog.list_views(one)]
+        for space in spaces:
+            rows += [{"name": _shown(name), "kind": "table"} for name in catalog.list_tables(space)]
+            rows += [{"name": _shown(name), "kind": "view"} for name in catalog.list_views(space)]
         settings.show(rows, ["name", "kind"])
 
 
@@ -66,11 +65,11 @@ def show_schema(context: typer.Context, name: TableName) -> None:
             {
                 "id": field_id,
                 "name": schema.name_of(field_id),
-                "type": str(part.field_type),
-                "required": part.required,
-                "doc": part.doc,
+                "type": str(field.field_type),
+                "required": field.required,
+                "doc": field.doc,
             }
-            for field_id, part in schema.fields_by_id.items()
+            for field_id, field in schema.fields_by_id.items()
         ]
         settings.show(rows, ["id", "name", "type", "required", "doc"])
 
@@ -83,7 +82,7 @@ def show_properties(context: typer.Context, name: TableName) -> None:
         settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
 
 
-def _add_metadata_command(command: str, module: str, text: str) -> None:
+def _add_metadata_command(table: str, text: str) -> None:
     def show(
         context: typer.Context,
         name: TableName,
@@ -91,21 +90,34 @@ def _add_metadata_command(command: str, module: str, text: str) -> None:
     ) -> None:
         with opened_catalog(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
-            rows = getattr(import_module(f"frazil.inspect.{module}"), command)(loaded)
+            rows = import_module("frazil.inspect.tables").METADATA_TABLES[table].read(loaded)
             settings.show(rows.slice(0, limit))
 
-    table_app.command(command, help=text)(show)
+    table_app.command(table.replace("_", "-"), help=text)(show)
 
 
-for _command, (_module, _text) in {
-    "history": ("snapshots", "List when which snapshot was the current one."),
-    "snapshots": ("snapshots", "List snapshots with their summaries."),
-    "files": ("files", "List the data and delete files of the current snapshot."),
-    "partitions": ("partitions", "List partitions with their rows and files."),
-    "refs": ("snapshots", "List branches and tags."),
-    "manifests": ("manifests", "List the manifests of the current snapshot."),
-}.items():
-    _add_metadata_command(_command, _module, _text)
+METADATA_COMMANDS = {
+    "history": "List when which snapshot was the current one.",
+    "snapshots": "List snapshots with their summaries.",
+    "files": "List the data and delete files of the current snapshot.",
+    "data_files": "List the data files of the current snapshot.",
+    "delete_files": "List the delete files of the current snapshot.",
+    "entries": "List the manifest entries of the current snapshot.",
+    "position_deletes": "List the rows that position deletes and deletion vectors delete.",
+    "partitions": "List partitions with their rows and files.",
+    "refs": "List branches and tags.",
+    "manifests": "List the manifests of the current snapshot.",
+    "metadata_log_entries": "List the metadata files of the table's history.",
+    "all_files": "List the data and delete files of all snapshots.",
+    "all_data_files": "List the data files of all snapshots.",
+    "all_delete_files": "List the delete files of all snapshots.",
+    "all_entries": "List the manifest entries of all snapshots.",
+    "all_manifests": "List the manifests of all snapshots.",
+}
+"""What each metadata table lists; each is a command."""
+
+for _table, _text in METADATA_COMMANDS.items():
+    _add_metadata_command(_table, _text)
 
 
 @table_app.command("follow")
@@ -236,7 +248,7 @@ def set_properties(
     with opened_catalog(context) as (catalog, settings):
         given = pairs_of(pairs, "property")
         open_table(catalog, name).set_properties(given)
-        settings.show([{"name": one, "value": value} for one, value in given.items()])
+        settings.show([{"name": key, "value": value} for key, value in given.items()])
 
 
 @table_app.command("unset")
@@ -248,9 +260,21 @@ def remove_properties(
     """Remove properties of a table."""
     with opened_catalog(context) as (catalog, settings):
         open_table(catalog, name).remove_properties(names)
-        settings.show([{"removed": one} for one in names])
+        settings.show([{"removed": name} for name in names])
 
 
+for _name, _change in {
+    "add-column": alter_commands.add_column,
+    "drop-column": alter_commands.drop_column,
+    "rename-column": alter_commands.rename_column,
+    "set-type": alter_commands.set_type,
+    "add-partition-field": alter_commands.add_partition_field,
+    "drop-partition-field": alter_commands.drop_partition_field,
+    "sort-by": alter_commands.sort_by,
+    "upgrade": alter_commands.upgrade,
+    "set-location": alter_commands.set_location,
+}.items():
+    table_app.command(_name)(_change)
 table_app.command("changes")(changes)
 table_app.command("rollback")(rollback)
 table_app.command("set-current")(set_current)

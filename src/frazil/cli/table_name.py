@@ -29,9 +29,9 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
             return []
         with opening.open_catalog(given.warehouse, catalog=given.catalog, name=given.name or "lake") as catalog:
             parent = tuple(space.split(".")) if space else ()
-            found = [".".join(one) + "." for one in catalog.list_namespaces(parent)]
+            found = [".".join(namespace) + "." for namespace in catalog.list_namespaces(parent)]
             if parent:
-                found += [".".join(one) for one in catalog.list_tables(parent)]
+                found += [".".join(table) for table in catalog.list_tables(parent)]
     except FrazilError:
         return []
     return [one for one in found if one.startswith(incomplete)]
@@ -42,6 +42,7 @@ DeleteRoots = Annotated[
     typer.Option("--delete-root", help="A folder outside the warehouse that is the table's own. May be repeated"),
 ]
 Branch = Annotated[str, typer.Option(help="The branch to work on")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")]
 TableName = Annotated[
     str, typer.Argument(metavar="TABLE", help="A table's name: db.events", autocompletion=complete_table)
 ]

@@ -98,7 +98,9 @@ def to_arrow_schema(schema: Schema, *, with_ids: bool = True, has_extensions: bo
 
     Without `has_extensions` a uuid is its storage, 16 bytes, for code that computes on Arrow's plain types.
     """
-    return pa.schema([to_arrow_field(part, with_ids=with_ids, has_extensions=has_extensions) for part in schema.fields])
+    return pa.schema(
+        [to_arrow_field(field, with_ids=with_ids, has_extensions=has_extensions) for field in schema.fields]
+    )
 
 
 def to_arrow_field(part: NestedField, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Field:
@@ -133,7 +135,7 @@ def to_arrow_type(kind: Type, *, with_ids: bool = True, has_extensions: bool = T
     if isinstance(kind, GeometryType | GeographyType):
         return pa.binary()
     if isinstance(kind, StructType | ListType | MapType):
-        parts = [to_arrow_field(part, with_ids=with_ids, has_extensions=has_extensions) for part in kind.fields]
+        parts = [to_arrow_field(field, with_ids=with_ids, has_extensions=has_extensions) for field in kind.fields]
         if isinstance(kind, StructType):
             return pa.struct(parts)
         return pa.list_(parts[0]) if isinstance(kind, ListType) else pa.map_(*parts)
@@ -238,7 +240,7 @@ class _Reader:
         if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
             return self.type_of(arrow.value_type, path, depth + 1)
         if pa.types.is_struct(arrow):
-            parts = [arrow.field(at) for at in range(arrow.num_fields)]
+            parts = [arrow.field(index) for index in range(arrow.num_fields)]
             return StructType(tuple([self.field(part, f"{path}.{part.name}", depth + 1) for part in parts]))
         if pa.types.is_map(arrow):
             key = self.field(arrow.key_field, f"{path}.key", depth + 1)
@@ -267,7 +269,7 @@ def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
     if pa.types.is_binary(storage):
         return _is_binary(arrow)
     if storage.equals(_VARIANT_STORAGE) and pa.types.is_struct(arrow) and arrow.num_fields == 2:
-        names = {arrow.field(at).name: arrow.field(at).type for at in range(2)}
+        names = {arrow.field(index).name: arrow.field(index).type for index in range(2)}
         return all(name in names and _is_binary(names[name]) for name in ("metadata", "value"))
     return bool(storage.equals(_UUID_STORAGE) and arrow.equals(pa.uuid()))
 

@@ -19,7 +19,7 @@ def arrow_type(one: AvroType) -> pa.DataType:
             return pa.map_(pa.string(), inner)
         return pa.list_(pa.field("item", inner, nullable=one.items.is_optional))
     if one.kind == "record":
-        parts = [(at, part.avro_type) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
+        parts = [(index, field.avro_type) for index, field in enumerate(one.fields) if field.avro_type.min_size > 0]
         return pa.struct([pa.field(f"c{at}", arrow_type(part), nullable=part.is_optional) for at, part in parts])
     if one.kind == "fixed":
         return pa.binary(one.size)

@@ -99,8 +99,8 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
 def _snappy_length(body: bytes) -> int:
     """Return the length at the head of raw snappy data: a varint of at most 32 bits."""
     length = 0
-    for at, byte in enumerate(body[:5]):
-        length |= (byte & 0x7F) << (7 * at)
+    for index, byte in enumerate(body[:5]):
+        length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return length
     raise CodecRefusal("its snappy length is malformed")

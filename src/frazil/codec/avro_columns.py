@@ -42,11 +42,11 @@ class FieldReader:
             raise origin.fail("its header has no schema")
         self.root = parse_schema(text, origin)
         self.leaves = flatten(self.root, origin)
-        if not any(part.field_id is not None for part in self.root.fields):
+        if not any(field.field_id is not None for field in self.root.fields):
             raise origin.fail(
                 "the fields of its schema have no ids", hint="Metadata files are read by field id; names do not count."
             )
-        self._by_path = {leaf.path: at for at, leaf in enumerate(self.leaves)}
+        self._by_path = {leaf.path: index for index, leaf in enumerate(self.leaves)}
 
     def find(self, path: tuple[int, ...]) -> Source | None:
         """Return where the field of a path of ids is, or None where the file has no such field or no bytes of it."""
@@ -64,7 +64,7 @@ class FieldReader:
         record: AvroType | None = self.root
         for field_id in path:
             assert record is not None
-            record = next((part.avro_type for part in record.fields if part.field_id == field_id), None)
+            record = next((field.avro_type for field in record.fields if field.field_id == field_id), None)
             if record is None or record.kind != "record":
                 return ()
         return record.fields if record is not None else ()
@@ -94,7 +94,7 @@ def _find_inside(leaf: int, record: AvroType, path: tuple[int, ...]) -> Source |
     inner: list[int] = []
     found = record
     for field_id in path:
-        position = next((at for at, part in enumerate(found.fields) if part.field_id == field_id), None)
+        position = next((index for index, field in enumerate(found.fields) if field.field_id == field_id), None)
         if position is None:
             return None
         inner.append(position)
@@ -172,16 +172,16 @@ def _avro_map(values: _Convert, target: pa.DataType) -> _Convert:
 def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> _Convert | None:
     if form.kind != "record":
         return None
-    by_id = {part.field_id: at for at, part in enumerate(form.fields)}
+    by_id = {field.field_id: index for index, field in enumerate(form.fields)}
     parts: list[tuple[int, _Convert] | None] = []
-    for part, arrow in zip(kind.fields, target, strict=True):
-        at = by_id.get(part.field_id)
+    for field, arrow in zip(kind.fields, target, strict=True):
+        at = by_id.get(field.field_id)
         if at is None or not holds_values(form.fields[at].avro_type):
-            if part.required:
+            if field.required:
                 return None
             parts.append(None)
             continue
-        converter = _converter(part.field_type, form.fields[at].avro_type, arrow.type)
+        converter = _converter(field.field_type, form.fields[at].avro_type, arrow.type)
         if converter is None:
             return None
         parts.append((at, converter))
@@ -191,9 +191,9 @@ def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> 
             pa.nulls(len(array), arrow.type) if one is None else one[1](array.field(f"c{one[0]}"))
             for one, arrow in zip(parts, target, strict=True)
         ]
-        for part, column in zip(kind.fields, columns, strict=True):
-            if part.required and column.null_count:
-                raise FormRefusal(f"{part.name} is null")
+        for field, column in zip(kind.fields, columns, strict=True):
+            if field.required and column.null_count:
+                raise FormRefusal(f"{field.name} is null")
         return _struct(columns, len(array), target)
 
     return convert

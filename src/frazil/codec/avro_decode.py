@@ -330,13 +330,13 @@ class _Job:
         batch = _read_batch(path, names, rows + 1, self.origin)
         if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), layout.token):
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
-        arrays = {at: batch.column(place).slice(0, rows) for place, at in enumerate(plain)}
+        arrays = {at: batch.column(index).slice(0, rows) for index, at in enumerate(plain)}
         if layout.stamps:
             # The columns of a batch share their memory: copies let that of the stamps go.
             memory = pa.default_cpu_memory_manager()
             arrays = {at: array.copy_to(memory) for at, array in arrays.items() if at in self.wanted}
-        for place, stamp in enumerate(layout.stamps, len(plain)):
-            arrays |= read_stamp(stamp, batch.column(place), self.wanted, self.leaves)
+        for index, stamp in enumerate(layout.stamps, len(plain)):
+            arrays |= read_stamp(stamp, batch.column(index), self.wanted, self.leaves)
         made = pa.RecordBatch.from_arrays([arrays[at] for at in self.wanted], names=[f"c{at}" for at in self.wanted])
         self.budget.keep(made.nbytes)
         return made
@@ -359,7 +359,9 @@ class _Layout:
         patterns = {at: shape.pattern for stamp in stamps for at, shape in stamp.shapes.items()}
         self.token_at = _token_position(leaves, origin)
         self.token, encoded = _make_token(leaves[self.token_at].avro_type)
-        pieces = [patterns[at] if at in patterns else _default(leaf.avro_type) for at, leaf in enumerate(leaves)]
+        pieces = [
+            patterns[index] if index in patterns else _default(leaf.avro_type) for index, leaf in enumerate(leaves)
+        ]
         pieces[self.token_at] = encoded
         self.sentinel = b"".join(pieces)
         self._fields: list[dict[str, Any]] = []
@@ -407,7 +409,7 @@ def _token_position(leaves: list[Leaf], origin: AvroOrigin) -> int:
 
     The first, so that bytes left over before the sentinel cannot supply the fields in front of it.
     """
-    position = next((at for at, leaf in enumerate(leaves) if _can_hold_token(leaf.avro_type)), None)
+    position = next((index for index, leaf in enumerate(leaves) if _can_hold_token(leaf.avro_type)), None)
     if position is None:
         raise origin.fail("its schema has no field that manifests have")
     return position
@@ -443,7 +445,7 @@ def _default(one: AvroType) -> bytes:
     if one.is_optional:
         return encode_varint(one.null_branch)
     if one.kind == "record":
-        return b"".join(_default(part.avro_type) for part in one.fields)
+        return b"".join(_default(field.avro_type) for field in one.fields)
     return bytes(one.size if one.kind == "fixed" else one.min_size)
 
 
@@ -453,7 +455,7 @@ def _growth(one: AvroType) -> int:
         assert one.items is not None
         found = max(5, _growth(one.items))
     elif one.kind == "record":
-        found = max((_growth(part.avro_type) for part in one.fields), default=1)
+        found = max((_growth(field.avro_type) for field in one.fields), default=1)
     else:
         found = 1 if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
     return max(found, _null_width(one)) if one.is_optional else found
@@ -462,7 +464,7 @@ def _growth(one: AvroType) -> int:
 def _null_width(one: AvroType) -> int:
     """Return how many bytes of columns a null takes, which is one byte of rows."""
     if one.kind == "record":
-        return sum(_null_width(part.avro_type) for part in one.fields)
+        return sum(_null_width(field.avro_type) for field in one.fields)
     return one.size if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
 
 

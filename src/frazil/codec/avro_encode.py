@@ -201,11 +201,11 @@ def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.A
     digits = np.empty((len(zigzag), width), np.uint8)
     lengths = np.ones(len(zigzag), np.int32)
     rest = zigzag
-    for at in range(width):
+    for index in range(width):
         low = (rest & np.uint64(0x7F)).astype(np.uint8)
         rest = rest >> np.uint64(7)
         goes_on = rest != 0
-        digits[:, at] = low | (goes_on.view(np.uint8) << 7)
+        digits[:, index] = low | (goes_on.view(np.uint8) << 7)
         lengths += goes_on
     if valid is not None:
         lengths *= valid
@@ -219,8 +219,8 @@ def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.A
 def _few_varints(values: list[int], valid: list[bool] | None) -> pa.Array:
     data = bytearray()
     offsets = [0]
-    for at, value in enumerate(values):
-        if valid is None or valid[at]:
+    for index, value in enumerate(values):
+        if valid is None or valid[index]:
             rest = (value << 1) ^ (value >> 63)
             while rest > 0x7F:
                 data.append(rest & 0x7F | 0x80)
@@ -289,7 +289,9 @@ def _encode_items(form: AvroType, values: pa.Array) -> list[pa.Array]:
 
 def _encode_record(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
     if valid is None:
-        return [piece for at, part in enumerate(form.fields) for piece in _encode(part.avro_type, array.field(at))]
+        return [
+            piece for index, field in enumerate(form.fields) for piece in _encode(field.avro_type, array.field(index))
+        ]
     present = _join(_encode_record(form, array.filter(pa.array(valid)), None))
     places = np.cumsum(valid, dtype=np.int64) - 1
     return [present.take(pa.array(places, mask=~valid))]

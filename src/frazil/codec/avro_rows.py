@@ -261,7 +261,11 @@ def _lists(one: AvroType) -> _Column:
 
 def _records(one: AvroType) -> _Column:
     """Return the column of a record: its fields in columns of their own, and which are not null."""
-    columns = [(f"c{at}", _column(part.avro_type)) for at, part in enumerate(one.fields) if part.avro_type.min_size > 0]
+    columns = [
+        (f"c{index}", _column(field.avro_type))
+        for index, field in enumerate(one.fields)
+        if field.avro_type.min_size > 0
+    ]
     readers = [column.read for _, column in columns]
     valid: list[bool] = []
 

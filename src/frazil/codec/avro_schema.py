@@ -222,7 +222,7 @@ class _Parser:
 
     def _parse_union(self, branches: list[Any], namespace: str, depth: int) -> AvroType:
         types = [self.parse(branch, namespace, depth + 1) for branch in branches[:3]]
-        nulls = [at for at, branch in enumerate(types) if branch.kind == "null"]
+        nulls = [index for index, branch in enumerate(types) if branch.kind == "null"]
         if len(types) != 2 or len(nulls) != 1:
             raise self.fail("a union is not of null and one other type")
         other = types[1 - nulls[0]]
@@ -303,7 +303,9 @@ def plain_schema(leaves: list[Leaf]) -> dict[str, Any]:
     """
     names = iter(range(_MAX_NODES * 2))
     fields = [
-        {"name": f"c{at}", "type": _plain(leaf.avro_type, names)} for at, leaf in enumerate(leaves) if has_bytes(leaf)
+        {"name": f"c{index}", "type": _plain(leaf.avro_type, names)}
+        for index, leaf in enumerate(leaves)
+        if has_bytes(leaf)
     ]
     return {"type": "record", "name": "row", "fields": fields}
 
@@ -337,8 +339,8 @@ def _plain(one: AvroType, names: Iterator[int]) -> Any:
         return {"type": "map", "values": _plain(_items(one), names)}
     if one.kind == "record":
         fields = [
-            {"name": f"c{at}", "type": _plain(field.avro_type, names)}
-            for at, field in enumerate(one.fields)
+            {"name": f"c{index}", "type": _plain(field.avro_type, names)}
+            for index, field in enumerate(one.fields)
             if field.avro_type.min_size > 0
         ]
         return {"type": "record", "name": f"t{next(names)}", "fields": fields}

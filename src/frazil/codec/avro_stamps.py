@@ -157,7 +157,9 @@ def guess_shapes(
         for content, spans in find_spans(samples, leaves):
             parts = [content[start:end] for start, end in spans]
             if found is None:
-                guesses = {at: _shape_of(leaves[at].avro_type, part) for at, part in enumerate(parts) if at > after}
+                guesses = {
+                    index: _shape_of(leaves[index].avro_type, part) for index, part in enumerate(parts) if index > after
+                }
                 found = {at: shape for at, shape in guesses.items() if shape is not None}
             found = {at: shape for at, shape in found.items() if shape.fits(parts[at])}
     except RowsRefusal:
@@ -168,9 +170,9 @@ def guess_shapes(
 def make_stamps(shapes: Mapping[int, Shape], leaves: Sequence[Leaf]) -> list[Stamp]:
     """Return runs of leaves with shapes, those that hold a list."""
     runs: list[dict[int, Shape]] = [{}]
-    for at, leaf in enumerate(leaves):
-        if at in shapes:
-            runs[-1][at] = shapes[at]
+    for index, leaf in enumerate(leaves):
+        if index in shapes:
+            runs[-1][index] = shapes[index]
         elif has_bytes(leaf):
             runs.append({})
     return [
@@ -223,9 +225,9 @@ def _item_kinds(items: AvroType) -> tuple[str, ...] | None:
         return None
     if items.kind == "long":
         return ("long",)
-    if items.kind != "record" or any(part.avro_type.is_optional for part in items.fields):
+    if items.kind != "record" or any(field.avro_type.is_optional for field in items.fields):
         return None
-    kinds = tuple(part.avro_type.kind for part in items.fields)
+    kinds = tuple(field.avro_type.kind for field in items.fields)
     return kinds if kinds in (("int", "long"), ("int", "bytes")) else None
 
 

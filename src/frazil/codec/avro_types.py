@@ -173,9 +173,9 @@ def make_avro_name(name: str) -> str:
     """
     units = name.encode("utf-16-be", "surrogatepass")
     escaped = []
-    for at in range(0, len(units), 2):
-        char = chr(int.from_bytes(units[at : at + 2], "big"))
-        if char.isascii() and (char.isalpha() or char == "_" or (char.isdigit() and at > 0)):
+    for index in range(0, len(units), 2):
+        char = chr(int.from_bytes(units[index : index + 2], "big"))
+        if char.isascii() and (char.isalpha() or char == "_" or (char.isdigit() and index > 0)):
             escaped.append(char)
         else:
             escaped.append(f"_{char}" if char.isascii() and char.isdigit() else f"_x{ord(char):X}")

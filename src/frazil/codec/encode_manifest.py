@@ -158,13 +158,16 @@ def _pairs_array(maps: list[Mapping[int, Any] | None], target: pa.DataType) -> p
 
 def _partition_array(values: list[tuple[Any, ...]], partition_type: StructType, target: pa.DataType) -> pa.Array:
     width = len(partition_type.fields)
-    for one in values:
-        if len(one) != width:
+    for value in values:
+        if len(value) != width:
             raise SchemaMismatchError(
-                f"Cannot write a manifest: a file has {len(one)} partition values, its spec {width} fields",
+                f"Cannot write a manifest: a file has {len(value)} partition values, its spec {width} fields",
                 heading=HEADING,
             )
-    children = [array_of([one[at] for one in values], part.field_type) for at, part in enumerate(partition_type.fields)]
+    children = [
+        array_of([value[index] for value in values], field.field_type)
+        for index, field in enumerate(partition_type.fields)
+    ]
     return pa.Array.from_buffers(target, len(values), [None], children=children)
 
 
@@ -279,9 +282,9 @@ def _leaf_arrays(
     paths: list[tuple[int | None, ...]], columns: Mapping[str, pa.Array], partition_type: StructType
 ) -> list[pa.Array]:
     """Return the array of each leaf of the schema, in the form Avro stores."""
-    by_id = {part.field_id: name for name, part in COLUMNS.items()}
+    by_id = {column.field_id: name for name, column in COLUMNS.items()}
     partition = columns["partition"]
-    positions = {part.field_id: at for at, part in enumerate(partition_type.fields)}
+    positions = {field.field_id: index for index, field in enumerate(partition_type.fields)}
     rows = len(columns["status"])
     arrays: list[pa.Array] = []
     for path in paths:

@@ -129,8 +129,8 @@ class JsonObject:
         if not isinstance(values, list):
             return values
         return [
-            JsonObject(value, where=f"{self.path_of(field)}[{at}]", heading=self._heading, error=self._error)
-            for at, value in enumerate(values)
+            JsonObject(value, where=f"{self.path_of(field)}[{index}]", heading=self._heading, error=self._error)
+            for index, value in enumerate(values)
         ]
 
     def int32s(self, field: str, default: Any = _MISSING) -> Any:
@@ -138,9 +138,9 @@ class JsonObject:
         values = self.list(field, default)
         if not isinstance(values, list):
             return values
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             if not _is_int(value) or not INT_MIN <= value <= INT_MAX:
-                raise self.fail(f"expected a 32-bit integer, found {_kind(value)}", field=f"{field}[{at}]")
+                raise self.fail(f"expected a 32-bit integer, found {_kind(value)}", field=f"{field}[{index}]")
         return tuple(values)
 
     def strings(self, field: str, default: Any = _MISSING) -> Any:
@@ -148,9 +148,9 @@ class JsonObject:
         values = self.list(field, default)
         if not isinstance(values, list):
             return values
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             if not isinstance(value, str):
-                raise self.fail(f"expected a string, found {_kind(value)}", field=f"{field}[{at}]")
+                raise self.fail(f"expected a string, found {_kind(value)}", field=f"{field}[{index}]")
         return tuple(values)
 
     def string_map(self, field: str, default: Any = _MISSING) -> Any:

@@ -53,7 +53,7 @@ def split_json_object(
     length = 1 + sum(len(key.encode()) + 4 + memoryview(part).nbytes for key, part in parts.items())
     if length != len(text):
         counts = [count_plain_strings(part) for part in (text, *parts.values())]
-        if None in counts or counts[0] != len(parts) + sum(one or 0 for one in counts[1:]):
+        if None in counts or counts[0] != len(parts) + sum(count or 0 for count in counts[1:]):
             reader.refuse_duplicates(text)
     return parts
 

@@ -222,11 +222,11 @@ def _content(header: AvroHeader, origin: AvroOrigin) -> ManifestContent:
 def _partition_type(reader: FieldReader, origin: AvroOrigin) -> StructType:
     """Return the partition type as the file itself declares it."""
     parts = []
-    for part in reader.record_fields((DATA_FILE_ID, PARTITION_ID)):
-        kind = type_of(part.avro_type)
-        if part.field_id is None or kind is None:
-            raise origin.fail(f"partition field {part.name[:80]!r} has no id or no type that partitions have")
-        parts.append(NestedField(part.field_id, part.name, kind))
+    for record_field in reader.record_fields((DATA_FILE_ID, PARTITION_ID)):
+        kind = type_of(record_field.avro_type)
+        if record_field.field_id is None or kind is None:
+            raise origin.fail(f"partition field {record_field.name[:80]!r} has no id or no type that partitions have")
+        parts.append(NestedField(record_field.field_id, record_field.name, kind))
     return StructType(tuple(parts))
 
 
@@ -253,7 +253,7 @@ def _read_columns(
         if name in sources and sources[name] is None:
             raise origin.fail(f"its schema has no field {name!r} (id {COLUMNS[name].field_id})")
     partition_sources = (
-        [reader.find((DATA_FILE_ID, PARTITION_ID, part.field_id)) for part in partition_type.fields]
+        [reader.find((DATA_FILE_ID, PARTITION_ID, field.field_id)) for field in partition_type.fields]
         if "partition" in asked
         else []
     )
@@ -286,17 +286,17 @@ def _read_partition(
 ) -> pa.ChunkedArray:
     lengths = [chunk.num_rows for chunk in table.to_batches()]
     columns = []
-    for part, source in zip(partition_type.fields, sources, strict=True):
-        target = arrow_type_of(part.field_type)
+    for field, source in zip(partition_type.fields, sources, strict=True):
+        target = arrow_type_of(field.field_type)
         if source is None:
             columns.append([pa.nulls(length, target) for length in lengths])
         else:
-            name = f"partition.{part.name}"
-            columns.append(reader.column(table, source, name, part.field_type, target).chunks)
+            name = f"partition.{field.name}"
+            columns.append(reader.column(table, source, name, field.field_type, target).chunks)
     struct = partition_arrow_type(partition_type)
     chunks = [
-        pa.Array.from_buffers(struct, length, [None], children=[column[at] for column in columns])
-        for at, length in enumerate(lengths)
+        pa.Array.from_buffers(struct, length, [None], children=[column[index] for column in columns])
+        for index, length in enumerate(lengths)
     ]
     return pa.chunked_array(chunks, struct)
 
@@ -416,13 +416,13 @@ def iter_entries(columns: ManifestColumns) -> Iterator[ManifestEntry]:
         partitions: list[tuple[object, ...]] = [()] * batch.num_rows
         if "partition" in names and parts:
             struct = batch.column("partition")
-            by_field = [values_of(struct.field(at), part.field_type) for at, part in enumerate(parts)]
+            by_field = [values_of(struct.field(index), field.field_type) for index, field in enumerate(parts)]
             partitions = list(zip(*by_field, strict=True))
-        for at in range(batch.num_rows):
-            row = {name: column[at] for name, column in values.items()}
+        for index in range(batch.num_rows):
+            row = {name: column[index] for name, column in values.items()}
             entry = {name: row.pop(name, None) for name in _ENTRY_ONLY}
             status = EntryStatus(row.pop("status"))
-            yield ManifestEntry(status, DataFile(partition=partitions[at], spec_id=columns.spec_id, **row), **entry)
+            yield ManifestEntry(status, DataFile(partition=partitions[index], spec_id=columns.spec_id, **row), **entry)
 
 
 _ENTRY_ONLY = ("snapshot_id", "sequence_number", "file_sequence_number")

@@ -121,10 +121,10 @@ MANIFEST_FILE: tuple[NestedField, ...] = (
 def _written(fields: tuple[NestedField, ...], rules: FieldRules, version: int) -> tuple[NestedField, ...]:
     """Return the fields a version writes, each required or optional as it says."""
     chosen = []
-    for part in fields:
-        requirement = requirement_of(rules, part.name, version)
+    for field in fields:
+        requirement = requirement_of(rules, field.name, version)
         if requirement != "omitted":
-            chosen.append(replace(part, required=requirement == "required"))
+            chosen.append(replace(field, required=requirement == "required"))
     return tuple(chosen)
 
 
@@ -132,8 +132,8 @@ def manifest_entry_type(partition_type: StructType, version: int) -> StructType:
     """Return the struct of a manifest of a format version."""
     data_file = StructType(
         tuple(
-            replace(part, field_type=partition_type) if part.field_id == PARTITION_ID else part
-            for part in _written(DATA_FILE, DATA_FILE_FIELDS, version)
+            replace(field, field_type=partition_type) if field.field_id == PARTITION_ID else field
+            for field in _written(DATA_FILE, DATA_FILE_FIELDS, version)
         )
     )
     entry = _written(ENTRY_FIELDS, MANIFEST_ENTRY_FIELDS, version)
@@ -151,7 +151,7 @@ def _arrow(kind: Type) -> pa.DataType:
     if isinstance(kind, ListType):
         return pa.list_(_arrow(kind.element_type))
     if isinstance(kind, StructType):
-        return pa.struct([(part.name, _arrow(part.field_type)) for part in kind.fields])
+        return pa.struct([(field.name, _arrow(field.field_type)) for field in kind.fields])
     return arrow_type_of(kind)
 
 
@@ -162,22 +162,26 @@ COLUMNS: Mapping[str, NestedField] = FrozenMap(
 
 PATHS: Mapping[str, tuple[int, ...]] = FrozenMap(
     {
-        name: (part.field_id,) if part in ENTRY_FIELDS else (DATA_FILE_ID, part.field_id)
-        for name, part in COLUMNS.items()
+        name: (column.field_id,) if column in ENTRY_FIELDS else (DATA_FILE_ID, column.field_id)
+        for name, column in COLUMNS.items()
     }
 )
 """The ids that lead to each column in a manifest's schema."""
 
-ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap({name: _arrow(part.field_type) for name, part in COLUMNS.items()})
+ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap(
+    {name: _arrow(column.field_type) for name, column in COLUMNS.items()}
+)
 """The Arrow type of each column; `partition` depends on the spec, see `partition_arrow_type`."""
 
-LIST_ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap({part.name: _arrow(part.field_type) for part in MANIFEST_FILE})
+LIST_ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap(
+    {field.name: _arrow(field.field_type) for field in MANIFEST_FILE}
+)
 """The Arrow type of each column of a manifest list."""
 
 
 def partition_arrow_type(partition_type: StructType) -> pa.DataType:
     """Return the Arrow type of the `partition` column of a spec's manifests."""
-    return pa.struct([(part.name, arrow_type_of(part.field_type)) for part in partition_type.fields])
+    return pa.struct([(field.name, arrow_type_of(field.field_type)) for field in partition_type.fields])
 
 
 def manifest_arrow_schema(partition_type: StructType) -> pa.Schema:

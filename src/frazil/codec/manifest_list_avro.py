@@ -59,18 +59,18 @@ def decode_manifest_list_columns(
     if version is not None and version.isascii() and version.isdigit() and int(version[:9]) > versions.LATEST:
         raise origin.unsupported(f"it is of format version {version[:9]}, and {versions.LATEST} is the latest known")
     reader = FieldReader(data, header, origin)
-    sources = {part.name: reader.find((part.field_id,)) for part in MANIFEST_FILE}
+    sources = {field.name: reader.find((field.field_id,)) for field in MANIFEST_FILE}
     for name in _REQUIRED:
         if sources[name] is None:
             raise origin.fail(f"its schema has no field {name!r}")
     table = reader.read([source for source in sources.values() if source is not None], limits=limits, threads=threads)
     columns = {}
-    for part in MANIFEST_FILE:
-        source, target = sources[part.name], LIST_ARROW_TYPES[part.name]
-        columns[part.name] = (
+    for field in MANIFEST_FILE:
+        source, target = sources[field.name], LIST_ARROW_TYPES[field.name]
+        columns[field.name] = (
             pa.chunked_array([pa.nulls(table.num_rows, target)])
             if source is None
-            else reader.column(table, source, part.name, part.field_type, target)
+            else reader.column(table, source, field.name, field.field_type, target)
         )
     for name, default in _DEFAULTS.items():
         columns[name] = pc.fill_null(columns[name], default)
@@ -139,7 +139,9 @@ def encode_manifest_list(
         raise _refusal(f"the sequence number of a snapshot of format version 1 is 0, not {sequence_number}")
     if (format_version >= 3) != (first_row_id is not None):
         raise _refusal("a first row id is given in format version 3 and later, and only there")
-    assigned = tuple(_assign_sequence_number(one, snapshot_id, sequence_number, format_version) for one in manifests)
+    assigned = tuple(
+        _assign_sequence_number(manifest, snapshot_id, sequence_number, format_version) for manifest in manifests
+    )
     next_row_id = first_row_id
     if next_row_id is not None:
         assigned, next_row_id = assign_first_row_ids(assigned, next_row_id)
@@ -159,7 +161,7 @@ def encode_manifest_list(
         schema,
         metadata,
         [leaf.avro_type for leaf in leaves],
-        [_column(assigned, part.name, is_required=part.required) for part in fields.fields],
+        [_column(assigned, field.name, is_required=field.required) for field in fields.fields],
         codec=codec,
         level=level,
         sync_marker=sync_marker,
@@ -212,21 +214,21 @@ def assign_first_row_ids(manifests: Sequence[ManifestFile], first_row_id: int) -
     that of its existing and added rows: existing files may have no row id yet, in a table that was upgraded.
     """
     assigned = []
-    for one in manifests:
-        if one.content is ManifestContent.DATA and one.first_row_id is None:
-            assigned.append(replace(one, first_row_id=first_row_id))
-            first_row_id += (one.existing_rows_count or 0) + (one.added_rows_count or 0)
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
+            assigned.append(replace(manifest, first_row_id=first_row_id))
+            first_row_id += (manifest.existing_rows_count or 0) + (manifest.added_rows_count or 0)
         else:
-            assigned.append(one)
+            assigned.append(manifest)
     return tuple(assigned), first_row_id
 
 
 def _column(manifests: Sequence[ManifestFile], name: str, *, is_required: bool) -> pa.Array:
-    values = [getattr(one, name) for one in manifests]
+    values = [getattr(manifest, name) for manifest in manifests]
     if name == "partitions":
         values = [
             None
-            if one is None
+            if value is None
             else [
                 {
                     "contains_null": summary.contains_null,
@@ -234,9 +236,9 @@ def _column(manifests: Sequence[ManifestFile], name: str, *, is_required: bool) 
                     "lower_bound": summary.lower_bound,
                     "upper_bound": summary.upper_bound,
                 }
-                for summary in one
+                for summary in value
             ]
-            for one in values
+            for value in values
         ]
     if is_required and any(value is None for value in values):
         raise _refusal(f"a manifest has no {name}")

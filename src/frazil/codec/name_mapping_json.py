@@ -31,7 +31,7 @@ def decode_name_mapping(text: str) -> NameMapping:
 
 def encode_name_mapping(mapping: NameMapping) -> str:
     """Return a name mapping as JSON text."""
-    return encode_json([_encode_field(one) for one in mapping.fields]).decode()
+    return encode_json([_encode_field(field) for field in mapping.fields]).decode()
 
 
 def _decode_fields(holder: JsonObject, name: str, depth: int) -> tuple[MappedField, ...]:
@@ -53,6 +53,6 @@ def _encode_field(one: MappedField) -> dict[str, Any]:
         encoded["field-id"] = one.field_id
     encoded["names"] = list(one.names)
     if one.fields is not None:
-        encoded["fields"] = [_encode_field(part) for part in one.fields]
+        encoded["fields"] = [_encode_field(field) for field in one.fields]
     encoded.update(one.extra)
     return encoded

@@ -26,13 +26,13 @@ def encode_partition_fields(spec: PartitionSpec) -> list[dict[str, Any]]:
     """Return a spec's fields as a JSON list, without the spec's id."""
     return [
         {
-            "name": one.name,
-            "transform": str(one.transform),
-            **encode_sources(one.source_ids),
-            "field-id": one.field_id,
-            **one.extra,
+            "name": field.name,
+            "transform": str(field.transform),
+            **encode_sources(field.source_ids),
+            "field-id": field.field_id,
+            **field.extra,
         }
-        for one in spec.fields
+        for field in spec.fields
     ]
 
 
@@ -97,7 +97,7 @@ def _decode_fields(obj: JsonObject, parts: list[JsonObject]) -> tuple[PartitionF
     with_id = sum("field-id" in part for part in parts)
     if with_id not in (0, len(parts)):
         raise obj.fail(f"{len(parts) - with_id} of {len(parts)} partition fields have no field-id", field="fields")
-    return tuple(_decode_field(part, at) for at, part in enumerate(parts, FIRST_PARTITION_FIELD_ID))
+    return tuple(_decode_field(part, index) for index, part in enumerate(parts, FIRST_PARTITION_FIELD_ID))
 
 
 def _decode_field(obj: JsonObject, default_id: int) -> PartitionField:

@@ -14,7 +14,9 @@ from frazil.spec.types import StructType, Type
 
 def summarize_partitions(partition: pa.Array, partition_type: StructType) -> tuple[FieldSummary, ...]:
     """Return the summary of each field of a `partition` column."""
-    return tuple(_summarize(partition.field(at), part.field_type) for at, part in enumerate(partition_type.fields))
+    return tuple(
+        _summarize(partition.field(index), field.field_type) for index, field in enumerate(partition_type.fields)
+    )
 
 
 def _summarize(column: pa.Array, kind: Type) -> FieldSummary:

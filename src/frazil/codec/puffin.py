@@ -118,11 +118,11 @@ def read_puffin_footer(
     if flags & _FOOTER_PAYLOAD_COMPRESSED:
         payload = decode_lz4_frame(payload, max_bytes=max_footer_bytes)
     file_metadata = decode_file_metadata(payload)
-    for at, blob in enumerate(file_metadata.blobs):
+    for index, blob in enumerate(file_metadata.blobs):
         if blob.offset < len(MAGIC) or blob.end > file_size - actual_size:
             raise _corrupt(
-                f"blobs[{at}] of {blob.length} bytes at offset {blob.offset} does not lie between the header and the "
-                f"footer at offset {file_size - actual_size}",
+                f"blobs[{index}] of {blob.length} bytes at offset {blob.offset} does not lie between the header and "
+                f"the footer at offset {file_size - actual_size}",
                 "BlobMetadata",
             )
     return PuffinFooter(file_metadata, file_size, actual_size)
@@ -167,8 +167,8 @@ def decode_file_metadata(payload: bytes) -> FileMetadata:
         raise _corrupt(f"the footer payload is not JSON ({error})", "Footer Payload") from error
     root = JsonObject(document, heading="FileMetadata", error=InvalidPuffinError)
     blobs = []
-    for at, item in enumerate(root.list("blobs")):
-        blob = JsonObject(item, where=f"blobs[{at}]", heading="BlobMetadata", error=InvalidPuffinError)
+    for index, item in enumerate(root.list("blobs")):
+        blob = JsonObject(item, where=f"blobs[{index}]", heading="BlobMetadata", error=InvalidPuffinError)
         blobs.append(_blob_from_json(blob))
     properties = root.string_map("properties", NO_PROPERTIES)
     return FileMetadata(tuple(blobs), FrozenMap(properties), root.extra())

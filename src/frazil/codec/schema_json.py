@@ -65,7 +65,7 @@ def encode_schema(schema: Schema) -> dict[str, Any]:
     encoded: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         encoded["identifier-field-ids"] = list(schema.identifier_field_ids)
-    encoded["fields"] = [_encode_field(part) for part in schema.fields]
+    encoded["fields"] = [_encode_field(field) for field in schema.fields]
     encoded.update(schema.extra)
     return encoded
 
@@ -85,7 +85,7 @@ def decode_type(
 def encode_type(kind: Type) -> Any:
     """Return a type in its JSON form."""
     if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [_encode_field(part) for part in kind.fields], **kind.extra}
+        return {"type": "struct", "fields": [_encode_field(field) for field in kind.fields], **kind.extra}
     if isinstance(kind, ListType):
         return {
             "type": "list",
@@ -131,10 +131,10 @@ def _encode_field(part: NestedField) -> dict[str, Any]:
 
 def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
     fields = []
-    for at, value in enumerate(owner.list("fields")):
+    for index, value in enumerate(owner.list("fields")):
         part = _plain_field(value)
         if part is None:
-            where = f"{owner.path_of('fields')}[{at}]"
+            where = f"{owner.path_of('fields')}[{index}]"
             part = _decode_field(JsonObject(value, where=where, heading=owner.heading, error=owner.error), depth)
         fields.append(part)
     return tuple(fields)

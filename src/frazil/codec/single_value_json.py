@@ -318,13 +318,13 @@ def _decode_struct(json_value: Any, kind: Type) -> dict[str, Any]:
     assert isinstance(kind, StructType)
     if not isinstance(json_value, dict):
         raise _unexpected("an object by field id", json_value)
-    by_id = {str(part.field_id): part for part in kind.fields}
+    by_id = {str(field.field_id): field for field in kind.fields}
     for key in json_value:
         if key not in by_id:
             raise _Refused(f"the struct has no field with the id {show_value(key)}")
     # Only the fields given: a struct default leaves fields out, and their own defaults then count.
     return FrozenMap(
-        (part.name, _decode(json_value[key], part.field_type)) for key, part in by_id.items() if key in json_value
+        (field.name, _decode(json_value[key], field.field_type)) for key, field in by_id.items() if key in json_value
     )
 
 
@@ -332,12 +332,12 @@ def _encode_struct(value: Any, kind: Type) -> dict[str, Any]:
     assert isinstance(kind, StructType)
     if not isinstance(value, dict):
         raise _unexpected("a dict by field name", value)
-    names = {part.name for part in kind.fields}
+    names = {field.name for field in kind.fields}
     for name in value:
         if name not in names:
             raise _Refused(f"the struct has no field named {show_value(name)}")
-    present = (part for part in kind.fields if value.get(part.name) is not None)
-    return {str(part.field_id): _encode(value[part.name], part.field_type) for part in present}
+    present = (field for field in kind.fields if value.get(field.name) is not None)
+    return {str(field.field_id): _encode(value[field.name], field.field_type) for field in present}
 
 
 def _decode_list(json_value: Any, kind: Type) -> list[Any]:

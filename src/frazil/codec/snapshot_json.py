@@ -207,7 +207,8 @@ def _store_common(texts: list[msgspec.Raw], whole: msgspec.Raw) -> list[_StoredT
 def _store_any(texts: list[msgspec.Raw], where: str) -> list[_StoredText]:
     """Return the snapshots of a list, each of which may be of any kind."""
     return [
-        (_store_common([text], text) or [_store_unusual(text, f"{where}[{at}]")])[0] for at, text in enumerate(texts)
+        (_store_common([text], text) or [_store_unusual(text, f"{where}[{index}]")])[0]
+        for index, text in enumerate(texts)
     ]
 
 
@@ -311,7 +312,9 @@ def decode_snapshot_log(text: msgspec.Raw, *, where: str) -> tuple[SnapshotLogEn
     except (msgspec.DecodeError, RecursionError):
         entries = None
     if entries is not None and count_plain_strings(text) == 2 * len(entries):
-        return tuple(map(SnapshotLogEntry, [one.timestamp_ms for one in entries], [one.snapshot_id for one in entries]))
+        return tuple(
+            map(SnapshotLogEntry, [entry.timestamp_ms for entry in entries], [entry.snapshot_id for entry in entries])
+        )
     root = JsonObject({where: parse_json(bytes(text), where=where, heading=LOG_HEADING)}, heading=LOG_HEADING)
     return tuple(_decode_snapshot_log_entry(one) for one in root.objects(where, ()))
 
@@ -324,7 +327,8 @@ def _decode_snapshot_log_entry(obj: JsonObject) -> SnapshotLogEntry:
 def encode_snapshot_log(entries: Iterable[SnapshotLogEntry]) -> list[dict[str, Any]]:
     """Return the snapshot log as a JSON list."""
     return [
-        with_extra({"timestamp-ms": one.timestamp_ms, "snapshot-id": one.snapshot_id}, one.extra) for one in entries
+        with_extra({"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}, entry.extra)
+        for entry in entries
     ]
 
 
@@ -337,7 +341,8 @@ def decode_metadata_log_entry(obj: JsonObject) -> MetadataLogEntry:
 def encode_metadata_log(entries: Iterable[MetadataLogEntry]) -> list[dict[str, Any]]:
     """Return the metadata log as a JSON list."""
     return [
-        with_extra({"timestamp-ms": one.timestamp_ms, "metadata-file": one.metadata_file}, one.extra) for one in entries
+        with_extra({"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}, entry.extra)
+        for entry in entries
     ]
 
 

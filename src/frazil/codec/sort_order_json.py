@@ -26,13 +26,13 @@ def encode_sort_order(order: SortOrder) -> dict[str, Any]:
         "order-id": order.order_id,
         "fields": [
             {
-                "transform": str(one.transform),
-                **encode_sources(one.source_ids),
-                "direction": one.direction.value,
-                "null-order": _NULL_ORDER_NAMES[one.null_order],
-                **one.extra,
+                "transform": str(field.transform),
+                **encode_sources(field.source_ids),
+                "direction": field.direction.value,
+                "null-order": _NULL_ORDER_NAMES[field.null_order],
+                **field.extra,
             }
-            for one in order.fields
+            for field in order.fields
         ],
         **order.extra,
     }

@@ -216,7 +216,7 @@ def _decode_schemas(root: JsonObject, version: int) -> tuple[tuple[Schema, ...],
         return (schema,), schema.schema_id
     schemas = tuple(decode_schema(one) for one in root.objects("schemas"))
     current_schema_id: int = root.int32("current-schema-id")
-    if all(one.schema_id != current_schema_id for one in schemas):
+    if all(schema.schema_id != current_schema_id for schema in schemas):
         raise root.fail(f"no schema in schemas has the id {current_schema_id}", field="current-schema-id")
     return schemas, current_schema_id
 
@@ -236,7 +236,7 @@ def _decode_specs(root: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
         default_spec_id = root.int32("default-spec-id")
     if version > 1:
         return specs, default_spec_id, root.int32("last-partition-id")
-    highest = max((one.last_assigned_field_id for one in specs), default=UNPARTITIONED.last_assigned_field_id)
+    highest = max((spec.last_assigned_field_id for spec in specs), default=UNPARTITIONED.last_assigned_field_id)
     return specs, default_spec_id, root.int32("last-partition-id", highest)
 
 
@@ -247,7 +247,7 @@ def _decode_orders(root: JsonObject, version: int) -> tuple[tuple[SortOrder, ...
         return (UNSORTED,), UNSORTED_ORDER_ID
     orders = tuple(decode_sort_order(one) for one in root.objects("sort-orders"))
     default_order_id: int = root.int32("default-sort-order-id")
-    if default_order_id == UNSORTED_ORDER_ID and all(one.order_id != UNSORTED_ORDER_ID for one in orders):
+    if default_order_id == UNSORTED_ORDER_ID and all(order.order_id != UNSORTED_ORDER_ID for order in orders):
         # Some writers leave the unsorted order out; others refuse a default that is not in the list.
         orders = (UNSORTED, *orders)
     return orders, default_order_id
@@ -306,14 +306,14 @@ def _encode(metadata: TableMetadata) -> dict[str, Any]:
     if version == 1:
         encoded["schema"] = encode_schema(metadata.current_schema)
     encoded["current-schema-id"] = metadata.current_schema_id
-    encoded["schemas"] = [encode_schema(one) for one in metadata.schemas]
+    encoded["schemas"] = [encode_schema(schema) for schema in metadata.schemas]
     if version == 1:
         encoded["partition-spec"] = encode_partition_fields(metadata.default_spec)
     encoded["default-spec-id"] = metadata.default_spec_id
-    encoded["partition-specs"] = [encode_partition_spec(one) for one in metadata.partition_specs]
+    encoded["partition-specs"] = [encode_partition_spec(partition_spec) for partition_spec in metadata.partition_specs]
     encoded["last-partition-id"] = metadata.last_partition_id
     encoded["default-sort-order-id"] = metadata.default_sort_order_id
-    encoded["sort-orders"] = [encode_sort_order(one) for one in metadata.sort_orders]
+    encoded["sort-orders"] = [encode_sort_order(sort_order) for sort_order in metadata.sort_orders]
     encoded["properties"] = metadata.properties
     current = metadata.current_snapshot_id
     if current is None and version < MIN_NULL_CURRENT_SNAPSHOT_VERSION:
@@ -322,11 +322,15 @@ def _encode(metadata: TableMetadata) -> dict[str, Any]:
     if version >= 3:
         encoded["next-row-id"] = metadata.next_row_id
     if metadata.encryption_keys:
-        encoded["encryption-keys"] = [encode_encryption_key(one) for one in metadata.encryption_keys]
+        encoded["encryption-keys"] = [
+            encode_encryption_key(encryption_key) for encryption_key in metadata.encryption_keys
+        ]
     encoded["refs"] = {name: encode_ref(ref) for name, ref in metadata.refs.items()}
     encoded[_SNAPSHOTS] = encode_snapshots(metadata.snapshots, format_version=version)
-    encoded["statistics"] = [encode_statistics_file(one) for one in metadata.statistics]
-    encoded["partition-statistics"] = [encode_partition_statistics_file(one) for one in metadata.partition_statistics]
+    encoded["statistics"] = [encode_statistics_file(statistics_file) for statistics_file in metadata.statistics]
+    encoded["partition-statistics"] = [
+        encode_partition_statistics_file(statistics_file) for statistics_file in metadata.partition_statistics
+    ]
     encoded[_SNAPSHOT_LOG] = encode_snapshot_log(metadata.snapshot_log)
     encoded["metadata-log"] = encode_metadata_log(metadata.metadata_log)
     return with_extra(encoded, metadata.extra)

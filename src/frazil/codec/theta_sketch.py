@@ -90,8 +90,8 @@ def hash_fixed(values: npt.NDArray[np.uint8]) -> Hashes:
 def hash_bytes_of(values: Sequence[bytes]) -> Hashes:
     """Return the hashes of values of any lengths."""
     by_length: dict[int, list[bytes]] = {}
-    for one in values:
-        by_length.setdefault(len(one), []).append(one)
+    for value in values:
+        by_length.setdefault(len(value), []).append(value)
     found = [
         hash_fixed(np.frombuffer(b"".join(group), np.uint8).reshape(len(group), length))
         for length, group in by_length.items()
@@ -116,11 +116,11 @@ def _murmur3(values: npt.NDArray[np.uint8], count: int, length: int) -> tuple[Ha
     h1, h2 = np.full(count, SEED, np.uint64), np.full(count, SEED, np.uint64)
     blocks = length // 16
     words = np.ascontiguousarray(values[:, : blocks * 16]).view("<u8").reshape(count, blocks * 2)
-    for at in range(blocks):
-        h1 ^= _mix_first(words[:, 2 * at])
+    for index in range(blocks):
+        h1 ^= _mix_first(words[:, 2 * index])
         h1 = _turn(h1, 27) + h2
         h1 = h1 * np.uint64(5) + np.uint64(0x52DCE729)
-        h2 ^= _mix_second(words[:, 2 * at + 1])
+        h2 ^= _mix_second(words[:, 2 * index + 1])
         h2 = _turn(h2, 31) + h1
         h2 = h2 * np.uint64(5) + np.uint64(0x38495AB5)
     rest = length - blocks * 16

@@ -39,11 +39,11 @@ def truncate_upper_text(value: str, length: int) -> str | None:
     """Return text of at most `length` code points that is not below a value, or None where there is none."""
     if len(value) <= _checked(length):
         return value
-    for at in range(length - 1, -1, -1):
-        code_point = ord(value[at])
+    for index in range(length - 1, -1, -1):
+        code_point = ord(value[index])
         if code_point < _LAST_CODE_POINT:
             raised = _AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1
-            return value[:at] + chr(raised)
+            return value[:index] + chr(raised)
     return None
 
 

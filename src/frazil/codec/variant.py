@@ -80,7 +80,7 @@ _IDS_BY_KIND = {kind: number for number, kind in _KINDS_BY_ID.items()}
 _FIXED_SIZES = {
     VariantKind.NULL: 0,
     VariantKind.BOOLEAN: 0,
-    **{kind: bits // 8 for kind, bits in INTEGER_BITS.items()},
+    **{key: bits // 8 for key, bits in INTEGER_BITS.items()},
     VariantKind.FLOAT: 4,
     VariantKind.DOUBLE: 8,
     VariantKind.DECIMAL4: 5,
@@ -382,7 +382,7 @@ def _write_uints(values: list[int], size: int) -> bytes:
 
 
 def _read_uints(data: bytes, at: int, size: int, count: int) -> list[int]:
-    return [int.from_bytes(data[place : place + size], "little") for place in range(at, at + size * count, size)]
+    return [int.from_bytes(data[index : index + size], "little") for index in range(at, at + size * count, size)]
 
 
 def _ends_by_offset(offsets: list[int], length: int) -> dict[int, int]:
@@ -420,7 +420,7 @@ def _corrupt(error: type[CorruptTableError], reason: str) -> CorruptTableError:
 
 
 _FIXED_DECODERS: dict[VariantKind, Callable[[bytes], Any]] = {
-    **{kind: lambda payload: int.from_bytes(payload, "little", signed=True) for kind in INTEGER_BITS},
+    **{bits: lambda payload: int.from_bytes(payload, "little", signed=True) for bits in INTEGER_BITS},
     VariantKind.FLOAT: lambda payload: struct.unpack("<f", payload)[0],
     VariantKind.DOUBLE: lambda payload: struct.unpack("<d", payload)[0],
     VariantKind.UUID: lambda payload: uuid.UUID(bytes=payload),

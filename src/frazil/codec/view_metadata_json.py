@@ -73,7 +73,7 @@ def decode_view_object(obj: JsonObject) -> ViewMetadata:
     view_uuid = obj.string("view-uuid")
     location = obj.string("location")
     schemas = tuple(decode_schema(one) for one in obj.objects("schemas"))
-    schema_ids = {one.schema_id for one in schemas}
+    schema_ids = {schema.schema_id for schema in schemas}
     current_version_id = obj.int32("current-version-id")
     versions: list[ViewVersion] = []
     for one in obj.objects("versions"):
@@ -81,7 +81,7 @@ def decode_view_object(obj: JsonObject) -> ViewMetadata:
         if version.schema_id not in schema_ids:
             raise one.fail(f"no schema has the id {version.schema_id}", field="schema-id")
         versions.append(version)
-    if all(one.version_id != current_version_id for one in versions):
+    if all(version.version_id != current_version_id for version in versions):
         raise obj.fail(f"no version has the id {current_version_id}", field="current-version-id")
     try:
         return ViewMetadata(
@@ -108,9 +108,9 @@ def encode_view_object(metadata: ViewMetadata) -> dict[str, Any]:
     }
     if metadata.properties:
         encoded["properties"] = dict(metadata.properties)
-    encoded["schemas"] = [encode_schema(one) for one in metadata.schemas]
+    encoded["schemas"] = [encode_schema(schema) for schema in metadata.schemas]
     encoded["current-version-id"] = metadata.current_version_id
-    encoded["versions"] = [encode_view_version(one) for one in metadata.versions]
+    encoded["versions"] = [encode_view_version(version) for version in metadata.versions]
     encoded["version-log"] = [
         {"timestamp-ms": one.timestamp_ms, "version-id": one.version_id, **one.extra} for one in metadata.version_log
     ]
@@ -153,7 +153,7 @@ def encode_view_version(version: ViewVersion) -> dict[str, Any]:
     if version.default_catalog is not None:
         encoded["default-catalog"] = version.default_catalog
     encoded["default-namespace"] = list(version.default_namespace)
-    encoded["representations"] = [_encode_representation(one) for one in version.representations]
+    encoded["representations"] = [_encode_representation(representation) for representation in version.representations]
     encoded.update(version.extra)
     return encoded
 

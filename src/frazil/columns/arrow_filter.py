@@ -241,7 +241,7 @@ class _Predicates:
         if name in ("and_kleene", "or_kleene", "and", "or"):
             # Without Kleene, null takes what it is combined with along; less rows, and never others.
             self.is_exact &= name.endswith("_kleene")
-            parts = [self.true_where(one, is_true=is_true) for one in arguments]
+            parts = [self.true_where(argument, is_true=is_true) for argument in arguments]
             return all_of(*parts) if name.startswith("and") is is_true else any_of(*parts)
         if name == "invert":
             return self.true_where(arguments[0], is_true=not is_true)
@@ -277,7 +277,7 @@ class _Predicates:
         column, values = node.arguments[0], _option_scalar(node, "value_set")
         if values is None or not pa.types.is_list(values.type):
             return None
-        known = tuple([one for one in values.values if one.is_valid])
+        known = tuple([value for value in values.values if value.is_valid])
         has_null = len(known) < len(values.values)
         if self._is_sql:
             if has_null and not is_true:
@@ -331,7 +331,7 @@ class _Predicates:
         if found is None or found.name != node.path[-1]:
             return None
         ancestors = self._schema.ancestors_of(found.field_id)
-        path = [*(one.name for one in reversed(ancestors)), found.name]
+        path = [*(ancestor.name for ancestor in reversed(ancestors)), found.name]
         return (name, found.field_type) if tuple(path) == node.path and found.field_type.is_primitive else None
 
 
@@ -436,7 +436,7 @@ def _is_known(node: Node) -> bool:
         return True
     plain = node.name in _SAME or (node.name in ("is_null", "is_valid") and _option(node, "nan_is_null") is not True)
     is_set = node.name == "is_in" and _option_scalar(node, "value_set") is not None
-    return (plain or is_set) and all(_is_known(one) for one in node.arguments)
+    return (plain or is_set) and all(_is_known(argument) for argument in node.arguments)
 
 
 def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
@@ -445,7 +445,7 @@ def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
         return pc.field(*node.path) if len(node.path) == 1 else pc.field(node.path)
     if isinstance(node, Literal):
         return pc.scalar(node.value)
-    parts = [_sql_expression(one, is_floating) for one in node.arguments]
+    parts = [_sql_expression(argument, is_floating) for argument in node.arguments]
     name = node.name
     if name == "is_in":
         values = _option_scalar(node, "value_set").values
@@ -454,7 +454,7 @@ def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
         if values.null_count:
             return pc.if_else(found, pc.scalar(True), never)
         return pc.if_else(parts[0].is_valid(), found, never)
-    if name in _SQL_COMPARISONS and any(is_floating(one) for one in node.arguments):
+    if name in _SQL_COMPARISONS and any(is_floating(argument) for argument in node.arguments):
         return _SQL_COMPARISONS[name](*parts)
     return _PLAIN[name](*parts)
 

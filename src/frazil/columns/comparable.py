@@ -114,7 +114,7 @@ def literal_scalar(value: Any, kind: Type) -> Any:
 
 def literal_array(values: tuple[Any, ...], kind: Type) -> Any:
     """Return literals of a type as an array to compare with."""
-    known = [literal_scalar(one, kind).as_py() for one in values]
+    known = [literal_scalar(value, kind).as_py() for value in values]
     if any(isinstance(one, float) and one == 0 for one in known):
         # Set lookups go by bits; both zeros are one value.
         known += [0.0, -0.0]

@@ -49,12 +49,12 @@ def partition_children(manifest: ManifestColumns, kind: StructType) -> list[pa.A
 
     Fields are found by id; where the manifest's spec has no such field, the values are null.
     """
-    known = {part.field_id: at for at, part in enumerate(manifest.partition_type.fields)}
+    known = {field.field_id: index for index, field in enumerate(manifest.partition_type.fields)}
     stored = single_chunk(manifest.column("partition")).flatten()
     children = []
-    for part in kind.fields:
-        target = arrow_type_of(part.field_type)
-        at = known.get(part.field_id)
+    for field in kind.fields:
+        target = arrow_type_of(field.field_type)
+        at = known.get(field.field_id)
         # A void field may have another type than the field it took the place of; its values are all null.
         is_same = at is not None and stored[at].type == target
         children.append(stored[at] if is_same else pa.nulls(len(manifest), target))

@@ -49,8 +49,8 @@ def hash_fixed(data: UInt8s, rows: int, width: int) -> Int32s:
     for start in range(0, rows, BLOCK):
         columns = words[start : start + BLOCK]
         block = np.zeros(len(columns), dtype=np.uint32)
-        for at in range(width // 4):
-            _add_word(block, columns[:, at].astype(np.uint32))
+        for index in range(width // 4):
+            _add_word(block, columns[:, index].astype(np.uint32))
         _finish(block, np.uint32(width))
         hashes[start : start + BLOCK] = block
     return hashes.view(np.int32)

@@ -31,6 +31,6 @@ def partition_keys(files: ManifestColumns) -> list[PartitionKey]:
 def _values(files: ManifestColumns) -> list[list[Any]]:
     chunks = files.column("partition").chunks
     return [
-        values_of(pa.chunked_array([one.field(at) for one in chunks]), part.field_type) if chunks else []
-        for at, part in enumerate(files.partition_type.fields)
+        values_of(pa.chunked_array([chunk.field(index) for chunk in chunks]), field.field_type) if chunks else []
+        for index, field in enumerate(files.partition_type.fields)
     ]

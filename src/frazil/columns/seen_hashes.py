@@ -22,7 +22,7 @@ class SeenHashes:
     @property
     def size_bytes(self) -> int:
         """The bytes held."""
-        return sum(one.nbytes for one in self._levels)
+        return sum(level.nbytes for level in self._levels)
 
     def add(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Add hashes and return which of them are new; of those that come twice, the first."""

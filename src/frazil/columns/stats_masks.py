@@ -96,7 +96,7 @@ def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kin
 
 def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, kind: Type) -> Mask:
     """Return where no literal, of a sorted list, lies within the bounds; a missing bound is no limit."""
-    scalars = [literal_scalar(one, kind) for one in literals]
+    scalars = [literal_scalar(literal, kind) for literal in literals]
     if len(scalars) <= _FEW:
         result = np.ones(len(lower), dtype=bool)
         for scalar in scalars:

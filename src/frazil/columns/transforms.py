@@ -129,9 +129,9 @@ def _concatenate(arrays: list[Any]) -> pa.Array[Any]:
     if len(arrays) == 1:
         return arrays[0]
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(arrays[0].type)
-    is_mixed = any(one.type != arrays[0].type for one in arrays)
-    if large is not None and (is_mixed or sum(one.nbytes for one in arrays) > np.iinfo(np.int32).max):
-        arrays = [one.cast(large) for one in arrays]
+    is_mixed = any(array.type != arrays[0].type for array in arrays)
+    if large is not None and (is_mixed or sum(array.nbytes for array in arrays) > np.iinfo(np.int32).max):
+        arrays = [array.cast(large) for array in arrays]
     return pa.concat_arrays(arrays)
 
 

@@ -59,7 +59,7 @@ class Append:
             check_deleted_data_files(window, self.read)
             check_new_delete_files(window, self.read)
         writer = ManifestWriter(loaded, context)
-        added = tuple(AddedFile(one) for one in self.files)
+        added = tuple(AddedFile(file) for file in self.files)
         changed = change_files(loaded, context, writer, parent, FileChanges(added, merges=not self.is_fast))
         return snapshot_changes(
             loaded,
@@ -76,10 +76,10 @@ class Append:
 
 def check_data_only(files: tuple[DataFile, ...]) -> None:
     """Refuse delete files where only data files may be."""
-    for one in files:
-        if one.content is not FileContent.DATA:
+    for file in files:
+        if file.content is not FileContent.DATA:
             raise InvalidRequestError(
-                f"Cannot add {one.file_path!r}: it holds deletes", hint="Commit deletes with a row delta."
+                f"Cannot add {file.file_path!r}: it holds deletes", hint="Commit deletes with a row delta."
             )
 
 
@@ -91,7 +91,7 @@ def check_still_readable(metadata: TableMetadata, written: Schema | None, contex
     current = metadata.current_schema
     problems = check_read_compatible(current, written, format_version=metadata.format_version)
     if problems:
-        shown = "; ".join(str(one) for one in problems[:5])
+        shown = "; ".join(str(problem) for problem in problems[:5])
         raise SchemaMismatchError(
             f"Cannot add files written with schema {written.schema_id}: the table's schema {current.schema_id} "
             f"cannot read them: {shown}",

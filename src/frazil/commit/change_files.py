@@ -140,8 +140,8 @@ def change_files(
         left = [one.manifest for one in kept]
         part = [*writer.write_new(changes.added, content), *(one for one in left if _is_kept(one, context))]
         manifests += writer.merge(part) if changes.merges else part
-    paths = {one.manifest_path for one in manifests}
-    replaced = sum(1 for one in base if one.manifest_path not in paths)
+    paths = {manifest.manifest_path for manifest in manifests}
+    replaced = sum(1 for manifest in base if manifest.manifest_path not in paths)
     return ChangedFiles(manifests, counts, replaced, removed_data, removed_deletes)
 
 
@@ -245,14 +245,14 @@ def _filter_manifest(
 
 def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, kind: StructType) -> set[PartitionKey]:
     """Return the partitions of a manifest's spec, none where its summaries rule them all out."""
-    own = {one for one in keys if one[0] == manifest.partition_spec_id}
+    own = {key for key in keys if key[0] == manifest.partition_spec_id}
     return own if own and may_hold_partition(manifest, kind, own) else set()
 
 
 def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:
     if not keys:
         return np.zeros(len(files), dtype=bool)
-    found = [one in keys for one in partition_keys(files)]
+    found = [partition_key in keys for partition_key in partition_keys(files)]
     return np.array(found, dtype=bool)
 
 
@@ -302,7 +302,7 @@ def _filter_deletes(
     changes: FileChanges,
 ) -> list[_Filtered]:
     if not manifests or not changes.merges:
-        return [_Filtered(one) for one in manifests]
+        return [_Filtered(manifest) for manifest in manifests]
     oldest = _oldest_data(loaded, context, data, changes)
     gone = frozenset(path for files in removed_data for path in files.column("file_path").to_pylist())
     gone_paths = pa.array(sorted(gone), pa.string())

@@ -100,12 +100,12 @@ class CherryPick:
                 f"Cannot cherry-pick snapshot {picked.snapshot_id}: its parent {start} is not in the history of "
                 f"{self.target.branch!r}"
             )
-        if any(metadata.spec(one.spec_id).is_unpartitioned for one in files):
+        if any(metadata.spec(file.spec_id).is_unpartitioned for file in files):
             raise ConcurrentChangeError(
                 f"Cannot cherry-pick snapshot {picked.snapshot_id}: it replaces the whole table, and that has changed"
             )
         window = open_window(loaded, context, ReadSet(start), parent, self.target.branch)
-        keys = frozenset(partition_key_of(one) for one in files)
+        keys = frozenset(partition_key_of(file) for file in files)
         check_added_in_partitions(window, keys)
         check_deleted_in_partitions(window, keys)
         check_deletes_in_partitions(window, keys)
@@ -121,9 +121,9 @@ class PublishChanges:
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the changes that publish the snapshot."""
         found = [
-            one.snapshot_id
-            for one in loaded.metadata.snapshots
-            if one.summary is not None and one.summary.get(Summary.WAP_ID) == self.wap_id
+            snapshot.snapshot_id
+            for snapshot in loaded.metadata.snapshots
+            if snapshot.summary is not None and snapshot.summary.get(Summary.WAP_ID) == self.wap_id
         ]
         if len(found) != 1:
             count = "no snapshot is" if not found else f"{len(found)} snapshots are"
@@ -145,18 +145,18 @@ def _repeated(target: Target, picked: Snapshot) -> dict[str, str]:
 
 def _check_not_picked(metadata: TableMetadata, picked: Snapshot, parent: Snapshot | None) -> None:
     wap_id = None if picked.summary is None else picked.summary.get(Summary.WAP_ID)
-    for one in () if parent is None else ancestors_of(metadata, parent.snapshot_id):
-        if one.snapshot_id == picked.snapshot_id:
+    for snapshot in () if parent is None else ancestors_of(metadata, parent.snapshot_id):
+        if snapshot.snapshot_id == picked.snapshot_id:
             raise InvalidRequestError(f"Cannot cherry-pick snapshot {picked.snapshot_id}: the branch has it already")
-        if one.summary is None:
+        if snapshot.summary is None:
             continue
-        if one.summary.get(Summary.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
+        if snapshot.summary.get(Summary.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise InvalidRequestError(
-                f"Cannot cherry-pick snapshot {picked.snapshot_id}: snapshot {one.snapshot_id} repeats it already"
+                f"Cannot cherry-pick snapshot {picked.snapshot_id}: snapshot {snapshot.snapshot_id} repeats it already"
             )
         if wap_id is not None and wap_id in (
-            one.summary.get(Summary.WAP_ID),
-            one.summary.get(Summary.PUBLISHED_WAP_ID),
+            snapshot.summary.get(Summary.WAP_ID),
+            snapshot.summary.get(Summary.PUBLISHED_WAP_ID),
         ):
             raise InvalidRequestError(
                 f"Cannot cherry-pick snapshot {picked.snapshot_id}: {Summary.WAP_ID} {wap_id!r} is published already"

@@ -128,7 +128,9 @@ class Window:
             known: list[ManifestFile] | None = self._context.written.find(key)
             if known is None:
                 own = (None, snapshot.snapshot_id)
-                known = [one for one in read_manifest_list(storage, snapshot) if one.added_snapshot_id in own]
+                known = [
+                    manifest for manifest in read_manifest_list(storage, snapshot) if manifest.added_snapshot_id in own
+                ]
                 self._context.written.keep(key, known)
             return snapshot.snapshot_id, known
 
@@ -147,8 +149,8 @@ class Window:
         """Return which data files some deletes of one snapshot apply to, all of them taken for old."""
         index = DeleteIndex([deletes], self._loaded.metadata)
         found: list[str] = []
-        for spec_id in {one.spec_id for one in files}:
-            group = [one for one in files if one.spec_id == spec_id]
+        for spec_id in {file.spec_id for file in files}:
+            group = [file for file in files if file.spec_id == spec_id]
             entries = [ManifestEntry(EntryStatus.EXISTING, one, None, 0, 0) for one in group]
             kind = self._specs[spec_id][1]
             columns = ManifestColumns(
@@ -159,7 +161,9 @@ class Window:
                 spec_id,
                 kind,
             )
-            found += [one.file_path for one, numbers in zip(group, index.deletes_for(columns), strict=True) if numbers]
+            found += [
+                file.file_path for file, numbers in zip(group, index.deletes_for(columns), strict=True) if numbers
+            ]
         return found
 
 
@@ -277,7 +281,7 @@ def check_added_in_partitions(window: Window, keys: Collection[PartitionKey]) ->
 
 def check_deletes_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
     """Refuse where deletes were added to partitions that the operation replaces, or to all partitions."""
-    specs = {one[0] for one in keys}
+    specs = {key[0] for key in keys}
     for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING):
         # Equality deletes of an unpartitioned spec are about every partition.
         is_global = len(files.partition_type.fields) == 0 and files.spec_id not in specs
@@ -382,7 +386,7 @@ def _all(files: ManifestColumns) -> Mask:
 
 def _in_partitions(files: ManifestColumns, keys: Collection[PartitionKey]) -> Mask:
     wanted = keys if isinstance(keys, set | frozenset) else set(keys)
-    found = [one in wanted for one in partition_keys(files)]
+    found = [partition_key in wanted for partition_key in partition_keys(files)]
     return np.array(found, dtype=bool)
 
 

@@ -79,7 +79,7 @@ class ExpireSnapshots:
             expired |= retention.expired_ids
             refs |= retention.expired_refs
         guarded = guarded_snapshots(metadata) if self.snapshot_ids else {}
-        named = {one.snapshot_id: name for name, one in metadata.refs.items() if name not in refs}
+        named = {ref.snapshot_id: name for name, ref in metadata.refs.items() if name not in refs}
         for snapshot_id in self.snapshot_ids:
             if snapshot_id in named:
                 raise InvalidRequestError(
@@ -109,11 +109,11 @@ def _unused(loaded: LoadedTable, context: CommitContext, expired: set[int]) -> l
     """Return the removal of schemas and specs that nothing uses once some snapshots are gone."""
     metadata = loaded.metadata
     left = [metadata.snapshot(one) for one in metadata.snapshots.ids if one not in expired]
-    schema_ids = {metadata.current_schema_id, *(one.schema_id for one in left)}
+    schema_ids = {metadata.current_schema_id, *(schema.schema_id for schema in left)}
     spec_ids = {metadata.default_spec_id}
 
     def specs_of(snapshot: Snapshot) -> set[int]:
-        return {one.partition_spec_id for one in read_manifest_list(loaded.storage, snapshot)}
+        return {manifest.partition_spec_id for manifest in read_manifest_list(loaded.storage, snapshot)}
 
     for found in map_in_order(specs_of, left, threads=min(context.threads, max(len(left), 1))):
         spec_ids |= found

@@ -156,8 +156,12 @@ def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Foun
     workers = default_threads() if threads is None else threads
     kept_ids = after.metadata.snapshots.ids
     gone = [before.metadata.snapshot(one) for one in before.metadata.snapshots.ids if one not in kept_ids]
-    still_listed = {location_key(one) for one in _statistics(after.metadata)}
-    statistics = [one for one in _statistics(before.metadata) if location_key(one) not in still_listed]
+    still_listed = {location_key(statistics_file) for statistics_file in _statistics(after.metadata)}
+    statistics = [
+        statistics_file
+        for statistics_file in _statistics(before.metadata)
+        if location_key(statistics_file) not in still_listed
+    ]
     if not gone and not statistics:
         return _Found(iter(()), [], [], [], workers)
     reachable = ReachableFiles(after.storage)
@@ -168,11 +172,11 @@ def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Foun
     if old or statistics or unread:
         # Every manifest, whatever the counts of a manifest list say: they are not worth a live file.
         reachable.add_files(workers)
-    lists = [one.manifest_list for one in gone if one.manifest_list is not None]
+    lists = [snapshot.manifest_list for snapshot in gone if snapshot.manifest_list is not None]
     return _Found(
-        _candidates(before, [one for one in old if one.has_live_files], reachable, workers),
+        _candidates(before, [manifest for manifest in old if manifest.has_live_files], reachable, workers),
         reachable.find_unreachable(statistics)[0],
-        reachable.find_unreachable([one.manifest_path for one in old])[0],
+        reachable.find_unreachable([manifest.manifest_path for manifest in old])[0],
         reachable.find_unreachable(lists)[0],
         workers,
     )
@@ -192,8 +196,8 @@ def _manifests_of(
     unread = False
     for manifests in map_in_order(read_one, snapshots, threads=threads):
         unread = unread or manifests is None
-        for one in manifests or ():
-            found.setdefault(one.manifest_path, one)
+        for manifest in manifests or ():
+            found.setdefault(manifest.manifest_path, manifest)
     return found, unread
 
 
@@ -228,5 +232,5 @@ def _live(loaded: LoadedTable, manifest: ManifestFile, fields: tuple[str, ...]) 
 
 
 def _statistics(metadata: TableMetadata) -> list[str]:
-    paths = [one.statistics_path for one in metadata.statistics]
-    return paths + [one.statistics_path for one in metadata.partition_statistics]
+    paths = [statistics_file.statistics_path for statistics_file in metadata.statistics]
+    return paths + [statistics_file.statistics_path for statistics_file in metadata.partition_statistics]

@@ -79,12 +79,12 @@ def _data_files(
     writer: ManifestWriter, base: Sequence[ManifestFile], vectors: Sequence[DataFile]
 ) -> Iterator[ManifestColumns]:
     """Yield the live data files that vectors are about, with their sequence numbers."""
-    wanted = pa.array(sorted({one.referenced_data_file or "" for one in vectors}), pa.string())
-    keys = {partition_key_of(one) for one in vectors}
+    wanted = pa.array(sorted({vector.referenced_data_file or "" for vector in vectors}), pa.string())
+    keys = {partition_key_of(vector) for vector in vectors}
     for manifest in base:
         if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
             continue
-        own = {one for one in keys if one[0] == manifest.partition_spec_id}
+        own = {key for key in keys if key[0] == manifest.partition_spec_id}
         if not own or not may_hold_partition(manifest, writer.partition_of(manifest)[1], own):
             continue
         files = writer.read(manifest, _DATA_FIELDS)

@@ -17,8 +17,8 @@ def may_hold_partition(manifest: ManifestFile, kind: StructType, keys: Iterable[
     summaries = manifest.partitions
     if summaries is None or len(summaries) != len(kind.fields):
         return True
-    ranges = [_range_of(one, part.field_type) for one, part in zip(summaries, kind.fields, strict=True)]
-    return any(all(_may_hold(value, one) for value, one in zip(key[1:], ranges, strict=True)) for key in keys)
+    ranges = [_range_of(summary, field.field_type) for summary, field in zip(summaries, kind.fields, strict=True)]
+    return any(all(_may_hold(value, range_) for value, range_ in zip(key[1:], ranges, strict=True)) for key in keys)
 
 
 def _range_of(summary: FieldSummary, kind: Type) -> tuple[bool, Any, Any] | None:

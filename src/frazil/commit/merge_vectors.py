@@ -91,8 +91,8 @@ def merge_vectors(
     `live` are the vectors the data files have now, `known` those that the given ones were made from and include.
     """
     groups: dict[str, list[DataFile]] = defaultdict(list)
-    for one in vectors:
-        groups[one.referenced_data_file or ""].append(one)
+    for vector in vectors:
+        groups[vector.referenced_data_file or ""].append(vector)
     whole: list[DataFile] = []
     parts: dict[str, list[DataFile]] = {}
     replaced: set[DeleteKey] = set()
@@ -118,7 +118,7 @@ def _write_unions(
     if made is not None:
         return made
     unions = {
-        path: DeletionVector().union(*(_read(loaded.storage, one) for one in files)) for path, files in parts.items()
+        path: DeletionVector().union(*(_read(loaded.storage, file) for file in files)) for path, files in parts.items()
     }
     encoded = encode_deletion_vector_file(unions, created_by=f"frazil {frazil_version()}")
     metadata = loaded.metadata

@@ -96,7 +96,7 @@ def snapshot_changes(
     metadata = loaded.metadata
     parent_id = None if parent is None else parent.snapshot_id
     written = writer.write_list(manifests, parent_id)
-    created = sum(1 for one in manifests if one.added_snapshot_id == context.snapshot_id)
+    created = sum(1 for manifest in manifests if manifest.added_snapshot_id == context.snapshot_id)
     summary = counts.summary(
         metadata,
         parent,
@@ -126,8 +126,8 @@ def snapshot_changes(
         first_row_id=written.first_row_id,
         added_rows=written.added_rows,
     )
-    used = {written.path, *(one.manifest_path for one in manifests), *files}
-    return add_snapshot(metadata, snapshot, target, [one for one in context.written.paths if one in used])
+    used = {written.path, *(manifest.manifest_path for manifest in manifests), *files}
+    return add_snapshot(metadata, snapshot, target, [path for path in context.written.paths if path in used])
 
 
 def add_snapshot(

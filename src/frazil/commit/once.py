@@ -134,7 +134,7 @@ class _History:
         """The snapshots by id, the newest first."""
         if self._head_id is None:
             return {}
-        return {one.snapshot_id: one for one in ancestor_heads(self._metadata.snapshots, self._head_id)}
+        return {ancestor.snapshot_id: ancestor for ancestor in ancestor_heads(self._metadata.snapshots, self._head_id)}
 
     @property
     def oldest(self) -> SnapshotHead | None:
@@ -365,7 +365,9 @@ def with_record(
     metadata: TableMetadata, branch: str, once: Once, changes: Changes, head: SnapshotHead | None = None
 ) -> Changes:
     """Return changes that also write down that a write is done: by the snapshot they add, or by a head."""
-    made: SnapshotHead | None = next((one.snapshot for one in changes.updates if isinstance(one, AddSnapshot)), head)
+    made: SnapshotHead | None = next(
+        (update.snapshot for update in changes.updates if isinstance(update, AddSnapshot)), head
+    )
     if made is None and once.is_epoch:
         return changes
     if made is None:

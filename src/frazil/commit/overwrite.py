@@ -67,7 +67,7 @@ class Overwrite:
             self._check_match(loaded, writer)
         changes = FileChanges(
             tuple(AddedFile(one) for one in self.added),
-            removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
             where=self.where,
             case_sensitive=True if self.read is None else self.read.case_sensitive,
@@ -111,8 +111,8 @@ class Overwrite:
             self.where,
             case_sensitive=True if self.read is None else self.read.case_sensitive,
         )
-        for spec_id in {one.spec_id for one in self.added}:
-            group = [one for one in self.added if one.spec_id == spec_id]
+        for spec_id in {spec.spec_id for spec in self.added}:
+            group = [spec for spec in self.added if spec.spec_id == spec_id]
             loaded.metadata.spec(spec_id)
             kind = writer.specs[spec_id][1]
             rows = entries_to_table([ManifestEntry(EntryStatus.ADDED, one) for one in group], kind)

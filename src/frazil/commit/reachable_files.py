@@ -53,9 +53,9 @@ class SameLocations:
         """Return hashes of what locations are compared by."""
         keys = location_keys(pa.array(locations, pa.string()))
         if self.schemes or self.authorities:
-            pairs = [self._cut(one) for one in keys]
+            pairs = [self._cut(key) for key in keys]
             return hashes_of([whole for whole, _ in pairs]), hashes_of([path for _, path in pairs])
-        return hashes_of(keys), hashes_of([one.split("/", 3)[3] for one in keys])
+        return hashes_of(keys), hashes_of([key.split("/", 3)[3] for key in keys])
 
     def _cut(self, key: str) -> tuple[str, str]:
         scheme, _, rest = key.partition("://")
@@ -91,8 +91,8 @@ class ReachableFiles:
         workers = default_threads() if threads is None else threads
         metadata = loaded.metadata
         self._add_metadata_files(loaded, old_metadata=old_metadata)
-        self._add([one.statistics_path for one in metadata.statistics])
-        self._add([one.statistics_path for one in metadata.partition_statistics])
+        self._add([statistics_file.statistics_path for statistics_file in metadata.statistics])
+        self._add([statistics_file.statistics_path for statistics_file in metadata.partition_statistics])
         new = [metadata.snapshot(one) for one in metadata.snapshots.ids if one not in self._snapshots]
 
         def lists_of(snapshot: Snapshot) -> list[ManifestFile]:
@@ -100,8 +100,12 @@ class ReachableFiles:
 
         manifests: dict[str, ManifestFile] = {}
         for found in map_in_order(lists_of, new, threads=workers):
-            manifests.update((one.manifest_path, one) for one in found if one.manifest_path not in self._manifests)
-        self._add([one.manifest_list for one in new if one.manifest_list is not None])
+            manifests.update(
+                (manifest.manifest_path, manifest)
+                for manifest in found
+                if manifest.manifest_path not in self._manifests
+            )
+        self._add([snapshot.manifest_list for snapshot in new if snapshot.manifest_list is not None])
         self._add(manifests)
         self._unread.update(manifests)
         self._snapshots.update(one.snapshot_id for one in new)
@@ -127,12 +131,12 @@ class ReachableFiles:
         found = [] if loaded.metadata_location is None else [loaded.metadata_location]
         state: TableMetadata | None = loaded.metadata
         while state is not None:
-            logged = [one.metadata_file for one in state.metadata_log]
+            logged = [entry.metadata_file for entry in state.metadata_log]
             found += logged
             state = self._oldest(logged) if old_metadata else None
         folders = {own, *(one.rpartition("/")[0] for one in found)}
-        self._add([*found, *(f"{one}/{VERSION_HINT}" for one in folders)])
-        self.metadata_folders |= {key for one in folders for key in self._keys(one)}
+        self._add([*found, *(f"{folder}/{VERSION_HINT}" for folder in folders)])
+        self.metadata_folders |= {key for folder in folders for key in self._keys(folder)}
 
     def _oldest(self, logged: Sequence[str]) -> TableMetadata | None:
         """Return the oldest logged state whose file is still there, None once all of them have been looked at."""
@@ -152,11 +156,11 @@ class ReachableFiles:
             self._paths.add(paths)
 
     def _keys(self, location: str) -> list[str]:
-        return [self._same.keys_of(one[0])[0] for one in self._spellings([location])]
+        return [self._same.keys_of(spelling[0])[0] for spelling in self._spellings([location])]
 
     def _spellings(self, locations: Sequence[str], *, must_resolve: bool = True) -> list[Sequence[str]]:
         """Return locations as they are written and, where some are on this machine, with links followed."""
-        local = [at for at, one in enumerate(locations) if scheme_of(one) in (None, "file")]
+        local = [index for index, location in enumerate(locations) if scheme_of(location) in (None, "file")]
         if not local:
             return [locations]
         written = [locations[at] for at in local]
@@ -178,9 +182,9 @@ class ReachableFiles:
                 raise
         # One that cannot be looked up is no file that could be deleted; the others are asked about one by one.
         found = list(locations)
-        for at, one in enumerate(locations):
+        for index, location in enumerate(locations):
             with contextlib.suppress(FrazilError):
-                found[at] = self._storage.resolve_files([one])[0]
+                found[index] = self._storage.resolve_files([location])[0]
         return found
 
     def is_metadata_folder(self, folder: str) -> bool:
@@ -195,8 +199,8 @@ class ReachableFiles:
     def find_unreachable(self, locations: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return which locations are no file of the table, and which differ from one in scheme or authority only."""
         whole, paths = self._look_up(locations)
-        missing = [one for one, known in zip(locations, whole | paths, strict=True) if not known]
-        doubtful = [one for one, known in zip(locations, paths & ~whole, strict=True) if known]
+        missing = [location for location, known in zip(locations, whole | paths, strict=True) if not known]
+        doubtful = [location for location, known in zip(locations, paths & ~whole, strict=True) if known]
         return missing, doubtful
 
     def _look_up(self, locations: Sequence[str]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

@@ -132,7 +132,7 @@ def _live(
     threads: int,
 ) -> Iterator[ManifestColumns]:
     """Yield the live entries of a snapshot's manifests of one content."""
-    chosen = [one for one in manifests if one.content is content and one.has_live_files]
+    chosen = [manifest for manifest in manifests if manifest.content is content and manifest.has_live_files]
 
     def read(manifest: ManifestFile) -> ManifestColumns:
         files = writer.read(manifest, fields)

@@ -48,7 +48,7 @@ class ReplacePartitions:
         check_data_only(self.added)
         check_still_readable(loaded.metadata, self.written_schema, context)
         parent = find_parent(loaded.metadata, self.target.branch)
-        is_whole = any(loaded.metadata.spec(one.spec_id).is_unpartitioned for one in self.added)
+        is_whole = any(loaded.metadata.spec(spec.spec_id).is_unpartitioned for spec in self.added)
         keys = frozenset(partition_key_of(one) for one in self.added)
         self._validate(loaded, context, parent, keys, is_whole=is_whole)
         writer = ManifestWriter(loaded, context)
@@ -92,6 +92,6 @@ class ReplacePartitions:
             return
         check_deletes_in_partitions(window, keys)
         check_deleted_in_partitions(window, keys)
-        check_no_other_specs(window, {one[0] for one in keys})
+        check_no_other_specs(window, {key[0] for key in keys})
         if self.read.is_serializable:
             check_added_in_partitions(window, keys)

@@ -119,7 +119,7 @@ class ReplaceTable:
         """Return the partition spec; a field that some spec of the table has keeps its id."""
         if not self.partition_by:
             return UNPARTITIONED
-        if version < 2 and any(one.is_partitioned for one in metadata.partition_specs):
+        if version < 2 and any(partition_spec.is_partitioned for partition_spec in metadata.partition_specs):
             raise UnsupportedError(
                 "Cannot replace a partitioned table of format version 1 by another partitioned one: the ids of its "
                 "partition fields go by their places",

@@ -48,9 +48,9 @@ class RewriteFiles:
     def __post_init__(self) -> None:
         check_data_only(self.removed)
         check_data_only(self.added)
-        for one in (*self.removed_deletes, *(one.file for one in self.added_deletes)):
-            if one.content is FileContent.DATA:
-                raise InvalidRequestError(f"Cannot rewrite {one.file_path!r} as a delete file: it holds data")
+        for file in (*self.removed_deletes, *(added_delete.file for added_delete in self.added_deletes)):
+            if file.content is FileContent.DATA:
+                raise InvalidRequestError(f"Cannot rewrite {file.file_path!r} as a delete file: it holds data")
         if not self.removed and not self.removed_deletes:
             raise InvalidRequestError("Cannot rewrite files: none are to be replaced")
         if self.added and not self.removed:
@@ -73,16 +73,18 @@ class RewriteFiles:
         window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
         writer = ManifestWriter(loaded, context)
-        vectors = [one.file for one in self.added_deletes if one.file.is_deletion_vector]
+        vectors = [added_delete.file for added_delete in self.added_deletes if added_delete.file.is_deletion_vector]
         if vectors:
             # A vector of a file that is gone would be left dangling, and its rows would be elsewhere.
-            check_data_files_exist(window, {one.referenced_data_file or "" for one in vectors}, counts_deletes=True)
+            check_data_files_exist(
+                window, {vector.referenced_data_file or "" for vector in vectors}, counts_deletes=True
+            )
             self._check_vectors(writer, parent, vectors)
         changes = FileChanges(
             (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
-            removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
-            removed_deletes=frozenset(delete_key(one) for one in self.removed_deletes),
+            removed_deletes=frozenset(delete_key(removed_delete) for removed_delete in self.removed_deletes),
         )
         changed = change_files(loaded, context, writer, parent, changes)
         return snapshot_changes(
@@ -99,18 +101,18 @@ class RewriteFiles:
 
     def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None, vectors: list[DataFile]) -> None:
         """Refuse vectors of data files that others gave one meanwhile, and those that leave deletes out."""
-        removed = {delete_key(one) for one in self.removed_deletes}
+        removed = {delete_key(removed_delete) for removed_delete in self.removed_deletes}
         base = writer.read_base(parent)
-        live = find_live_vectors(writer, base, {one.referenced_data_file or "" for one in vectors})
+        live = find_live_vectors(writer, base, {vector.referenced_data_file or "" for vector in vectors})
         for path, vector in live.items():
             if delete_key(vector) not in removed:
                 raise ConcurrentChangeError(
                     f"Cannot rewrite the deletes of data file {path!r}: it has a deletion vector that is not replaced",
                     hint="Another writer deleted rows of it. Plan the rewrite again.",
                 )
-        first = [one for one in vectors if one.referenced_data_file not in live]
+        first = [vector for vector in vectors if vector.referenced_data_file not in live]
         check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})
 
 
 def _rows(files: tuple[DataFile, ...]) -> int:
-    return sum(one.record_count for one in files)
+    return sum(file.record_count for file in files)

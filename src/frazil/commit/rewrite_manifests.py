@@ -67,8 +67,8 @@ class RewriteManifests:
             entries += count
         if not replaced:
             return NOTHING
-        gone = {one.manifest_path for one in replaced}
-        kept = [one for one in base if one.manifest_path not in gone]
+        gone = {manifest.manifest_path for manifest in replaced}
+        kept = [manifest for manifest in base if manifest.manifest_path not in gone]
         # Data manifests first, as readers of Iceberg Java expect.
         manifests = sorted([*new, *kept], key=lambda one: one.content)
         return snapshot_changes(
@@ -86,7 +86,7 @@ class RewriteManifests:
 
     def groups(self, loaded: LoadedTable, base: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
         """Return the manifests to rewrite, those of one content and spec together."""
-        known = [one.spec_id for one in loaded.metadata.partition_specs]
+        known = [partition_spec.spec_id for partition_spec in loaded.metadata.partition_specs]
         if self.spec_id is not None and self.spec_id not in known:
             raise InvalidRequestError(
                 f"Cannot rewrite manifests of partition spec {self.spec_id}: {loaded.name} has no such spec",
@@ -111,7 +111,7 @@ class RewriteManifests:
     def _first_fields(self, writer: ManifestWriter, spec_id: int) -> list[int]:
         """Return the places of the fields that entries of a spec are sorted by before the others."""
         spec = writer.specs[spec_id][0]
-        names = [one.name for one in spec.fields]
+        names = [field.name for field in spec.fields]
         unknown = [one for one in self.sort_by if one not in names]
         if unknown:
             raise InvalidRequestError(
@@ -132,7 +132,7 @@ def _rewrite(
     key = ("rewritten", writer.format_version, *map(manifest_key, group))
     known: tuple[list[ManifestFile], int] | None = context.written.find(key)
     if known is None:
-        known = _write(writer, context, [one for one in group if one.has_live_files], first_fields)
+        known = _write(writer, context, [manifest for manifest in group if manifest.has_live_files], first_fields)
         context.written.keep(key, known)
     return known
 

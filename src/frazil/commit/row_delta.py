@@ -80,13 +80,13 @@ class RowDelta:
         parent = find_parent(loaded.metadata, self.target.branch)
         gone = self._validate(loaded, context, parent, referenced)
         writer = ManifestWriter(loaded, context)
-        wanted = tuple(one for one in self.added if one.referenced_data_file not in gone)
+        wanted = tuple(delete for delete in self.added if delete.referenced_data_file not in gone)
         added, removed_deletes = self._merge_vectors(loaded, context, writer, parent, wanted)
         if not (added or self.removed or removed_deletes):
             return NOTHING
         changes = FileChanges(
             tuple(AddedFile(one) for one in added),
-            removed_paths=frozenset(one.file_path for one in self.removed),
+            removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=removed_deletes,
         )
@@ -101,21 +101,23 @@ class RowDelta:
             replaced_manifests=changed.replaced_manifests,
             operation=self._operation(),
             counts=changed.counts,
-            files=frozenset(one.file_path for one in added),
+            files=frozenset(file.file_path for file in added),
         )
 
     def _referenced(self) -> tuple[DataFile, ...]:
         """Return the data files of the table that new position deletes are about, each with its partition."""
-        own = {one.file_path for one in self.added if one.content is FileContent.DATA}
-        found = {one.file_path: one for one in self.referenced}
-        for one in self.added:
-            path = one.referenced_data_file
-            if one.content is FileContent.POSITION_DELETES and path is not None and path not in found:
-                found[path] = DataFile(path, FileFormat.PARQUET, 0, 0, spec_id=one.spec_id, partition=one.partition)
+        own = {file.file_path for file in self.added if file.content is FileContent.DATA}
+        found = {file.file_path: file for file in self.referenced}
+        for delete in self.added:
+            path = delete.referenced_data_file
+            if delete.content is FileContent.POSITION_DELETES and path is not None and path not in found:
+                found[path] = DataFile(
+                    path, FileFormat.PARQUET, 0, 0, spec_id=delete.spec_id, partition=delete.partition
+                )
         return tuple(one for path, one in found.items() if path not in own)
 
     def _check_request(self, referenced: tuple[DataFile, ...]) -> None:
-        both = {one.file_path for one in referenced} & {one.file_path for one in self.removed}
+        both = {file.file_path for file in referenced} & {file.file_path for file in self.removed}
         if both:
             raise InvalidRequestError(f"Cannot remove data file {min(both)!r}: new deletes are about rows of it")
         if self.read is None and (referenced or self.removed):
@@ -131,8 +133,8 @@ class RowDelta:
         if self.read is None:
             return frozenset()
         window = open_window(loaded, context, self.read, parent, self.target.branch)
-        paths = {one.file_path for one in referenced}
-        vectors = {one.referenced_data_file or "" for one in self.added if one.is_deletion_vector}
+        paths = {file.file_path for file in referenced}
+        vectors = {delete.referenced_data_file or "" for delete in self.added if delete.is_deletion_vector}
         is_delete = self.command == "delete"
         check_data_files_exist(window, paths, counts_deletes=not is_delete)
         check_new_deletes_for_files(window, self.removed)
@@ -155,23 +157,23 @@ class RowDelta:
         wanted: tuple[DataFile, ...],
     ) -> tuple[tuple[DataFile, ...], frozenset[DeleteKey]]:
         """Return the files to add with one vector for each data file, and the deletes to remove."""
-        removed = frozenset(delete_key(one) for one in self.removed_deletes)
-        targets = {one.referenced_data_file or "" for one in self.added if one.is_deletion_vector}
-        vectors = [one for one in wanted if one.is_deletion_vector]
+        removed = frozenset(delete_key(removed_delete) for removed_delete in self.removed_deletes)
+        targets = {delete.referenced_data_file or "" for delete in self.added if delete.is_deletion_vector}
+        vectors = [delete for delete in wanted if delete.is_deletion_vector]
         if not targets:
             return wanted, removed
         base = writer.read_base(parent)
         live = find_live_vectors(writer, base, targets)
-        first = [one for one in vectors if one.referenced_data_file not in live]
+        first = [vector for vector in vectors if vector.referenced_data_file not in live]
         check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})
         merged = merge_vectors(loaded, context, vectors, live, removed)
-        others = tuple(one for one in wanted if not one.is_deletion_vector)
+        others = tuple(delete for delete in wanted if not delete.is_deletion_vector)
         # Deletes that were to be replaced, and that another writer's vectors have replaced already, may be gone.
         replaced = {path for path in targets if path in live and delete_key(live[path]) not in removed}
         stale = {
-            delete_key(one)
-            for one in self.removed_deletes
-            if one.referenced_data_file in (targets if one.is_deletion_vector else replaced)
+            delete_key(removed_delete)
+            for removed_delete in self.removed_deletes
+            if removed_delete.referenced_data_file in (targets if removed_delete.is_deletion_vector else replaced)
         }
         return (*others, *merged.added), (removed - stale) | merged.replaced
 

@@ -97,10 +97,10 @@ class SummaryCounts:
         sizes = np.maximum(pc.if_else(pc.is_valid(blobs), blobs, files.column("file_size_in_bytes")).to_numpy(), 0)
         kinds = np.where(vectors, _VECTOR, files.column("content").to_numpy())
         places: dict[tuple[PartitionKey, int], list[int]] = defaultdict(list)
-        for at, (values, kind) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
+        for index, (values, kind) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
             key = partition_key(files.spec_id, values)
             self._tuples.setdefault(key, values)
-            places[key, kind].append(at)
+            places[key, kind].append(index)
         for (key, kind), chosen in places.items():
             found = _counted(kind, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
             self.counts.update(found)

@@ -113,7 +113,7 @@ class TableTransaction:
             self._slots.pop()
             self._transaction.discard(self, [slot], error)
             raise
-        added = (one.snapshot for one in slot.changes.updates if isinstance(one, AddSnapshot))
+        added = (update.snapshot for update in slot.changes.updates if isinstance(update, AddSnapshot))
         return next((one for one in added if one.snapshot_id == slot.snapshot_id), None)
 
     def _prepare_first(self, slot: _Slot) -> None:
@@ -130,7 +130,7 @@ class TableTransaction:
             self._prepare(slot, attempt=1)
 
     def _new_slot(self, action: Action) -> _Slot:
-        taken = {one.snapshot_id for one in self._slots}
+        taken = {slot.snapshot_id for slot in self._slots}
         for _ in range(_ID_TRIES):
             commit_id = self._transaction.catalog.new_id()
             snapshot_id = snapshot_id_of(commit_id)
@@ -149,7 +149,7 @@ class TableTransaction:
             transaction.engine,
             transaction.cache,
             transaction.threads,
-            frozenset(one.snapshot_id for one in self._slots),
+            frozenset(slot.snapshot_id for slot in self._slots),
             self.first_base.metadata,
             self.base.metadata,
         )
@@ -171,10 +171,10 @@ class TableTransaction:
     def change(self) -> TableChange:
         """Return the changes of this attempt, with what they rely on of the state they start from."""
         changes = [slot.changes for slot in self._slots]
-        updates = tuple(update for one in changes for update in one.updates)
+        updates = tuple(update for change in changes for update in change.updates)
         if self.is_new:
             return TableChange(self.base, updates, (AssertCreate(),))
-        required = [requirement for one in changes for requirement in one.requirements]
+        required = [requirement for change in changes for requirement in change.requirements]
         return TableChange(self.base, updates, restate_requirements(self.base.metadata, required))
 
     @property
@@ -243,20 +243,20 @@ class Transaction:
         self._check_open()
         self._is_over = True
         try:
-            limits = Limits(one.base.metadata.properties for one in self._tables.values())
+            limits = Limits(table.base.metadata.properties for table in self._tables.values())
             return self._finish({one.identifier: one for one in self._loop.run(self, limits)})
         except Exception as error:
             if not self._loop.was_unknown:
-                for one in self._tables.values():
-                    self.discard(one, one.slots, error)
+                for table in self._tables.values():
+                    self.discard(table, table.slots, error)
             raise
 
     def roll_back(self) -> None:
         """Give up: nothing happens to any table, and the files written for it are deleted."""
         self._check_open()
         self._is_over = True
-        for one in self._tables.values():
-            self.discard(one, one.slots, None)
+        for table in self._tables.values():
+            self.discard(table, table.slots, None)
 
     def _check_open(self) -> None:
         if self._is_over:
@@ -267,11 +267,11 @@ class Transaction:
     @property
     def names(self) -> str:
         """The names of the tables."""
-        return ", ".join(one.base.name for one in self._tables.values())
+        return ", ".join(table.base.name for table in self._tables.values())
 
     def send(self) -> Outcome[LoadedTable]:
         """Have the catalog make the changes of this attempt."""
-        wanted = [one.change() for one in self._tables.values()]
+        wanted = [table.change() for table in self._tables.values()]
         wanted = [one for one in wanted if one.updates or one.base.metadata_location is None]
         if not wanted:
             return Committed(())
@@ -295,16 +295,19 @@ class Transaction:
 
     def _refresh(self) -> dict[tuple[str, ...], LoadedTable]:
         """Load the tables anew; one that is being created stays as it is, since it is not there."""
-        return {name: one.base if one.is_new else self.catalog.refresh(one.base) for name, one in self._tables.items()}
+        return {
+            name: table.base if table.is_new else self.catalog.refresh(table.base)
+            for name, table in self._tables.items()
+        }
 
     def _is_committed(self, fresh: Mapping[tuple[str, ...], LoadedTable]) -> bool:
-        return any(one.is_in(fresh[name].metadata) for name, one in self._tables.items())
+        return any(table.is_in(fresh[name].metadata) for name, table in self._tables.items())
 
     def _finish(self, committed: Mapping[tuple[str, ...], LoadedTable]) -> tuple[LoadedTable, ...]:
-        states = tuple(committed.get(name, one.base) for name, one in self._tables.items())
+        states = tuple(committed.get(name, table.base) for name, table in self._tables.items())
         if not self._loop.was_unknown:
-            for one, state in zip(self._tables.values(), states, strict=True):
-                self._delete_unused(one, state)
+            for table, state in zip(self._tables.values(), states, strict=True):
+                self._delete_unused(table, state)
         return states
 
     # Clean-up
@@ -317,7 +320,7 @@ class Transaction:
             if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:
                 # Another attempt than the last one is in the table; what that uses is not known here.
                 continue
-            self._delete(state, [one for one in slot.written.paths if one not in used])
+            self._delete(state, [path for path in slot.written.paths if path not in used])
 
     def discard(self, table: TableTransaction, slots: Sequence[_Slot], error: Exception | None) -> None:
         """Delete what a failed commit wrote, where the table as it is now proves that it is not in use."""
@@ -330,7 +333,7 @@ class Transaction:
                     self._delete(table.base, paths)
                 return
             state = self.catalog.refresh(table.base)
-            used = _reachable_since(state, table.first_base.metadata, {one.snapshot_id for one in slots})
+            used = _reachable_since(state, table.first_base.metadata, {slot.snapshot_id for slot in slots})
             if used is not None:
                 self._delete(state, [path for path in paths if location_key(path) not in used])
 
@@ -361,7 +364,7 @@ def _reachable_since(state: LoadedTable, before: TableMetadata, own_ids: set[int
         if head.snapshot_id in own_ids or head.parent_snapshot_id in own_ids:
             return None
         snapshot = state.metadata.snapshot(head.snapshot_id)
-        used |= {location_key(one.manifest_path) for one in read_manifest_list(state.storage, snapshot)}
+        used |= {location_key(manifest.manifest_path) for manifest in read_manifest_list(state.storage, snapshot)}
         if snapshot.manifest_list is not None:
             used.add(location_key(snapshot.manifest_list))
     return used

@@ -229,9 +229,9 @@ class Rollback:
                 )
             return _set(metadata, self.branch, moved_ref(metadata, self.branch, self.snapshot_id))
         before_ms = self.before_ms or 0
-        for one in ancestor_heads(metadata.snapshots, head):
-            if one.timestamp_ms < before_ms:
-                return _set(metadata, self.branch, moved_ref(metadata, self.branch, one.snapshot_id))
+        for ancestor in ancestor_heads(metadata.snapshots, head):
+            if ancestor.timestamp_ms < before_ms:
+                return _set(metadata, self.branch, moved_ref(metadata, self.branch, ancestor.snapshot_id))
         raise SnapshotNotFoundError(
             f"Cannot roll back to before {show_ms(before_ms)}: {self.branch!r} has no snapshot that old"
         )

@@ -67,9 +67,9 @@ class UpdateSchema:
 def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:
     """Refuse to drop a column that new data is partitioned or sorted by."""
     before = metadata.current_schema
-    parts = [one for one in metadata.default_spec.fields if not one.transform.is_void]
-    uses = [("partitioned", field_id) for one in parts for field_id in one.source_ids]
-    uses += [("sorted", field_id) for one in metadata.default_sort_order.fields for field_id in one.source_ids]
+    parts = [field for field in metadata.default_spec.fields if not field.transform.is_void]
+    uses = [("partitioned", field_id) for field in parts for field_id in field.source_ids]
+    uses += [("sorted", field_id) for field in metadata.default_sort_order.fields for field_id in field.source_ids]
     for verb, field_id in uses:
         if before.find_field(field_id) is not None and after.find_field(field_id) is None:
             raise SchemaChangeError(
@@ -84,7 +84,9 @@ def property_updates(metadata: TableMetadata, after: Schema) -> tuple[TableUpdat
     gone: list[str] = []
     new: dict[str, str] = {}
     for key, value in stored.items():
-        prefix = next((one for one in COLUMN_PROPERTIES if key.startswith(one)), None)
+        prefix = next(
+            (column_property for column_property in COLUMN_PROPERTIES if key.startswith(column_property)), None
+        )
         part = None if prefix is None else before.find_field(key[len(prefix) :])
         if prefix is None or part is None:
             continue

@@ -32,12 +32,12 @@ class UpdateStatistics:
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the changes; a snapshot that statistics are set for must be in the table."""
         metadata = loaded.metadata
-        for snapshot_id in [one.snapshot_id for one in self.statistics] + [
-            one.snapshot_id for one in self.partition_statistics
+        for snapshot_id in [statistics_file.snapshot_id for statistics_file in self.statistics] + [
+            statistics_file.snapshot_id for statistics_file in self.partition_statistics
         ]:
             metadata.snapshot(snapshot_id)
-        updates: list[TableUpdate] = [SetStatistics(one) for one in self.statistics]
-        updates += [SetPartitionStatistics(one) for one in self.partition_statistics]
+        updates: list[TableUpdate] = [SetStatistics(statistics_file) for statistics_file in self.statistics]
+        updates += [SetPartitionStatistics(statistics_file) for statistics_file in self.partition_statistics]
         updates += [RemoveStatistics(one) for one in self.removed if metadata.find_statistics(one) is not None]
         updates += [
             RemovePartitionStatistics(one)

@@ -93,7 +93,7 @@ class ManifestWriter:
         manifests = read_manifest_list(self.loaded.storage, snapshot, self.context.cache)
         if self._metadata.format_version == 1:
             return manifests
-        return [self._counted(one) for one in manifests]
+        return [self._counted(manifest) for manifest in manifests]
 
     def partition_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, StructType]:
         """Return the spec of a manifest and the type of its tuples."""
@@ -136,7 +136,7 @@ class ManifestWriter:
     def write_new(self, files: Sequence[AddedFile], content: ManifestContent) -> list[ManifestFile]:
         """Return manifests of new files of one content, newest spec first; written by the first attempt only."""
         written: list[ManifestFile] = []
-        chosen = [one for one in files if one.content is content]
+        chosen = [file for file in files if file.content is content]
         for spec_id in sorted({one.file.spec_id for one in chosen}, reverse=True):
             group = [one for one in chosen if one.file.spec_id == spec_id]
             # What an action adds may differ between attempts: vectors are united with those of others.
@@ -144,7 +144,9 @@ class ManifestWriter:
             key = ("new", content, spec_id, self._metadata.format_version, names)
             known: list[ManifestFile] | None = self.context.written.find(key)
             if known is None:
-                parts = [group[at : at + FILES_PER_MANIFEST] for at in range(0, len(group), FILES_PER_MANIFEST)]
+                parts = [
+                    group[index : index + FILES_PER_MANIFEST] for index in range(0, len(group), FILES_PER_MANIFEST)
+                ]
                 threads = min(self.context.threads, len(parts))
                 known = [one for made in map_in_order(self._write_part, parts, threads=threads) for one in made]
                 self.context.written.keep(key, known)
@@ -167,7 +169,7 @@ class ManifestWriter:
             self.context.written.write(self.loaded.storage, path, data)
             return [manifest]
         size = -(-rows.num_rows // count)
-        return [self._write_one(rows.slice(at, size), spec_id, content) for at in range(0, rows.num_rows, size)]
+        return [self._write_one(rows.slice(index, size), spec_id, content) for index in range(0, rows.num_rows, size)]
 
     def measure(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> int:
         """Return how many bytes a manifest of some entries has, without writing it."""
@@ -214,9 +216,9 @@ class ManifestWriter:
         least = read_property(table, properties.MANIFEST_MIN_MERGE_COUNT)
         newest = manifests[0]
         merged: list[ManifestFile] = []
-        for spec_id in sorted({one.partition_spec_id for one in manifests}, reverse=True):
-            group = [one for one in manifests if one.partition_spec_id == spec_id]
-            bins = pack_from_end(group, [one.manifest_length for one in group], self._target_bytes)
+        for spec_id in sorted({manifest.partition_spec_id for manifest in manifests}, reverse=True):
+            group = [manifest for manifest in manifests if manifest.partition_spec_id == spec_id]
+            bins = pack_from_end(group, [manifest.manifest_length for manifest in group], self._target_bytes)
             merged += [
                 manifest
                 for part in map_in_order(
@@ -232,7 +234,7 @@ class ManifestWriter:
         key = ("merged", self._metadata.format_version, *map(manifest_key, manifests))
         known: ManifestFile | None = self.context.written.find(key)
         if known is None:
-            parts = [merged_files(self.read(one), self.context.snapshot_id) for one in manifests]
+            parts = [merged_files(self.read(manifest), self.context.snapshot_id) for manifest in manifests]
             first = manifests[0]
             known = self._write_one(pa.concat_tables(parts), first.partition_spec_id, first.content)
             self.context.written.keep(key, known)

@@ -44,10 +44,10 @@ def activity_page(visit: Visit) -> Answer:
     """Show commits over time, writers, maintenance and reports."""
     table, metadata = visit.table, visit.table.metadata
     heads = metadata.snapshots.heads[-MAX_SNAPSHOTS:]
-    snapshots = [metadata.snapshot(one.snapshot_id) for one in heads]
+    snapshots = [metadata.snapshot(head.snapshot_id) for head in heads]
     reports = visit.console.service.state.reports(table.identifier, 50)
     lines = history_lines(metadata, 0, MAX_SNAPSHOTS)
-    points = [(one.timestamp_ms, operation_kind(one.operation)) for one in snapshots]
+    points = [(snapshot.timestamp_ms, operation_kind(snapshot.operation)) for snapshot in snapshots]
     return visit.page(
         "activity.html",
         tab="activity",
@@ -58,10 +58,10 @@ def activity_page(visit: Visit) -> Answer:
         minute=_rate(snapshots, visit.now_ms, 60_000 * 60) / 60,
         hour=_rate(snapshots, visit.now_ms, 60_000 * 60),
         day=_rate(snapshots, visit.now_ms, 60_000 * 60 * 24),
-        runs=[one for one in lines if is_maintenance(one)][:MAX_RUNS],
-        own_runs=[one for one in visit.console.runs.values() if one.table == table.identifier][-MAX_RUNS:][::-1],
-        reports=[_report(one) for one in reports],
-        retries=sum(max(_metric(one, "attempts") - 1, 0) for one in reports),
+        runs=[line for line in lines if is_maintenance(line)][:MAX_RUNS],
+        own_runs=[run for run in visit.console.runs.values() if run.table == table.identifier][-MAX_RUNS:][::-1],
+        reports=[_report(report) for report in reports],
+        retries=sum(max(_metric(report, "attempts") - 1, 0) for report in reports),
         shown=len(snapshots),
         now_ms=visit.now_ms,
     )
@@ -75,7 +75,7 @@ def is_maintenance(line: HistoryLine) -> bool:
 def _readers(metadata: TableMetadata) -> list[tuple[str, int, int | None]]:
     """Return streams that read the table and are guarded: each with the snapshot it is at, and how many came since."""
     current = metadata.current_snapshot_id
-    line = {} if current is None else {one: at for at, one in enumerate(ancestor_ids(metadata, current))}
+    line = {} if current is None else {one: index for index, one in enumerate(ancestor_ids(metadata, current))}
     guards = [
         (key.removeprefix(GUARD_PREFIX), int(text))
         for key, text in sorted(metadata.properties.items())
@@ -85,21 +85,24 @@ def _readers(metadata: TableMetadata) -> list[tuple[str, int, int | None]]:
 
 
 def _rate(snapshots: list[Snapshot], now_ms: int, span_ms: int) -> int:
-    return sum(one.timestamp_ms >= now_ms - span_ms for one in snapshots)
+    return sum(snapshot.timestamp_ms >= now_ms - span_ms for snapshot in snapshots)
 
 
 def _writers(snapshots: list[Snapshot]) -> list[Writer]:
     found: dict[str, Writer] = {}
     operations: dict[str, dict[str, int]] = {}
-    for one in snapshots:
-        facts: Mapping[str, str] = one.summary or {}
+    for snapshot in snapshots:
+        facts: Mapping[str, str] = snapshot.summary or {}
         application = next((facts[key] for key in _APPLICATION_KEYS if key in facts), None)
-        name = " · ".join(part for part in (engine_of(one), application) if part) or "not told"
-        writer = found.setdefault(name, Writer(name, first_ms=one.timestamp_ms))
+        name = " · ".join(part for part in (engine_of(snapshot), application) if part) or "not told"
+        writer = found.setdefault(name, Writer(name, first_ms=snapshot.timestamp_ms))
         writer.commits += 1
-        writer.first_ms, writer.last_ms = min(writer.first_ms, one.timestamp_ms), max(writer.last_ms, one.timestamp_ms)
+        writer.first_ms, writer.last_ms = (
+            min(writer.first_ms, snapshot.timestamp_ms),
+            max(writer.last_ms, snapshot.timestamp_ms),
+        )
         counts = operations.setdefault(name, {})
-        counts[one.operation or "none"] = counts.get(one.operation or "none", 0) + 1
+        counts[snapshot.operation or "none"] = counts.get(snapshot.operation or "none", 0) + 1
     for name, writer in found.items():
         writer.operations = ", ".join(f"{count} {operation}" for operation, count in sorted(operations[name].items()))
     return sorted(found.values(), key=lambda one: -one.last_ms)[:MAX_RUNS]
@@ -115,7 +118,7 @@ def _metric(report: Mapping[str, Any], name: str) -> int:
 def _report(report: Mapping[str, Any]) -> dict[str, Any]:
     metrics = report.get("metrics")
     timers = metrics.values() if isinstance(metrics, Mapping) else ()
-    nanos = [one["total-duration"] for one in timers if isinstance(one, Mapping) and "total-duration" in one]
+    nanos = [timer["total-duration"] for timer in timers if isinstance(timer, Mapping) and "total-duration" in timer]
     return {
         "kind": str(report.get("report-type", "report"))[:40],
         "received_ms": report["received-ms"],

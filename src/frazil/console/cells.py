@@ -41,7 +41,7 @@ def _plain(value: Any) -> Any:
 
 def rows_of(table: pa.Table) -> list[list[str | None]]:
     """Return the rows of a table as texts; a value that Python has no form for is told as Arrow writes it."""
-    columns = [_column(table.column(at)) for at in range(table.num_columns)]
+    columns = [_column(table.column(index)) for index in range(table.num_columns)]
     return [list(one) for one in zip(*columns, strict=True)] if columns else []
 
 

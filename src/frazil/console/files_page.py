@@ -52,13 +52,17 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
         for at in steps
     ]
     shares = [
-        Bar(name, {"none" if at == 0 else "delete": found.shares[at]}, f"{name}: {show_count(found.shares[at])} files")
-        for at, name in enumerate(_SHARE_NAMES)
+        Bar(
+            name,
+            {"none" if index == 0 else "delete": found.shares[index]},
+            f"{name}: {show_count(found.shares[index])} files",
+        )
+        for index, name in enumerate(_SHARE_NAMES)
     ]
     parts = sorted(found.partitions.items(), key=lambda one: -one[1].bytes)
     middle = median(one.bytes for _, one in parts) if parts else 0
     # The name of the only field is said once, above the map.
-    has_one_field = all(len(one.fields) <= 1 for one in table.metadata.partition_specs)
+    has_one_field = all(len(partition_spec.fields) <= 1 for partition_spec in table.metadata.partition_specs)
     drawn = [
         MapPart(
             (text.partition("=")[2] if has_one_field else text) or "(the whole table)",

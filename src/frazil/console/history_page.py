@@ -67,7 +67,11 @@ def difference_page(visit: Visit) -> Answer:
 def _rows(visit: Visit, found: Difference) -> Html:
     rows = found.rows
     shown = rows.rows.slice(0, SHOWN_ROWS)
-    names = [one for one in shown.column_names if not one.startswith("_change") and one != "_commit_snapshot_id"]
+    names = [
+        column_name
+        for column_name in shown.column_names
+        if not column_name.startswith("_change") and column_name != "_commit_snapshot_id"
+    ]
     kinds = shown.column("_change_type").to_pylist()
     shown = shown.select(names[:MAX_COLUMNS])
     return visit.html(

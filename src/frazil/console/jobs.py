@@ -87,7 +87,7 @@ class Jobs:
                 return found
             job = self._jobs[key] = Job(what)
             self._jobs.move_to_end(key)
-            for old in [one for one, known in self._jobs.items() if known.is_done][: len(self._jobs) - self._kept]:
+            for old in [key for key, known in self._jobs.items() if known.is_done][: len(self._jobs) - self._kept]:
                 del self._jobs[old]
         self._pool.submit(job.run, make)
         return job

@@ -78,19 +78,19 @@ class LakeFigures:
         """Return what is known of tables after a moment at most."""
         wait(self._begin(tables), seconds)
         answer = {}
-        for one in tables:
-            known = self._known.get(one)
+        for table in tables:
+            known = self._known.get(table)
             if known is None:
-                answer[one] = TableLine(one, is_pending=True)
+                answer[table] = TableLine(table, is_pending=True)
                 continue
             location, _, line = known
             problems = None if location is None else self._health.get(location)
             if problems is not None:
                 line = replace(line, problems=problems)
             elif with_health and line.error is None and not line.is_large and location is not None:
-                self._begin_health(one, location)
+                self._begin_health(table, location)
                 line = replace(line, is_pending=True)
-            answer[one] = replace(line, stamp=self._stamps.get(one, 0))
+            answer[table] = replace(line, stamp=self._stamps.get(table, 0))
         return answer
 
     @contextmanager
@@ -125,23 +125,23 @@ class LakeFigures:
         running: set[Future[None]] = set()
         to_read = []
         with self._lock:
-            for one in tables:
-                future, known = self._pending.get(one), self._known.get(one)
+            for table in tables:
+                future, known = self._pending.get(table), self._known.get(table)
                 if future is not None:
                     running.add(future)
                 elif known is None or now - known[1] > (FRESH_SECONDS if known[0] is None else LOCATED_SECONDS):
-                    to_read.append(one)
-            for at in range(0, len(to_read), AT_ONCE):
-                group = to_read[at : at + AT_ONCE]
+                    to_read.append(table)
+            for index in range(0, len(to_read), AT_ONCE):
+                group = to_read[index : index + AT_ONCE]
                 future = self._threads.submit(self._read_some, group)
                 running.add(future)
                 self._pending |= dict.fromkeys(group, future)
         return running
 
     def _read_some(self, tables: Sequence[Identifier]) -> None:
-        for one in tables:
+        for table in tables:
             self._may_read.wait(PAUSE_SECONDS)
-            self._read(one)
+            self._read(table)
 
     def _read(self, table: Identifier) -> None:
         known, location = self._known.get(table), None
@@ -179,7 +179,7 @@ class LakeFigures:
         try:
             self._may_read.wait(PAUSE_SECONDS)
             report = table_health(self._catalog.load_table(table), now_ms=self._catalog.now_ms())
-            found = tuple(one.kind for one in report.problems)
+            found = tuple(problem.kind for problem in report.problems)
         except Exception:
             found = ("unreadable",)
         with self._lock:

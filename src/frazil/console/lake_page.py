@@ -47,19 +47,19 @@ def lake_page(visit: Visit) -> Answer:
     """Show the tables; figures that are not there in a moment follow, in parts that the script asks for."""
     catalog = visit.lake.catalog
     wanted = visit.text("q").lower()
-    tables = [one for one in catalog.all_tables() if wanted in name_text(one).lower()]
+    tables = [table for table in catalog.all_tables() if wanted in name_text(table).lower()]
     if visit.query.get("part") == "figures":
         return _figures(visit, tables)
     sort, is_down = visit.text("sort").removeprefix("-"), visit.text("sort").startswith("-")
     known = visit.console.figures.look(tables, PAGE_SECONDS) if sort in _KEYS else {}
     if sort in _KEYS:
-        tables.sort(key=lambda one: _order(known[one], sort), reverse=is_down)
-        tables.sort(key=lambda one: _KEYS[sort](known[one]) is None)
+        tables.sort(key=lambda table: _order(known[table], sort), reverse=is_down)
+        tables.sort(key=lambda table: _KEYS[sort](known[table]) is None)
     elif sort == "name" and is_down:
         tables.reverse()
     page = max(visit.number("page") or 1, 1)
     shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
-    lines = [known.get(one) or found for one, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
+    lines = [known.get(key) or found for key, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
     with visit.console.figures.paused():
         return _page(visit, lines, len(tables), page)
 
@@ -75,12 +75,12 @@ def _page(visit: Visit, lines: list[TableLine], total: int, page: int) -> Answer
         pages=-(-total // PAGE_TABLES),
         sort=visit.text("sort"),
         sums={
-            "rows": sum(one.figures.rows or 0 for one in lines if one.figures),
-            "bytes": sum(one.figures.bytes or 0 for one in lines if one.figures),
-            "files": sum(one.figures.files or 0 for one in lines if one.figures),
+            "rows": sum(line.figures.rows or 0 for line in lines if line.figures),
+            "bytes": sum(line.figures.bytes or 0 for line in lines if line.figures),
+            "files": sum(line.figures.files or 0 for line in lines if line.figures),
         },
-        rows=[row_of(visit, one, largest, now_ms) for one in lines],
-        is_pending=any(one.is_pending or (one.problems is None and not one.is_large) for one in lines),
+        rows=[row_of(visit, line, largest, now_ms) for line in lines],
+        is_pending=any(line.is_pending or (line.problems is None and not line.is_large) for line in lines),
     )
 
 
@@ -97,7 +97,7 @@ def row_of(visit: Visit, line: TableLine, largest: int, now_ms: int) -> Html:
 
 
 def _largest(lines: Iterable[TableLine]) -> int:
-    return max((one.figures.bytes or 0 for one in lines if one.figures), default=0)
+    return max((line.figures.bytes or 0 for line in lines if line.figures), default=0)
 
 
 def _order(line: TableLine, sort: str) -> Any:
@@ -133,8 +133,8 @@ def _views(visit: Visit) -> list[tuple[str, str]]:
 
     def below(namespace: tuple[str, ...]) -> None:
         for inner in catalog.list_namespaces(namespace):
-            for one in catalog.list_views(inner):
-                found.append((name_text(one), table_address(one).replace("/tables/", "/views/", 1)))
+            for view in catalog.list_views(inner):
+                found.append((name_text(view), table_address(view).replace("/tables/", "/views/", 1)))
             below(inner)
 
     below(())

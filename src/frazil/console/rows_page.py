@@ -47,7 +47,7 @@ def make_scan(visit: Visit) -> Scan:
 
 
 def _rows(visit: Visit, scan: Scan, page: int) -> Html:
-    names = [one.name for one in scan.schema.fields]
+    names = [field.name for field in scan.schema.fields]
     if len(names) > MAX_COLUMNS and scan.columns is None:
         scan = visit.table.scan(
             scan.predicate,
@@ -61,7 +61,7 @@ def _rows(visit: Visit, scan: Scan, page: int) -> Html:
     for batch in scan.to_batches(batch_rows=1_000):
         if seen + batch.num_rows > first:
             start = max(first - seen, 0)
-            found.append(batch.slice(start, PAGE_ROWS + 1 - sum(one.num_rows for one in found)))
+            found.append(batch.slice(start, PAGE_ROWS + 1 - sum(batch.num_rows for batch in found)))
         seen += batch.num_rows
         if seen > first + PAGE_ROWS:
             break

@@ -78,7 +78,7 @@ def run_page(visit: Visit) -> Answer:
 def facts_of(result: Any) -> list[tuple[str, str]]:
     """Return what a procedure answered as names and texts."""
     if is_dataclass(result) and not isinstance(result, type):
-        return [(one.name.replace("_", " "), _shown(getattr(result, one.name))) for one in fields(result)]
+        return [(field.name.replace("_", " "), _shown(getattr(result, field.name))) for field in fields(result)]
     return [("result", _shown(result))]
 
 

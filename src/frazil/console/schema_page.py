@@ -22,10 +22,10 @@ def schema_page(visit: Visit) -> Answer:
     """Show columns, the statistics of those on the page, and what each version changed."""
     table, metadata = visit.table, visit.table.metadata
     schema, wanted = metadata.current_schema, visit.text("q").lower()
-    found = [one for one in schema.fields_by_id.values() if wanted in schema.name_of(one.field_id).lower()]
+    found = [field for field in schema.fields_by_id.values() if wanted in schema.name_of(field.field_id).lower()]
     page = max(visit.number("page") or 1, 1)
     shown = found[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
-    key = ("columns", visit.state_key, tuple(one.field_id for one in shown))
+    key = ("columns", visit.state_key, tuple(field.field_id for field in shown))
     return visit.page(
         "schema.html",
         {"columns": Part(key, f"columns of {table.name}", lambda: _columns(visit, schema, shown))},
@@ -39,25 +39,25 @@ def schema_page(visit: Visit) -> Answer:
 
 
 def _columns(visit: Visit, schema: Schema, shown: list[NestedField]) -> Html:
-    figures = column_figures(visit.table._loaded, [one.field_id for one in shown])
+    figures = column_figures(visit.table._loaded, [field.field_id for field in shown])
     measured_at, distinct = distinct_values(visit.table.metadata)
     lines: list[dict[str, Any]] = []
-    for one in shown:
-        known = figures.get(one.field_id)
-        depth = len(schema.ancestors_of(one.field_id))
+    for field in shown:
+        known = figures.get(field.field_id)
+        depth = len(schema.ancestors_of(field.field_id))
         lines.append(
             {
-                "field": one,
+                "field": field,
                 "depth": min(depth, 8),
-                "name": schema.name_of(one.field_id),
-                "is_simple": isinstance(one.field_type, PrimitiveType),
-                "is_key": one.field_id in schema.identifier_field_ids,
-                "type": cell_text(str(one.field_type)),
+                "name": schema.name_of(field.field_id),
+                "is_simple": isinstance(field.field_type, PrimitiveType),
+                "is_key": field.field_id in schema.identifier_field_ids,
+                "type": cell_text(str(field.field_type)),
                 "figures": known,
                 "lower": None if known is None else cell_text(known.lower),
                 "upper": None if known is None else cell_text(known.upper),
-                "distinct": distinct.get(one.field_id),
-                "default": cell_text(one.write_default),
+                "distinct": distinct.get(field.field_id),
+                "default": cell_text(field.write_default),
             }
         )
     return visit.html("schema_columns.html", lines=lines, measured_at=measured_at, has_distinct=bool(distinct))
@@ -66,15 +66,15 @@ def _columns(visit: Visit, schema: Schema, shown: list[NestedField]) -> Html:
 def _versions(visit: Visit) -> list[dict[str, Any]]:
     schemas = visit.table.metadata.schemas
     found: list[dict[str, Any]] = []
-    for at in range(len(schemas) - 1, max(len(schemas) - 1 - MAX_VERSIONS, -1), -1):
-        changes = schema_changes(schemas[at - 1], schemas[at]) if at else []
+    for index in range(len(schemas) - 1, max(len(schemas) - 1 - MAX_VERSIONS, -1), -1):
+        changes = schema_changes(schemas[index - 1], schemas[index]) if index else []
         found.append(
             {
-                "schema": schemas[at],
-                "is_current": schemas[at].schema_id == visit.table.metadata.current_schema_id,
+                "schema": schemas[index],
+                "is_current": schemas[index].schema_id == visit.table.metadata.current_schema_id,
                 "changes": changes[:MAX_CHANGES],
                 "further": max(len(changes) - MAX_CHANGES, 0),
-                "is_first": at == 0,
+                "is_first": index == 0,
             }
         )
     return found

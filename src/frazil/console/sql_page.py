@@ -21,7 +21,7 @@ MAX_NAMES: Final = 200
 def sql_page(visit: Visit) -> Answer:
     """Show a query and its answer. A query that another site's link holds is shown, and not run."""
     query = visit.text("q")
-    tables = [name_text(one) for one in visit.lake.catalog.all_tables()]
+    tables = [name_text(table) for table in visit.lake.catalog.all_tables()]
     is_run = query != "" and visit.is_own
     parts = {}
     if is_run:

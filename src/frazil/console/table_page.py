@@ -39,12 +39,12 @@ def table_page(visit: Visit) -> Answer:
 
 def _health(visit: Visit, table: Table) -> Html:
     report = table_health(table._loaded, now_ms=visit.now_ms)
-    kinds = tuple(one.kind for one in report.problems)
+    kinds = tuple(problem.kind for problem in report.problems)
     visit.console.figures.keep_health(table.identifier, table.metadata_location, kinds)
     warehouse = visit.lake.catalog.warehouse
     findings = [
-        (one, remedy, [] if remedy is None else remedy.texts(table.identifier, warehouse))
-        for one in report.problems
-        for remedy in [remedy_of(one)]
+        (problem, remedy, [] if remedy is None else remedy.texts(table.identifier, warehouse))
+        for problem in report.problems
+        for remedy in [remedy_of(problem)]
     ]
     return visit.html("health.html", table=table, report=report, findings=findings)

@@ -10,5 +10,5 @@ from frazil.serve.exchange import Answer
 def view_page(visit: Visit) -> Answer:
     """Show a view."""
     view = visit.lake.view(parse_name(visit.names[0]))
-    queries = [(one, view.sql_for(one)) for one in sorted(view.dialects)]
+    queries = [(dialect, view.sql_for(dialect)) for dialect in sorted(view.dialects)]
     return visit.page("view.html", view=view, queries=queries, fields=view.schema.fields[:500])

@@ -154,7 +154,7 @@ class Visit:
         def part(name: str) -> Html:
             return self._place(name, jobs[name])
 
-        values.setdefault("is_pending", not all(one.is_done for one in jobs.values()))
+        values.setdefault("is_pending", not all(job.is_done for job in jobs.values()))
         body = self.html(template, part=part, **values)
         return html_answer(body, code=code)
 

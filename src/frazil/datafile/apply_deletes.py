@@ -42,19 +42,27 @@ def load_deletes(
     """Read the deletes that apply to a task's data file."""
     if not task.delete_files:
         return NO_DELETES
-    equality = [one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES]
+    equality = [
+        delete_file
+        for delete_file in task.delete_files
+        if delete_file.data_file.content is FileContent.EQUALITY_DELETES
+    ]
     positions = load_positions(storage, task, cache)
     return TaskDeletes(positions, tuple(load_equality_deletes(storage, equality, schemas, rules, cache)))
 
 
 def position_tasks(task: FileScanTask) -> list[DeleteTask]:
     """Return the deletes of a task that go by position."""
-    return [one for one in task.delete_files if one.data_file.content is FileContent.POSITION_DELETES]
+    return [
+        delete_file
+        for delete_file in task.delete_files
+        if delete_file.data_file.content is FileContent.POSITION_DELETES
+    ]
 
 
 def load_positions(storage: Storage, task: FileScanTask, cache: DeleteCache) -> DeletionVector | None:
     """Return the positions that are deleted in a task's data file, None where there are none."""
-    found = [read_file_positions(storage, one, task.data_file, cache) for one in position_tasks(task)]
+    found = [read_file_positions(storage, delete, task.data_file, cache) for delete in position_tasks(task)]
     vectors = [vector for vector in found if not vector.is_empty]
     if not vectors:
         return None

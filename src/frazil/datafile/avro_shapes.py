@@ -61,9 +61,11 @@ def _refuse(one: AvroType) -> Make:
 
 
 def _record(one: AvroType) -> Shape:
-    shapes = [(part, shape_of(part.avro_type)) for part in one.fields]
+    shapes = [(field, shape_of(field.avro_type)) for field in one.fields]
     target = pa.struct([pa.field(part.name, shape.arrow) for part, shape in shapes])
-    stored = [(f"c{at}" if part.avro_type.min_size > 0 else None, shape) for at, (part, shape) in enumerate(shapes)]
+    stored = [
+        (f"c{index}" if part.avro_type.min_size > 0 else None, shape) for index, (part, shape) in enumerate(shapes)
+    ]
     null_branch = one.null_branch
 
     def make(array: pa.Array) -> pa.Array:
@@ -79,7 +81,7 @@ def _record(one: AvroType) -> Shape:
         validity = None if array.null_count == 0 else array.is_valid().buffers()[1]
         return pa.Array.from_buffers(target, len(array), [validity], children=children)
 
-    return Shape(target, tuple((part.name, part.field_id, shape) for part, shape in shapes), make)
+    return Shape(target, tuple((field.name, field.field_id, shape) for field, shape in shapes), make)
 
 
 def _array(items: AvroType) -> Shape:
@@ -99,7 +101,7 @@ def _pairs(pair: AvroType) -> Shape:
     """Return the shape of a map that is stored as an array of key and value records."""
     first, second = pair.fields
     key, value = (second, first) if first.name == "value" and second.name == "key" else (first, second)
-    at = {id(part): number for number, part in enumerate(pair.fields)}
+    at = {id(field): number for number, field in enumerate(pair.fields)}
 
     def split(array: pa.Array) -> tuple[pa.Array, pa.Array]:
         pairs = array.values
@@ -169,7 +171,7 @@ def is_flattened(one: AvroType) -> bool:
 
 
 def _leaf_count(one: AvroType) -> int:
-    return sum(_leaf_count(part.avro_type) for part in one.fields) if is_flattened(one) else 1
+    return sum(_leaf_count(field.avro_type) for field in one.fields) if is_flattened(one) else 1
 
 
 def _assemble(one: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int, length: int) -> tuple[pa.Array, int]:
@@ -178,7 +180,7 @@ def _assemble(one: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int,
         found = leaves.get(at)
         return pa.nulls(length, shape.arrow) if found is None else shape.make(found), at + 1
     children = []
-    for part, (_, _, inner) in zip(one.fields, shape.parts, strict=True):
-        made, at = _assemble(part.avro_type, inner, leaves, at, length)
+    for field, (_, _, inner) in zip(one.fields, shape.parts, strict=True):
+        made, at = _assemble(field.avro_type, inner, leaves, at, length)
         children.append(made)
     return pa.Array.from_buffers(shape.arrow, length, [None], children=children), at

@@ -91,12 +91,12 @@ class MetricsCollector:
 def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[tuple[NestedField, tuple[int, ...]]]:
     """Return the fields that hold values, those in structs included, each with its place."""
     found: list[tuple[NestedField, tuple[int, ...]]] = []
-    for at, part in enumerate(fields):
+    for index, part in enumerate(fields):
         kind = part.field_type
         if isinstance(kind, StructType):
-            found += _measured(kind.fields, (*above, at))
+            found += _measured(kind.fields, (*above, index))
         elif not isinstance(kind, ListType | MapType | UnknownType):
-            found.append((part, (*above, at)))
+            found.append((part, (*above, index)))
     return found
 
 

@@ -74,18 +74,18 @@ def describe_parquet(
                 fields = with_ids(
                     fields, rules.schema, rules.name_mapping, by_position=False, history=rules.history
                 ).fields
-            leaves = {part.start: part for part in _measured(fields) if part.field_id is not None}
+            leaves = {field.start: field for field in _measured(fields) if field.field_id is not None}
             footer = read_footer(file.handle, leaves)
             sizes, offsets = _layout(metadata, fields)
     finally:
         file.close()
     rows = metadata.num_rows
     found = _Found()
-    for leaf, part in leaves.items():
-        mode = rules.modes.get(part.field_id) if part.field_id is not None else None
-        known = rules.schema.find_field(part.field_id) if part.field_id is not None else None
+    for leaf, field in leaves.items():
+        mode = rules.modes.get(field.field_id) if field.field_id is not None else None
+        known = rules.schema.find_field(field.field_id) if field.field_id is not None else None
         if mode is not None and known is not None and mode.has_counts:
-            _measure(found, footer, leaf, part, known, mode, rows)
+            _measure(found, footer, leaf, field, known, mode, rows)
     described = DataFile(
         path,
         FileFormat.PARQUET,
@@ -120,10 +120,10 @@ class _Found:
 
 
 def _check_ids(fields: Sequence[FileField], path: str) -> None:
-    for part in _identified(fields):
-        if part.field_id is None:
+    for field in _identified(fields):
+        if field.field_id is None:
             raise InvalidDataFileError(
-                f"Cannot use the file: its column {part.name!r} has no field id", path=path, heading=HEADING
+                f"Cannot use the file: its column {field.name!r} has no field id", path=path, heading=HEADING
             )
 
 
@@ -135,7 +135,7 @@ def _identified(fields: Sequence[FileField]) -> list[FileField]:
         part = stack.pop()
         found.append(part)
         is_variant = {one.name for one in part.parts} == {"metadata", "value"} and part.field_id is not None
-        if not is_variant or any(one.field_id is not None for one in part.parts):
+        if not is_variant or any(field.field_id is not None for field in part.parts):
             stack += part.parts
     return found
 
@@ -157,15 +157,15 @@ def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int],
     sizes: dict[int, int] = {}
     offsets: list[int] = []
     leaves = [part for part in walk(fields) if not part.parts]
-    for at in range(metadata.num_row_groups):
-        group = metadata.row_group(at)
-        for part in leaves:
-            column = group.column(part.start)
-            if part.start == 0:
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        for leaf in leaves:
+            column = group.column(leaf.start)
+            if leaf.start == 0:
                 dictionary, data = column.dictionary_page_offset, column.data_page_offset
                 offsets.append(data if dictionary is None or dictionary == 0 else min(data, dictionary))
-            if part.field_id is not None:
-                sizes[part.field_id] = sizes.get(part.field_id, 0) + column.total_compressed_size
+            if leaf.field_id is not None:
+                sizes[leaf.field_id] = sizes.get(leaf.field_id, 0) + column.total_compressed_size
     return sizes, tuple(offsets)
 
 
@@ -177,9 +177,9 @@ def _measure(
     if len(chunks) != len(footer.groups) or isinstance(kind, VariantType):
         return
     found.values[field_id] = rows
-    nulls = [one.null_count for one in chunks]
-    if all(one is not None for one in nulls):
-        found.nulls[field_id] = sum(one for one in nulls if one is not None)
+    nulls = [chunk.null_count for chunk in chunks]
+    if all(null is not None for null in nulls):
+        found.nulls[field_id] = sum(null for null in nulls if null is not None)
     if not mode.has_bounds:
         return
     low = high = None

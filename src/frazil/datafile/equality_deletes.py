@@ -101,7 +101,7 @@ class KeySet:
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         distinct = [pc.unique(column) for column in columns]
         # The column with the most values first: it leaves the fewest rows to look at.
-        self._order = sorted(range(len(columns)), key=lambda at: -len(distinct[at]))
+        self._order = sorted(range(len(columns)), key=lambda index: -len(distinct[index]))
         self._lookups = [_lookup_of(distinct[at]) for at in self._order]
         self._joined: list[_Numbers] = []
         if len(columns) == 1:
@@ -114,7 +114,7 @@ class KeySet:
     @property
     def nbytes(self) -> int:
         """The bytes held."""
-        return sum(one.nbytes for one in self._lookups) + sum(int(one.nbytes) for one in self._joined)
+        return sum(lookup.nbytes for lookup in self._lookups) + sum(int(one.nbytes) for one in self._joined)
 
     def mask(self, columns: Sequence[pa.Array]) -> Mask:
         """Return which rows have one of the keys; columns are in the order they were given in."""
@@ -180,7 +180,7 @@ def load_equality_deletes(
             schema: Schema = schema, field_ids: tuple[int, ...] = field_ids, members: list[DeleteTask] = members
         ) -> tuple[KeySet | None, int]:
             parts = [_read(storage, task, schema, field_ids, rules, cache) for task in members]
-            columns = [_joined([part[at] for part in parts]) for at in range(len(field_ids))]
+            columns = [_joined([part[index] for part in parts]) for index in range(len(field_ids))]
             if len(columns[0]) == 0:
                 return None, 0
             keys = KeySet(columns)
@@ -200,13 +200,13 @@ def equality_columns(schemas: Sequence[Schema], field_ids: tuple[int, ...], path
             check_equality_field(found, field_id)
     except InvalidRequestError as error:
         raise InvalidDataFileError(error.message, path=path, heading=EQUALITY_HEADING) from error
-    return Schema(tuple(_as_optional(part) for part in found.fields), found.schema_id)
+    return Schema(tuple(_as_optional(field) for field in found.fields), found.schema_id)
 
 
 def _as_optional(part: NestedField) -> NestedField:
     kind = part.field_type
     if isinstance(kind, StructType):
-        kind = StructType(tuple(_as_optional(one) for one in kind.fields))
+        kind = StructType(tuple(_as_optional(field) for field in kind.fields))
     return replace(part, field_type=kind, required=False)
 
 
@@ -223,8 +223,8 @@ def _read(
     def make() -> tuple[list[pa.Array], int]:
         found: list[list[pa.Array]] = [[] for _ in field_ids]
         for batch in read_columns(storage, task.data_file, schema, rules):
-            for at, column in enumerate(key_columns(batch, schema, field_ids)):
-                found[at].append(column)
+            for index, column in enumerate(key_columns(batch, schema, field_ids)):
+                found[index].append(column)
         columns = [_joined(parts) for parts in found]
         return columns, sum(int(column.nbytes) for column in columns)
 
@@ -232,5 +232,5 @@ def _read(
 
 
 def _joined(arrays: list[Any]) -> pa.Array:
-    filled = [one for one in arrays if len(one) > 0]
+    filled = [array for array in arrays if len(array) > 0]
     return pa.concat_arrays(filled) if filled else pa.nulls(0)

@@ -45,7 +45,7 @@ class FileField:
 
     def find(self, field_id: int) -> FileField | None:
         """Return the part of an id."""
-        return next((part for part in self.parts if part.field_id == field_id), None)
+        return next((field for field in self.parts if field.field_id == field_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class FileSchema:
 
     def find(self, field_id: int) -> FileField | None:
         """Return the column of an id."""
-        return next((part for part in self.fields if part.field_id == field_id), None)
+        return next((field for field in self.fields if field.field_id == field_id), None)
 
     @property
     def field_ids(self) -> frozenset[int]:
         """The ids of all columns and their parts."""
-        return frozenset(part.field_id for part in walk(self.fields) if part.field_id is not None)
+        return frozenset(field.field_id for field in walk(self.fields) if field.field_id is not None)
 
 
 def walk(fields: Collection[FileField]) -> Iterator[FileField]:
@@ -78,8 +78,8 @@ def describe_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileField, ...]:
     """Return the columns of a file that pyarrow describes, with ids from their metadata."""
     fields = []
     leaf = 0
-    for at, one in enumerate(schema):
-        made, leaf = _describe(one, id_key, at, leaf, 1)
+    for index, one in enumerate(schema):
+        made, leaf = _describe(one, id_key, index, leaf, 1)
         fields.append(made)
     return tuple(fields)
 
@@ -106,7 +106,7 @@ def _children(arrow: pa.DataType) -> list[tuple[pa.Field, str | None]]:
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pa.types.is_struct(arrow):
-        return [(arrow.field(at), None) for at in range(arrow.num_fields)]
+        return [(arrow.field(index), None) for index in range(arrow.num_fields)]
     if pa.types.is_map(arrow):
         return [(arrow.key_field, "key"), (arrow.item_field, "value")]
     return [(arrow.value_field, "element")] if is_list(arrow) else []
@@ -143,14 +143,14 @@ def with_ids(
 
     With a `history`, all schemas that the table has had, a file whose ids are not the table's is refused.
     """
-    if any(part.field_id is not None for part in walk(fields)):
+    if any(field.field_id is not None for field in walk(fields)):
         if history:
             _check_own(fields, history)
         _check_unique(fields)
-        own = {part.field_id for part in walk(fields)}
-        return FileSchema(tuple([_numbered_by_parts(part, schema, own) for part in fields]))
+        own = {field.field_id for field in walk(fields)}
+        return FileSchema(tuple([_numbered_by_parts(field, schema, own) for field in fields]))
     if name_mapping is None and by_position:
-        return FileSchema(tuple(_numbered(part, schema) for part in fields), is_mapped=True)
+        return FileSchema(tuple(_numbered(field, schema) for field in fields), is_mapped=True)
     mapping = create_name_mapping(schema) if name_mapping is None else name_mapping
     return FileSchema(_named(fields, mapping), is_mapped=True)
 
@@ -162,23 +162,23 @@ def _numbered_by_parts(part: FileField, schema: Schema, own: Collection[int | No
     parts = tuple([_numbered_by_parts(one, schema, own) for one in part.parts])
     field_id = part.field_id
     if field_id is None:
-        around = {schema.parents_by_id.get(one.field_id) for one in parts if one.field_id is not None} - {None}
+        around = {schema.parents_by_id.get(field.field_id) for field in parts if field.field_id is not None} - {None}
         field_id = next(iter(around)) if len(around) == 1 and not around & set(own) else None
     return replace(part, field_id=field_id, parts=parts)
 
 
 def _check_unique(fields: tuple[FileField, ...]) -> None:
     seen: dict[int, str] = {}
-    for part in walk(fields):
-        if part.field_id is None:
+    for field in walk(fields):
+        if field.field_id is None:
             continue
-        if part.field_id in seen:
+        if field.field_id in seen:
             raise InvalidDataFileError(
-                f"Cannot read the file: its columns {seen[part.field_id]!r} and {part.name!r} have the same field id "
-                f"{part.field_id}",
+                f"Cannot read the file: its columns {seen[field.field_id]!r} and {field.name!r} have the same field id "
+                f"{field.field_id}",
                 heading=HEADING,
             )
-        seen[part.field_id] = part.name
+        seen[field.field_id] = field.name
 
 
 def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> None:
@@ -190,13 +190,13 @@ def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> No
     known = _known_places(history)
     columns = {name for places in known.values() for name, above in places if above is None}
     seen: dict[int, str] = {}
-    stack: list[tuple[FileField, FileField | None]] = [(part, None) for part in reversed(fields)]
+    stack: list[tuple[FileField, FileField | None]] = [(field, None) for field in reversed(fields)]
     while stack:
         part, above = stack.pop()
         stack += [(one, part) for one in reversed(part.parts)]
         number = part.field_id
         if number is None:
-            if above is None and part.name in columns and not any(one.field_id for one in walk(part.parts)):
+            if above is None and part.name in columns and not any(field.field_id for field in walk(part.parts)):
                 raise _foreign(f"its column {part.name!r} has no field id, and others have")
             continue
         if number in seen:
@@ -209,7 +209,7 @@ def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> No
 def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None, int | None]]]:
     """Return the names each id has had, None in lists and maps, and the ids of what it is part of."""
     known: dict[int, set[tuple[str | None, int | None]]] = {
-        one.field_id: {(one.name, None)} for one in ROW_LINEAGE_COLUMNS
+        lineage_column.field_id: {(lineage_column.name, None)} for lineage_column in ROW_LINEAGE_COLUMNS
     }
     for schema in history:
         for field_id, part in schema.fields_by_id.items():
@@ -258,13 +258,13 @@ def _numbered(part: FileField, schema: Schema) -> FileField:
 
 
 def _named(fields: tuple[FileField, ...], mapping: NameMapping) -> tuple[FileField, ...]:
-    ids = assign_ids_by_name([_named_column(part) for part in fields], mapping)
+    ids = assign_ids_by_name([_named_column(field) for field in fields], mapping)
 
     def apply(part: FileField, path: tuple[str, ...]) -> FileField:
         here = (*path, part.name)
         return replace(part, field_id=ids.get(here), parts=tuple([apply(one, here) for one in part.parts]))
 
-    return tuple([apply(part, ()) for part in fields])
+    return tuple([apply(field, ()) for field in fields])
 
 
 def _named_column(part: FileField) -> NamedColumn:
@@ -274,8 +274,8 @@ def _named_column(part: FileField) -> NamedColumn:
 def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileField, ...]:
     """Return the columns as they are read when only some stored columns are: others vanish, positions close up."""
     kept: list[FileField] = []
-    for part in fields:
-        if not any(part.start <= leaf < part.end for leaf in leaves):
+    for field in fields:
+        if not any(field.start <= leaf < field.end for leaf in leaves):
             continue
-        kept.append(replace(part, at=len(kept), parts=prune(part.parts, leaves)))
+        kept.append(replace(field, at=len(kept), parts=prune(field.parts, leaves)))
     return tuple(kept)

@@ -151,8 +151,8 @@ def find_reshape(
     """
     if isinstance(kind, StructType):
         inner = [
-            find_reshape(part.field_type, source.field(at).type, target.field(at).type, leaf)
-            for at, part in enumerate(kind.fields)
+            find_reshape(field.field_type, source.field(index).type, target.field(index).type, leaf)
+            for index, field in enumerate(kind.fields)
         ]
         return None if _is_same(source, target, inner) else lambda array: _reshape_struct(array, inner, target)
     if isinstance(kind, ListType):
@@ -172,7 +172,7 @@ def _is_same(source: pa.DataType, target: pa.DataType, inner: list[Convert | Non
 
 
 def _reshape_struct(array: Any, inner: list[Convert | None], target: pa.DataType) -> Any:
-    children = [array.field(at) for at in range(array.type.num_fields)]
+    children = [array.field(index) for index in range(array.type.num_fields)]
     parts = [child if one is None else one(child) for child, one in zip(children, inner, strict=True)]
     return pa.Array.from_buffers(target, len(array), [_validity(array)], children=parts)
 

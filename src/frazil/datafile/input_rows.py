@@ -141,8 +141,8 @@ def _from_lazy_frame(data: Any, schema: Schema) -> InputRows:
     if not hasattr(data, "collect_batches"):
         return open_input(data.collect(), schema)
     rows = data.collect_batches(chunk_size=_LAZY_ROWS_AT_ONCE, lazy=True)
-    tables = (_from_stream(one) for one in rows)
-    return InputRows(_from_stream(empty).schema, _cut(chain.from_iterable(_read(one) for one in tables)))
+    tables = (_from_stream(row) for row in rows)
+    return InputRows(_from_stream(empty).schema, _cut(chain.from_iterable(_read(table) for table in tables)))
 
 
 def _from_iterable(data: Iterable[Any], schema: Schema) -> InputRows:
@@ -154,9 +154,9 @@ def _from_iterable(data: Iterable[Any], schema: Schema) -> InputRows:
     rest = chain([first], rest)
     if isinstance(first, Mapping):
         # Rows that follow may have columns that the first ones lack, so all are written, with their defaults.
-        lineage = [part for part in ROW_LINEAGE_COLUMNS if part.name in first]
-        every = [*(part.name for part in schema.fields), *(part.name for part in lineage)]
-        batches = (rows_to_batch(_as_rows(part), schema, every) for part in _chunks(rest))
+        lineage = [lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in first]
+        every = [*(field.name for field in schema.fields), *(part.name for part in lineage)]
+        batches = (rows_to_batch(_as_rows(chunk), schema, every) for chunk in _chunks(rest))
         arrow = to_arrow_schema(Schema((*schema.fields, *lineage)), with_ids=False)
         return InputRows(pa.schema([part.with_nullable(True) for part in arrow]), batches)
     opened = _open_each(rest, schema)
@@ -170,9 +170,9 @@ def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _as_rows(rows: list[Any]) -> list[Mapping[str, Any]]:
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise _not_rows(row, f" among rows that are dicts: number {at} of {len(rows)}")
+            raise _not_rows(row, f" among rows that are dicts: number {index} of {len(rows)}")
     return rows
 
 
@@ -206,18 +206,18 @@ def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequ
     fields = [part for part in (*schema.fields, *ROW_LINEAGE_COLUMNS) if part.name in named]
     if not rows:
         fields = list(schema.fields)
-    known = {part.name for part in fields}
+    known = {field.name for field in fields}
     unknown = [name for name in named if name not in known]
     if unknown:
         raise SchemaMismatchError(
             f"Cannot write the rows: the table has no column {', '.join(map(repr, unknown[:10]))}",
-            hint=f"The columns are: {', '.join(part.name for part in schema.fields)}.",
+            hint=f"The columns are: {', '.join(field.name for field in schema.fields)}.",
         )
     arrow = to_arrow_schema(Schema(tuple(fields)), with_ids=False)
     arrays = []
-    for part, target in zip(fields, arrow, strict=True):
-        values = [_internal(row, part.name, part.field_type, part.write_default) for row in rows]
-        arrays.append(array_of(values, part.field_type, target.type))
+    for field, target in zip(fields, arrow, strict=True):
+        values = [_internal(row, field.name, field.field_type, field.write_default) for row in rows]
+        arrays.append(array_of(values, field.field_type, target.type))
     optional = [target.with_nullable(True) for target in arrow]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(optional))
 

@@ -46,7 +46,11 @@ class ColumnMatcher:
     ) -> None:
         fields = table_schema.fields
         if format_version >= 3:
-            fields += tuple(part for part in ROW_LINEAGE_COLUMNS if part.name in source.names and part not in fields)
+            fields += tuple(
+                lineage_column
+                for lineage_column in ROW_LINEAGE_COLUMNS
+                if lineage_column.name in source.names and lineage_column not in fields
+            )
         stored = stored_schema(Schema(fields, table_schema.schema_id))
         self.schema = Schema(stored.fields, table_schema.schema_id, table_schema.identifier_field_ids)
         self.arrow_schema = to_arrow_schema(self.schema)
@@ -118,13 +122,13 @@ class _Plan:
         """Return how each stored field of a struct is made; unknown ones are looked at and left out."""
         places = self._find_places(want, have, prefix)
         columns: list[_Column] = []
-        for part in want.fields:
-            place = places.get(part.name)
-            column = self._match_field(part, None if place is None else have[place], place, prefix)
+        for field in want.fields:
+            place = places.get(field.name)
+            column = self._match_field(field, None if place is None else have[place], place, prefix)
             if column is not None:
                 columns.append(column)
         used = set(places.values())
-        unknown = [one.name for at, one in enumerate(have) if at not in used]
+        unknown = [one.name for index, one in enumerate(have) if index not in used]
         self.problems += [f"{prefix}{name}: the table has no such column" for name in unknown]
         return columns
 
@@ -132,16 +136,16 @@ class _Plan:
         """Return which of the data's columns each field is; a name that is right in every letter comes first."""
         names = [one.name for one in have]
         first_places: dict[str, int] = {}
-        for at, name in enumerate(names):
-            first_places.setdefault(name, at)
-        places = {part.name: first_places[part.name] for part in want.fields if part.name in first_places}
+        for index, name in enumerate(names):
+            first_places.setdefault(name, index)
+        places = {field.name: first_places[field.name] for field in want.fields if field.name in first_places}
         taken = set(places.values())
         wanted: dict[str, list[str]] = {}
         if not self._case_sensitive:
-            for part in want.fields:
-                wanted.setdefault(part.name.lower(), []).append(part.name)
-        for at, name in enumerate(names):
-            if at in taken:
+            for field in want.fields:
+                wanted.setdefault(field.name.lower(), []).append(field.name)
+        for index, name in enumerate(names):
+            if index in taken:
                 continue
             if name in places:
                 self.problems.append(f"{prefix}{name}: the data has two columns of that name")
@@ -149,7 +153,7 @@ class _Plan:
                 alike = wanted.get(name.lower(), [])
                 free = [one for one in alike if one not in places]
                 if free:
-                    places[free[0]] = at
+                    places[free[0]] = index
                 elif alike:
                     self.problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
         return places
@@ -187,11 +191,13 @@ class _Plan:
         return cast
 
     def _match_struct(self, want: StructType, have: pa.DataType, path: str) -> Convert:
-        columns = self.match_fields(want, [have.field(at) for at in range(have.num_fields)], f"{path}.")
+        columns = self.match_fields(want, [have.field(index) for index in range(have.num_fields)], f"{path}.")
         target = to_arrow_type(stored_type(want, path))
 
         def convert(array: Any) -> Any:
-            parts = array.flatten() if array.null_count else [array.field(at) for at in range(array.type.num_fields)]
+            parts = (
+                array.flatten() if array.null_count else [array.field(index) for index in range(array.type.num_fields)]
+            )
             children = [column.read(parts, len(array), array) for column in columns]
             return pa.Array.from_buffers(target, len(array), [_validity(array)], children=children)
 
@@ -235,7 +241,7 @@ class _Plan:
             return _same
 
         def convert(array: Any) -> Any:
-            parts = array.flatten() if array.null_count else [array.field(at) for at in range(2)]
+            parts = array.flatten() if array.null_count else [array.field(index) for index in range(2)]
             children = []
             for name, at in zip(("metadata", "value"), places, strict=True):
                 child = parts[at].cast(pa.binary())
@@ -298,7 +304,7 @@ def without_nulls(array: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, without_nulls(array.storage))
     if pa.types.is_struct(kind):
-        children = [array.field(at) for at in range(kind.num_fields)]
+        children = [array.field(index) for index in range(kind.num_fields)]
         return pa.Array.from_buffers(kind, len(array), [None], children=children)
     buffers = array.buffers()
     if pa.types.is_list(kind) or pa.types.is_map(kind):

@@ -41,8 +41,8 @@ def decode_stripes(tail: bytes) -> list[Stripe]:
                     raise BadBytes(f"it has more than {_MAX_STRIPES} stripes")
             elif inner == _ROWS and isinstance(part, int):
                 total = part
-    if total is not None and sum(one.rows for one in stripes) != total:
-        raise BadBytes(f"its stripes have {sum(one.rows for one in stripes)} rows, its footer says {total}")
+    if total is not None and sum(stripe.rows for stripe in stripes) != total:
+        raise BadBytes(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {total}")
     return stripes
 
 

@@ -112,7 +112,7 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
         )
     except IndexError:
         raise BadBytes("its footer is cut short") from None
-    return Footer(groups, frozenset(at for at, one in enumerate(orders) if one == _TYPE_ORDER))
+    return Footer(groups, frozenset(index for index, order in enumerate(orders) if order == _TYPE_ORDER))
 
 
 class _ChunkReader(CompactReader):

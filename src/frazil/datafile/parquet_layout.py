@@ -40,9 +40,9 @@ def read_parquet_layout(storage: Storage, path: str) -> ParquetLayout:
             groups = []
             for at in range(min(metadata.num_row_groups, MAX_GROUPS)):
                 group = metadata.row_group(at)
-                columns = [group.column(one) for one in range(min(group.num_columns, 1000))]
-                codecs = sorted({str(one.compression) for one in columns})
-                stored = sum(one.total_compressed_size for one in columns)
+                columns = [group.column(index) for index in range(min(group.num_columns, 1000))]
+                codecs = sorted({str(column.compression) for column in columns})
+                stored = sum(column.total_compressed_size for column in columns)
                 groups.append(RowGroup(group.num_rows, group.total_byte_size, stored, ", ".join(codecs)))
             return ParquetLayout(metadata.created_by or "", tuple(groups), metadata.num_row_groups)
     finally:

@@ -83,7 +83,7 @@ def adds_up(table: pa.Table, snapshot: Snapshot) -> bool:
     for name, columns in _TOTALS.items():
         said = summary.get(name)
         if said is not None and said.isascii() and said.isdigit():
-            found = sum(pc.sum(table.column(one)).as_py() or 0 for one in columns if one in table.column_names)
+            found = sum(pc.sum(table.column(column)).as_py() or 0 for column in columns if column in table.column_names)
             if found != int(said):
                 return False
     return True
@@ -93,18 +93,18 @@ def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table | None:
     """Return statistics under the table's present columns; None where a column is missing that must be there."""
     schema = partition_stats_schema(metadata)
     arrow = to_arrow_schema(schema)
-    columns = _find_fields(list(stored.schema), [(one.field_id, one.name) for one in schema.fields])
+    columns = _find_fields(list(stored.schema), [(field.field_id, field.name) for field in schema.fields])
     arrays: list[pa.Array] = []
-    for part, target, at in zip(schema.fields, arrow, columns, strict=True):
-        if at is None and part.field_id in _NEEDED:
+    for field, target, at in zip(schema.fields, arrow, columns, strict=True):
+        if at is None and field.field_id in _NEEDED:
             return None
-        if part.name == "partition":
+        if field.name == "partition":
             arrays.append(_partitions(stored.column(at).combine_chunks(), target.type))
         elif at is None:
-            arrays.append(pa.array([0 if _is_count(part) else None] * stored.num_rows, target.type))
+            arrays.append(pa.array([0 if _is_count(field) else None] * stored.num_rows, target.type))
         else:
             column = stored.column(at).combine_chunks().cast(target.type)
-            arrays.append(pc.fill_null(column, 0) if _is_count(part) else column)
+            arrays.append(pc.fill_null(column, 0) if _is_count(field) else column)
     return pa.Table.from_arrays(arrays, schema=arrow)
 
 
@@ -130,8 +130,10 @@ def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _find_fields(stored: list[pa.Field], wanted: list[tuple[int, str]]) -> list[int | None]:
     """Return where fields of some ids are, by their names where the file has no ids."""
-    known = {int(one.metadata[_FIELD_ID]): at for at, one in enumerate(stored) if _FIELD_ID in (one.metadata or {})}
+    known = {
+        int(one.metadata[_FIELD_ID]): index for index, one in enumerate(stored) if _FIELD_ID in (one.metadata or {})
+    }
     if known:
         return [known.get(field_id) for field_id, _ in wanted]
-    by_name = {one.name: at for at, one in enumerate(stored)}
+    by_name = {one.name: index for index, one in enumerate(stored)}
     return [by_name.get(name) for _, name in wanted]

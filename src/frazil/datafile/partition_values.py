@@ -65,8 +65,10 @@ class Partitioner:
             return
         whole = schema if table_schema is None else table_schema
         check_partition_spec(whole, spec)
-        self._fields = [(one.transform, find_path(schema, one.source_id)) for one in spec.fields]
-        self._types: list[tuple[Type, Type]] = [(one.source_type(whole), one.result_type(whole)) for one in spec.fields]
+        self._fields = [(field.transform, find_path(schema, field.source_id)) for field in spec.fields]
+        self._types: list[tuple[Type, Type]] = [
+            (field.source_type(whole), field.result_type(whole)) for field in spec.fields
+        ]
 
     @property
     def is_partitioned(self) -> bool:
@@ -85,7 +87,7 @@ class Partitioner:
         if self._only is not None:
             return RowGroups(None, [0, rows.num_rows], [self._only])
         columns = self.partition_columns(rows)
-        codes = _combined_codes([one for one in columns if one is not None], rows.num_rows)
+        codes = _combined_codes([column for column in columns if column is not None], rows.num_rows)
         if codes is None:
             return RowGroups(None, [0, rows.num_rows], [self._values(columns, np.zeros(1, np.int64))[0]])
         order: npt.NDArray[np.int64] | None = None
@@ -114,7 +116,7 @@ def find_path(schema: Schema, field_id: int) -> tuple[int, ...] | None:
     fields = schema.fields
     path = []
     for step in steps:
-        path.append(next(at for at, one in enumerate(fields) if one.field_id == step.field_id))
+        path.append(next(index for index, field in enumerate(fields) if field.field_id == step.field_id))
         fields = getattr(step.field_type, "fields", ())
     return tuple(path)
 

@@ -32,12 +32,12 @@ DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 def find_field(column: ResolvedColumn, fields: Sequence[FileField]) -> FileField:
     """Return the file's field that holds a column, which may be known by the ids of its parts only."""
     wanted = column.field.field_id
-    for part in fields:
-        if part.field_id == wanted:
-            return part
+    for field in fields:
+        if field.field_id == wanted:
+            return field
     below = _ids_below(column)
     for part in fields:
-        if any(one.field_id in below for one in walk(part.parts)):
+        if any(field.field_id in below for field in walk(part.parts)):
             return part
     raise _refused(column.field, "the file has no such column")
 
@@ -189,8 +189,8 @@ _Part = Callable[[pa.Array], pa.Array]
 
 def _struct(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
     steps: list[tuple[NestedField, _Part]] = []
-    for at, inner in enumerate(column.parts):
-        steps.append((inner.field, _struct_part(inner, part, target.field(at).type)))
+    for index, inner in enumerate(column.parts):
+        steps.append((inner.field, _struct_part(inner, part, target.field(index).type)))
 
     def convert(array: pa.Array) -> pa.Array:
         children = []

@@ -69,11 +69,11 @@ class AvroReader(FileReader):
             self._columns: list[Column] = []
             fields = []
             leaf = 0
-            for at, part in enumerate(root.fields):
-                column = Column(part, leaf)
+            for index, field in enumerate(root.fields):
+                column = Column(field, leaf)
                 leaf += len(column.leaves)
                 self._columns.append(column)
-                fields.append(file_field(part.name, part.field_id, column.shape, at, at))
+                fields.append(file_field(field.name, field.field_id, column.shape, index, index))
             self.schema = with_ids(
                 tuple(fields), rules.schema, rules.name_mapping, by_position=False, history=rules.history
             )

@@ -42,7 +42,7 @@ class OrcReader(FileReader):
             self.stripes = decode_stripes(self._orc.reader.serialized_file_tail())
             if len(self.stripes) != self._orc.nstripes:
                 raise BadBytes(f"its footer lists {len(self.stripes)} stripes of {self._orc.nstripes}")
-        names = [part.name for part in fields]
+        names = [field.name for field in fields]
         self._has_plain_names = len(set(names)) == len(names) and not any("." in name for name in names)
 
     def pruned(self, leaves: Collection[int]) -> FileSchema:
@@ -52,9 +52,9 @@ class OrcReader(FileReader):
     def _whole_columns(self, leaves: Collection[int]) -> set[int]:
         """Return stored columns with all others of the same top-level columns."""
         wanted: set[int] = set()
-        for part in self.schema.fields:
-            if any(part.start <= leaf < part.end for leaf in leaves):
-                wanted |= set(range(part.start, part.end))
+        for field in self.schema.fields:
+            if any(field.start <= leaf < field.end for leaf in leaves):
+                wanted |= set(range(field.start, field.end))
         return wanted
 
     def batches(
@@ -68,7 +68,7 @@ class OrcReader(FileReader):
     ) -> Iterator[RawBatch]:
         """Yield batches; `may_match` says of a stripe's number whether it can hold a match."""
         whole = self._whole_columns(leaves)
-        columns = [part.at for part in self.schema.fields if part.start in whole]
+        columns = [field.at for field in self.schema.fields if field.start in whole]
         first = 0
         for number, stripe in enumerate(self.stripes):
             is_wanted = within is None or within.holds(stripe.offset)

@@ -72,12 +72,14 @@ class ParquetReader(FileReader):
 
     def prefer_dictionaries(self, leaves: Collection[int]) -> None:
         """Read columns of text that are stored as few distinct values as dictionaries."""
-        chosen = [part for part in self.schema.fields if part.start in leaves and self._has_few_values(part)]
+        chosen = [field for field in self.schema.fields if field.start in leaves and self._has_few_values(field)]
         if chosen:
             with reading("Parquet file", self._path, HEADING, self._file):
                 names = [part.name for part in chosen]
                 self._parquet = self._open(metadata=self._metadata, read_dictionary=names)
-            fields = tuple([replace(part, arrow=DICTIONARY) if part in chosen else part for part in self.schema.fields])
+            fields = tuple(
+                [replace(field, arrow=DICTIONARY) if field in chosen else field for field in self.schema.fields]
+            )
             self.schema = replace(self.schema, fields=fields)
 
     def _has_few_values(self, part: FileField) -> bool:

@@ -94,7 +94,7 @@ class TableView:
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
         """The partition specs by their ids."""
-        return {one.spec_id: one for one in self.specs}
+        return {spec.spec_id: spec for spec in self.specs}
 
     @property
     def rules(self) -> ReadRules:
@@ -117,8 +117,8 @@ def view_table(metadata: TableMetadata, schema: Schema | None = None) -> TableVi
     """Return what reading needs of a table; without a schema, it is read with the current one."""
     current = metadata.current_schema
     older = sorted(
-        (one for one in metadata.schemas if one.schema_id != current.schema_id),
-        key=lambda one: one.schema_id,
+        (schema for schema in metadata.schemas if schema.schema_id != current.schema_id),
+        key=lambda schema: schema.schema_id,
         reverse=True,
     )
     text = metadata.properties.get(DEFAULT_NAME_MAPPING.name)
@@ -281,12 +281,13 @@ class _TaskReader:
         def find(wanted: Schema) -> tuple[ResolvedColumn, ...]:
             return resolve(wanted, reader.schema, path, partition_values=values, within=self.view.schema)
 
-        own = tuple(one for one in self.projection.fields if not is_reserved_id(one.field_id))
+        own = tuple(field for field in self.projection.fields if not is_reserved_id(field.field_id))
         stored_lineage = tuple(
             # A table may have a column of the same name; only the id counts here.
-            replace(one, name=f"{one.name}#{one.field_id}")
-            for one in ROW_LINEAGE_COLUMNS
-            if self.projection.find_field(one.field_id) is not None and reader.schema.find(one.field_id) is not None
+            replace(lineage_column, name=f"{lineage_column.name}#{lineage_column.field_id}")
+            for lineage_column in ROW_LINEAGE_COLUMNS
+            if self.projection.find_field(lineage_column.field_id) is not None
+            and reader.schema.find(lineage_column.field_id) is not None
         )
         shown = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
@@ -310,9 +311,9 @@ class _TaskReader:
         """Return the values of the file's identity partition fields by source id."""
         spec = self.view.spec_of(self.file)
         return {
-            one.source_id: value
-            for one, value in zip(spec.fields, self.file.partition, strict=True)
-            if one.transform.is_identity
+            field.source_id: value
+            for field, value in zip(spec.fields, self.file.partition, strict=True)
+            if field.transform.is_identity
         }
 
     def _masks(self, raw: RawBatch, deletes: TaskDeletes) -> tuple[Keep | None, Mask | None]:
@@ -354,12 +355,12 @@ class _TaskReader:
     def _show(self, columns: Any, places: _Places | _KnownPlaces, deleted: Mask | None) -> pa.RecordBatch:
         """Return the columns of the projection for rows of the file."""
         arrays = self._shown.arrays(columns, places.count)
-        by_id = {part.field_id: array for part, array in zip(self._shown.columns, arrays, strict=True)}
+        by_id = {column.field_id: array for column, array in zip(self._shown.columns, arrays, strict=True)}
         made = [
-            self._metadata(part, target, places, by_id, deleted)
-            if is_reserved_id(part.field_id)
-            else by_id[part.field_id]
-            for part, target in zip(self.projection.fields, self.schema, strict=True)
+            self._metadata(field, target, places, by_id, deleted)
+            if is_reserved_id(field.field_id)
+            else by_id[field.field_id]
+            for field, target in zip(self.projection.fields, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)
 
@@ -412,9 +413,9 @@ class _TaskReader:
     def _partition(self, part: NestedField) -> dict[str, Any] | None:
         """Return the file's partition under the union of all specs' fields; None where the table never had any."""
         spec = self.view.spec_of(self.file)
-        values = dict(zip((one.field_id for one in spec.fields), self.file.partition, strict=True))
+        values = dict(zip((field.field_id for field in spec.fields), self.file.partition, strict=True))
         assert isinstance(part.field_type, StructType)
-        return {one.name: values.get(one.field_id) for one in part.field_type.fields} or None
+        return {field.name: values.get(field.field_id) for field in part.field_type.fields} or None
 
 
 def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Callable[[int], Wanted]:

@@ -145,7 +145,7 @@ def _find_source(
 ) -> tuple[ResolvedColumn, FileField | None] | None:
     """Return where a term's column comes from: a constant, or a stored column; None where that is not simple."""
     path = term.reference.path
-    column = next((one for one in columns if one.field.name == path[0]), None)
+    column = next((column for column in columns if column.field.name == path[0]), None)
     if column is None:
         return None
     if column.is_constant:

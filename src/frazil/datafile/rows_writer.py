@@ -80,7 +80,7 @@ class RowsWriter:
     def files(self) -> tuple[DataFile, ...]:
         """The files that are complete, in the order of their names' numbers."""
         with self._outcome.lock:
-            return tuple(sorted(self._outcome.files, key=lambda one: one.file_path.rpartition("/")[2]))
+            return tuple(sorted(self._outcome.files, key=lambda file: file.file_path.rpartition("/")[2]))
 
     @property
     def unsettled(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class RowsWriter:
     def _make_room(self, needed: list[RollingFile]) -> None:
         """Close files that get no rows now, the largest first, as far as there would be too many open ones."""
         kept = {id(one) for one in needed}
-        others = [one for one in self._writers.values() if one.is_open and id(one) not in kept]
+        others = [writer for writer in self._writers.values() if writer.is_open and id(writer) not in kept]
         too_many = len(others) + len(needed) - self._max_open_files
         for one in sorted(others, key=lambda one: one.open_bytes, reverse=True)[: max(too_many, 0)]:
             one.close()
@@ -227,17 +227,17 @@ class RowsWriter:
     ) -> None:
         self.abort()
         if error is not None:
-            note_written(error, [one.file_path for one in self.files], self.unsettled)
+            note_written(error, [file.file_path for file in self.files], self.unsettled)
 
 
 def _runs(starts: list[int]) -> Iterator[tuple[int, int]]:
     """Yield neighbouring partitions that are written in one go: many small ones, or one that is large."""
     first = 0
-    for at in range(1, len(starts)):
-        is_last = at == len(starts) - 1
-        if is_last or starts[at + 1] - starts[first] > _ROWS_IN_ONE_GO or at - first >= _PARTS_IN_ONE_GO:
-            yield first, at
-            first = at
+    for index in range(1, len(starts)):
+        is_last = index == len(starts) - 1
+        if is_last or starts[index + 1] - starts[first] > _ROWS_IN_ONE_GO or index - first >= _PARTS_IN_ONE_GO:
+            yield first, index
+            first = index
 
 
 class PathList(tuple[str, ...]):

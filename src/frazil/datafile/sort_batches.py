@@ -115,7 +115,7 @@ def _sorted_parts(
         return
     keys = order.keys(rows)
     places = order.sort(keys) if rows.num_rows > 1 else None
-    whole = rows.rename_columns([str(at) for at in range(rows.num_columns)])
+    whole = rows.rename_columns([str(index) for index in range(rows.num_columns)])
     if keeps_keys:
         whole = pa.Table.from_arrays([*whole.columns, *keys.columns], names=[*whole.column_names, *keys.column_names])
     del rows, keys
@@ -129,10 +129,10 @@ def _in_one_piece(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
     Column by column, and what is copied is let go of, so that rows are not in memory twice.
     """
-    columns: list[Any] = [[one.column(at) for one in held] for at in range(len(schema))]
+    columns: list[Any] = [[one.column(index) for one in held] for index in range(len(schema))]
     held.clear()
-    for at, field in enumerate(schema):
-        columns[at] = pa.chunked_array(columns[at], field.type).combine_chunks()
+    for index, field in enumerate(schema):
+        columns[index] = pa.chunked_array(columns[index], field.type).combine_chunks()
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -267,7 +267,7 @@ class _Runs:
 
     def _chosen(self, runs: list[_Run]) -> tuple[list[_Run], _Run | None]:
         """Return the runs with rows up to the first end, and the run that ends there; None where all ends are known."""
-        waiting = [at for at, run in enumerate(runs) if not run.is_read]
+        waiting = [index for index, run in enumerate(runs) if not run.is_read]
         if not waiting:
             return runs, None
         edges = [one for run in runs for one in (run.rows.slice(0, 1), run.rows.slice(run.rows.num_rows - 1))]
@@ -276,7 +276,7 @@ class _Runs:
         if places is not None:
             ranks[places] = np.arange(len(edges))
         last = min(waiting, key=lambda at: int(ranks[2 * at + 1]))
-        return [run for at, run in enumerate(runs) if ranks[2 * at] <= ranks[2 * last + 1]], runs[last]
+        return [run for index, run in enumerate(runs) if ranks[2 * index] <= ranks[2 * last + 1]], runs[last]
 
     def _keys(self, rows: pa.Table) -> pa.Table:
         return rows.select(list(range(self._width, rows.num_columns)))

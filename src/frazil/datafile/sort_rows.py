@@ -29,22 +29,22 @@ class RowSorter:
     """
 
     def __init__(self, schema: Schema, order: SortOrder, table_schema: Schema | None = None) -> None:
-        for one in order.fields:
-            if one.transform.is_unknown:
+        for field in order.fields:
+            if field.transform.is_unknown:
                 raise UnsupportedError(
-                    f"Cannot sort by {one}: this version does not know the transform {one.transform}",
+                    f"Cannot sort by {field}: this version does not know the transform {field.transform}",
                     hint="Write with no sort order, or with the software that made the order.",
                 )
         check_sort_order(schema if table_schema is None else table_schema, order)
         self._fields: list[tuple[SortField, tuple[int, ...], Type]] = []
         self._keys: list[tuple[str, str]] = []
-        for one in order.fields:
-            path = find_path(schema, one.source_id)
-            if path is None or one.transform.is_void:
+        for field in order.fields:
+            path = find_path(schema, field.source_id)
+            if path is None or field.transform.is_void:
                 continue
-            way = "descending" if one.direction is SortDirection.DESC else "ascending"
+            way = "descending" if field.direction is SortDirection.DESC else "ascending"
             self._keys += [(f"null{len(self._fields)}", "ascending"), (f"value{len(self._fields)}", way)]
-            self._fields.append((one, path, schema.field(one.source_id).field_type))
+            self._fields.append((field, path, schema.field(field.source_id).field_type))
 
     @property
     def has_keys(self) -> bool:
@@ -54,10 +54,10 @@ class RowSorter:
     def keys(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """Return the columns by which rows are compared: for each field a flag that places nulls, and the values."""
         columns: list[Any] = []
-        for one, path, source in self._fields:
-            values = transform_column(one.transform, column_at(rows, path), source)
+        for field, path, source in self._fields:
+            values = transform_column(field.transform, column_at(rows, path), source)
             is_null = values.is_null()
-            columns.append(is_null if one.null_order is NullOrder.NULLS_LAST else pc.invert(is_null))
+            columns.append(is_null if field.null_order is NullOrder.NULLS_LAST else pc.invert(is_null))
             columns.append(_sortable(values))
         return pa.table(columns, names=[name for name, _ in self._keys])
 

@@ -29,9 +29,9 @@ def stored_schema(schema: Schema) -> Schema:
 
 def _stored_fields(fields: tuple[NestedField, ...], parent: str) -> tuple[NestedField, ...]:
     return tuple(
-        replace(part, field_type=stored_type(part.field_type, f"{parent}{part.name}"))
-        for part in fields
-        if not isinstance(part.field_type, UnknownType)
+        replace(field, field_type=stored_type(field.field_type, f"{parent}{field.name}"))
+        for field in fields
+        if not isinstance(field.field_type, UnknownType)
     )
 
 

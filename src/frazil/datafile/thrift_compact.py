@@ -133,9 +133,9 @@ class CompactReader:
     def items(self, expected: int, handle: Callable[[int], None]) -> None:
         """Read a list, handing each item's number on; one of other items is skipped."""
         count, wire = self.list_head()
-        for at in range(count):
+        for index in range(count):
             if wire == expected:
-                handle(at)
+                handle(index)
             else:
                 self.skip(wire, in_list=True)
 

@@ -36,13 +36,13 @@ def array_of(values: Sequence[Any], kind: Type, arrow: pa.DataType | None = None
     if isinstance(kind, StructType):
         return _structs(values, kind, target)
     if isinstance(kind, ListType):
-        parts = [[] if one is None else list(one) for one in values]
+        parts = [[] if value is None else list(value) for value in values]
         flat = array_of([item for one in parts for item in one], kind.element_type, target.value_type)
         return _lists(values, parts, flat, target)
     if isinstance(kind, MapType):
-        pairs = [[] if one is None else list(one.items()) for one in values]
-        keys = array_of([key for one in pairs for key, _ in one], kind.key_type, target.key_type)
-        items = array_of([item for one in pairs for _, item in one], kind.value_type, target.item_type)
+        pairs = [[] if value is None else list(value.items()) for value in values]
+        keys = array_of([key for pair in pairs for key, _ in pair], kind.key_type, target.key_type)
+        items = array_of([item for pair in pairs for _, item in pair], kind.value_type, target.item_type)
         entries = pa.Array.from_buffers(
             pa.struct([target.key_field, target.item_field]), len(keys), [None], children=[keys, items]
         )
@@ -59,9 +59,11 @@ def array_of(values: Sequence[Any], kind: Type, arrow: pa.DataType | None = None
 def _structs(values: Sequence[Any], kind: StructType, target: pa.DataType) -> pa.Array:
     children = [
         array_of(
-            [None if one is None else one.get(part.name) for one in values], part.field_type, target.field(at).type
+            [None if value is None else value.get(field.name) for value in values],
+            field.field_type,
+            target.field(index).type,
         )
-        for at, part in enumerate(kind.fields)
+        for index, field in enumerate(kind.fields)
     ]
     return pa.Array.from_buffers(target, len(values), [_validity(values)], children=children)
 
@@ -79,9 +81,9 @@ def _lists(values: Sequence[Any], parts: list[list[Any]], flat: pa.Array, target
 
 
 def _validity(values: Sequence[Any]) -> pa.Buffer | None:
-    if all(one is not None for one in values):
+    if all(value is not None for value in values):
         return None
-    return pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
+    return pa.array([value is not None for value in values], pa.bool_()).buffers()[1]
 
 
 def repeated_bytes(value: Any, kind: Type, arrow: pa.DataType) -> int:
@@ -123,8 +125,8 @@ def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if isinstance(kind, StructType):
-        columns = [values_of(array.field(at), part.field_type) for at, part in enumerate(kind.fields)]
-        names = [part.name for part in kind.fields]
+        columns = [values_of(array.field(index), field.field_type) for index, field in enumerate(kind.fields)]
+        names = [field.name for field in kind.fields]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [{} for _ in array]
         return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
     if isinstance(kind, ListType):
@@ -142,4 +144,4 @@ def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
 def _list_values(array: pa.Array, flat: list[Any]) -> list[Any]:
     offsets = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
-    return [flat[offsets[at] : offsets[at + 1]] if is_valid else None for at, is_valid in enumerate(valid)]
+    return [flat[offsets[index] : offsets[index + 1]] if is_valid else None for index, is_valid in enumerate(valid)]

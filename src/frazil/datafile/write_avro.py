@@ -60,17 +60,17 @@ class AvroFormat(WriteFormat):
         avro_codec, self.compress = compressor(codec, read_property(properties, level))
         avro_schema = encode_json(encode_avro_schema(schema.struct, "table"))
         root = parse_schema(avro_schema, AvroOrigin("the schema of an Avro file to write", "Avro"))
-        self.leaves = [part.avro_type for part in root.fields]
+        self.leaves = [field.avro_type for field in root.fields]
         self._header = {
             SCHEMA_KEY: avro_schema,
             CODEC_KEY: avro_codec.encode(),
             TABLE_SCHEMA_KEY: encode_json(encode_schema(schema)),
         }
         source = to_arrow_schema(schema)
-        self._arrow = pa.schema([_avro_field(part) for part in schema.fields])
+        self._arrow = pa.schema([_avro_field(field) for field in schema.fields])
         self._reshapes = [
-            find_reshape(part.field_type, source.field(at).type, self._arrow.field(at).type, _leaf_form)
-            for at, part in enumerate(schema.fields)
+            find_reshape(field.field_type, source.field(index).type, self._arrow.field(index).type, _leaf_form)
+            for index, field in enumerate(schema.fields)
         ]
 
     def open(self, file: NewFile) -> FormatWriter:
@@ -115,7 +115,7 @@ def _avro_field(part: NestedField) -> pa.Field:
 def _avro_type(kind: Type) -> pa.DataType:
     """Return the Arrow type in which the encoder takes values."""
     if isinstance(kind, StructType):
-        return pa.struct([_avro_field(part) for part in kind.fields])
+        return pa.struct([_avro_field(field) for field in kind.fields])
     if isinstance(kind, ListType):
         return pa.list_(_avro_field(kind.element_field))
     if isinstance(kind, MapType):

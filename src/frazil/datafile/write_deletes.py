@@ -130,15 +130,15 @@ def write_deletion_vectors(
 def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
     """Return deletes by data file, those of the same file put together, files without deleted rows left out."""
     merged: dict[str, DeletedRows] = {}
-    for one in deletes:
-        known_rows = merged.get(one.file_path)
+    for delete in deletes:
+        known_rows = merged.get(delete.file_path)
         if known_rows is None:
-            merged[one.file_path] = one
+            merged[delete.file_path] = delete
             continue
-        if partition_key_of(known_rows) != partition_key_of(one):
-            raise InvalidRequestError(f"Cannot delete rows of {one.file_path}: it is given with two partitions")
-        union = known_rows.positions.union(one.positions)
-        merged[one.file_path] = DeletedRows(one.file_path, union, one.spec_id, one.partition)
+        if partition_key_of(known_rows) != partition_key_of(delete):
+            raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it is given with two partitions")
+        union = known_rows.positions.union(delete.positions)
+        merged[delete.file_path] = DeletedRows(delete.file_path, union, delete.spec_id, delete.partition)
     return {path: one for path, one in merged.items() if not one.positions.is_empty}
 
 
@@ -198,7 +198,7 @@ def write_position_deletes(
     except BaseException as error:
         if writer is not None:
             writer.abandon()
-        note_written(error, [one.file_path for one in outcome.files], tuple(outcome.unsettled))
+        note_written(error, [file.file_path for file in outcome.files], tuple(outcome.unsettled))
         raise
     return outcome.files
 
@@ -223,9 +223,9 @@ def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
     arrow = to_arrow_schema(POSITION_DELETE_SCHEMA)
     tables: list[pa.Table] = []
     held = 0
-    for one in group:
-        for part in one.positions.parts(_ROWS_AT_ONCE):
-            path = pa.repeat(pa.scalar(one.file_path, pa.string()), len(part))
+    for file in group:
+        for part in file.positions.parts(_ROWS_AT_ONCE):
+            path = pa.repeat(pa.scalar(file.file_path, pa.string()), len(part))
             tables.append(pa.table([path, pa.array(part, pa.int64())], schema=arrow))
             held += len(part)
             if held >= _ROWS_AT_ONCE:
@@ -306,11 +306,11 @@ def _equality_partitioner(
                 f"{len(spec.fields)} fields of spec {spec.spec_id}"
             )
         return Partitioner(schema, spec, target.schema, values=partition)
-    for one in spec.fields:
-        if not one.transform.is_void and schema.find_field(one.source_ids[0]) is None:
+    for field in spec.fields:
+        if not field.transform.is_void and schema.find_field(field.source_ids[0]) is None:
             raise InvalidRequestError(
-                f"Cannot write equality deletes: the partition field {one.name!r} needs the column of field id "
-                f"{one.source_ids[0]}, which the data lacks",
+                f"Cannot write equality deletes: the partition field {field.name!r} needs the column of field id "
+                f"{field.source_ids[0]}, which the data lacks",
                 hint="Add the column to the data, or say which partition the rows are of.",
                 heading=EQUALITY_HEADING,
             )
@@ -334,15 +334,15 @@ def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, c
 def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_sensitive: bool) -> list[int]:
     """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
     found: list[int] = []
-    for part in fields:
-        one = next((one for one in have if _same_name(one.name, part.name, case_sensitive=case_sensitive)), None)
+    for field in fields:
+        one = next((one for one in have if _same_name(one.name, field.name, case_sensitive=case_sensitive)), None)
         if one is None:
             continue
-        if isinstance(part.field_type, StructType) and pa.types.is_struct(one.type):
-            inner = [one.type.field(at) for at in range(one.type.num_fields)]
-            found += _present_ids(part.field_type.fields, inner, case_sensitive=case_sensitive)
+        if isinstance(field.field_type, StructType) and pa.types.is_struct(one.type):
+            inner = [one.type.field(index) for index in range(one.type.num_fields)]
+            found += _present_ids(field.field_type.fields, inner, case_sensitive=case_sensitive)
         else:
-            found.append(part.field_id)
+            found.append(field.field_id)
     return found
 
 

@@ -89,10 +89,10 @@ class OrcFormat(WriteFormat):
     def __init__(self, schema: Schema, properties: Mapping[str, str], *, is_delete: bool = False) -> None:
         super().__init__(schema)
         source = to_arrow_schema(schema)
-        self._arrow = pa.schema([_orc_field(part) for part in schema.fields])
+        self._arrow = pa.schema([_orc_field(field) for field in schema.fields])
         self._reshapes = [
-            find_reshape(part.field_type, source.field(at).type, self._arrow.field(at).type, _leaf_form)
-            for at, part in enumerate(schema.fields)
+            find_reshape(field.field_type, source.field(index).type, self._arrow.field(index).type, _leaf_form)
+            for index, field in enumerate(schema.fields)
         ]
         self._options = _writer_options(schema, properties, is_delete=is_delete)
 
@@ -109,13 +109,13 @@ class OrcFormat(WriteFormat):
         table = reshape_table(rows, self._reshapes, self._arrow)
         columns = [
             pa.chunked_array([_without_hidden(_copied(chunk)) for chunk in column.chunks], type=column.type)
-            if isinstance(part.field_type, NestedType | VariantType)
+            if isinstance(field.field_type, NestedType | VariantType)
             else column
-            for part, column in zip(self.schema.fields, table.columns, strict=True)
+            for field, column in zip(self.schema.fields, table.columns, strict=True)
         ]
-        for part, column in zip(self.schema.fields, columns, strict=True):
+        for field, column in zip(self.schema.fields, columns, strict=True):
             for chunk in column.chunks:
-                _check_times(chunk, part.field_type, part.name)
+                _check_times(chunk, field.field_type, field.name)
         return pa.table(columns, schema=self._arrow)
 
 
@@ -168,7 +168,7 @@ def _without_hidden(array: Any) -> Any:
     """Return an array in which the parts of a null struct are null."""
     kind = array.type
     if pa.types.is_struct(kind):
-        parts = array.flatten() if array.null_count else [array.field(at) for at in range(kind.num_fields)]
+        parts = array.flatten() if array.null_count else [array.field(index) for index in range(kind.num_fields)]
         validity = array.is_valid().buffers()[1] if array.null_count else None
         return pa.Array.from_buffers(kind, len(array), [validity], children=[_without_hidden(one) for one in parts])
     if pa.types.is_list(kind):
@@ -184,8 +184,8 @@ def _without_hidden(array: Any) -> Any:
 def _check_times(array: Any, kind: Type, column: str) -> None:
     """Refuse instants before 1970 that are not whole seconds."""
     if isinstance(kind, StructType):
-        for at, part in enumerate(kind.fields):
-            _check_times(array.field(at), part.field_type, f"{column}.{part.name}")
+        for index, field in enumerate(kind.fields):
+            _check_times(array.field(index), field.field_type, f"{column}.{field.name}")
     elif isinstance(kind, ListType):
         _check_times(array.values, kind.element_type, f"{column}.element")
     elif isinstance(kind, MapType):
@@ -241,7 +241,10 @@ def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
     """Return where stripes start, from the end of a file; None where that does not tell."""
     try:
         reader = orc.ORCFile(pa.PythonFile(_FileEnd(end, start), mode="r"))
-        return tuple(one.offset for one in decode_stripes(reader.reader.serialized_file_tail())) or None
+        return (
+            tuple(decode_stripe.offset for decode_stripe in decode_stripes(reader.reader.serialized_file_tail()))
+            or None
+        )
     except (pa.ArrowException, OSError, ValueError):
         return None
 
@@ -260,7 +263,7 @@ def _orc_field(part: NestedField) -> pa.Field:
 
 def _orc_type(kind: Type) -> pa.DataType:
     if isinstance(kind, StructType):
-        return pa.struct([_orc_field(part) for part in kind.fields])
+        return pa.struct([_orc_field(field) for field in kind.fields])
     if isinstance(kind, ListType):
         return pa.list_(_orc_field(kind.element_field))
     if isinstance(kind, MapType):
@@ -300,15 +303,15 @@ def _writer_options(schema: Schema, properties: Mapping[str, str], *, is_delete:
 def _bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[int]:
     """Return the numbers of the columns that get a bloom filter; ORC numbers types as they come, the root being 0."""
     wanted = {schema.find_field(name) for name in read_property(properties, known.ORC_BLOOM_FILTER_COLUMNS)}
-    ids = {part.field_id for part in wanted if part is not None}
-    return [at for at, field_id in enumerate(_walk_types(schema.fields), start=1) if field_id in ids]
+    ids = {field.field_id for field in wanted if field is not None}
+    return [index for index, field_id in enumerate(_walk_types(schema.fields), start=1) if field_id in ids]
 
 
 def _walk_types(fields: tuple[NestedField, ...]) -> Iterator[int | None]:
     """Yield the field id of each ORC type; the parts of a variant have none."""
-    for part in fields:
-        yield part.field_id
-        if isinstance(part.field_type, StructType | ListType | MapType):
-            yield from _walk_types(part.field_type.fields)
-        elif isinstance(part.field_type, VariantType):
+    for field in fields:
+        yield field.field_id
+        if isinstance(field.field_type, StructType | ListType | MapType):
+            yield from _walk_types(field.field_type.fields)
+        elif isinstance(field.field_type, VariantType):
             yield from (None, None)

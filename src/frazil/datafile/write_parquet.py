@@ -80,14 +80,14 @@ class ParquetFormat(WriteFormat):
         source = to_arrow_schema(schema)
         self._arrow = to_arrow_schema(stored)
         self._reshapes = [
-            find_reshape(part.field_type, source.field(at).type, self._arrow.field(at).type, _no_change)
-            for at, part in enumerate(schema.fields)
+            find_reshape(field.field_type, source.field(index).type, self._arrow.field(index).type, _no_change)
+            for index, field in enumerate(schema.fields)
         ]
-        self._leaves = [leaf for part in stored.fields for leaf in _walk_leaves(part, "")]
+        self._leaves = [leaf for field in stored.fields for leaf in _walk_leaves(field, "")]
         self._annotations = {
-            part.field_id: part.field_type
-            for part, _, _ in walk_fields(schema.struct)
-            if needs_annotation(part.field_type)
+            field.field_id: field.field_type
+            for field, _, _ in walk_fields(schema.struct)
+            if needs_annotation(field.field_type)
         }
         self._options = _writer_options(schema, self._leaves, properties, is_delete=is_delete)
         self._schema_json = encode_json(encode_schema(schema))
@@ -127,8 +127,8 @@ class ParquetFormat(WriteFormat):
         """Return where row groups start and how many bytes each column takes, from a file's own metadata."""
         offsets: list[int] = []
         sizes: dict[int, int] = {}
-        for at in range(metadata.num_row_groups):
-            group = metadata.row_group(at)
+        for index in range(metadata.num_row_groups):
+            group = metadata.row_group(index)
             for place, leaf in enumerate(self._leaves):
                 column = group.column(place)
                 if place == 0:
@@ -214,7 +214,7 @@ def _escaped(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
     made = []
     for part in fields:
         name = part.name if _is_plain(part.name) else make_avro_name(part.name)
-        if name in taken or (name != part.name and any(one.name == name for one in fields)):
+        if name in taken or (name != part.name and any(field.name == name for field in fields)):
             name = f"{name}_f{part.field_id}"
         taken.add(name)
         made.append(replace(part, name=name, field_type=_escaped_type(part.field_type), doc=None))

@@ -61,7 +61,7 @@ class WriteTarget:
 
     def find_spec(self, spec_id: int) -> PartitionSpec:
         """Return the spec of an id, the current one or an older one."""
-        found = next((one for one in (self.spec, *self.older_specs) if one.spec_id == spec_id), None)
+        found = next((spec for spec in (self.spec, *self.older_specs) if spec.spec_id == spec_id), None)
         if found is None:
             raise NotFoundError(f"Cannot find partition spec {spec_id}: the table has no such spec")
         return found

@@ -70,8 +70,8 @@ def _without_nan(predicate: Predicate) -> Predicate:
     """
     if not isinstance(predicate, And):
         return predicate
-    numbers = {one.term for one in predicate.children if isinstance(one, Bound) and one.op in _NEVER_NAN}
-    return all_of(*(_plain_order(one, numbers) for one in predicate.children)) if numbers else predicate
+    numbers = {child.term for child in predicate.children if isinstance(child, Bound) and child.op in _NEVER_NAN}
+    return all_of(*(_plain_order(child, numbers) for child in predicate.children)) if numbers else predicate
 
 
 def _plain_order(predicate: Predicate, numbers: set[BoundTerm]) -> Predicate:
@@ -99,13 +99,13 @@ def reference_to(schema: Schema, field_id: int) -> BoundReference:
     """Return the bound reference to a field; refuse fields inside lists and maps."""
     part = schema.field(field_id)
     ancestors = schema.ancestors_of(field_id)
-    if any(not isinstance(one.field_type, StructType) for one in ancestors):
+    if any(not isinstance(ancestor.field_type, StructType) for ancestor in ancestors):
         raise InvalidRequestError(
             f"Cannot filter on {schema.name_of(field_id)!r}: it is inside a list or map",
             hint="A filter on rows can test columns and fields of structs.",
         )
-    path = (*(one.name for one in reversed(ancestors)), part.name)
-    return BoundReference(part, path, part.optional or any(one.optional for one in ancestors))
+    path = (*(ancestor.name for ancestor in reversed(ancestors)), part.name)
+    return BoundReference(part, path, part.optional or any(ancestor.optional for ancestor in ancestors))
 
 
 def _bind_reference(schema: Schema, reference: Reference, case_sensitive: bool) -> BoundReference:

@@ -96,7 +96,7 @@ def _at_end(op: Op, term: BoundTerm, neighbour: Any, *, is_past_all: bool) -> Pr
 
 
 def _bind_set(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
-    return bind_places(op, term, [place_literal(one, term.result_type) for one in literals])
+    return bind_places(op, term, [place_literal(literal, term.result_type) for literal in literals])
 
 
 def bind_places(op: Op, term: BoundTerm, places: list[Place]) -> Predicate:

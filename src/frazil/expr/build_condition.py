@@ -90,7 +90,7 @@ class Column:
             values = tuple(values[0])
         if not values:
             return Condition("false")
-        return Condition(f"{self._text} in ({', '.join(self._value(one) for one in values)})")
+        return Condition(f"{self._text} in ({', '.join(self._value(value) for value in values)})")
 
     def between(self, low: object, high: object) -> Condition:
         """Be not below the one and not above the other."""

@@ -20,7 +20,7 @@ def may_hold_match(predicate: Predicate, manifest: ManifestFile, partition_type:
     """
     if manifest.partitions is None or len(manifest.partitions) != len(partition_type.fields):
         return True
-    positions = {part.field_id: at for at, part in enumerate(partition_type.fields)}
+    positions = {field.field_id: index for index, field in enumerate(partition_type.fields)}
     return _may(predicate, manifest.partitions, positions)
 
 

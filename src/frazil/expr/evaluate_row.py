@@ -31,7 +31,7 @@ def evaluate_row(predicate: Predicate, row: Mapping[str, Any]) -> bool:
 
 def evaluate_partition(predicate: Predicate, partition: Sequence[Any], partition_type: StructType) -> bool:
     """Return whether a partition tuple satisfies a predicate bound to the partition type."""
-    names = [part.name for part in partition_type.fields]
+    names = [field.name for field in partition_type.fields]
     return evaluate_row(predicate, dict(zip(names, partition, strict=True)))
 
 

@@ -60,7 +60,7 @@ def names_of(expression: Expression) -> set[Name]:
     if isinstance(expression, Name):
         return {expression}
     if isinstance(expression, Call):
-        return set().union(*(names_of(one) for one in expression.arguments))
+        return set().union(*(names_of(argument) for argument in expression.arguments))
     if isinstance(expression, Case):
         found = set() if expression.otherwise is None else names_of(expression.otherwise)
         return found.union(*(names_of(one) for branch in expression.branches for one in branch))

@@ -446,7 +446,11 @@ def _any(predicates: Iterable[Predicate]) -> Predicate:
 
 
 def _flat(predicates: Iterable[Predicate], kind: type[And] | type[Or]) -> tuple[Predicate, ...]:
-    return tuple(child for one in predicates for child in (one.children if isinstance(one, kind) else (one,)))
+    return tuple(
+        child
+        for predicate in predicates
+        for child in (predicate.children if isinstance(predicate, kind) else (predicate,))
+    )
 
 
 def parameter_value(name: str, value: Any) -> Any:

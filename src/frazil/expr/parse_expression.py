@@ -290,7 +290,7 @@ class _Parser(LiteralCursor):
 
     def _number(self, token: Token, sign: str = "") -> Literal:
         value = self.read(read_number, token, sign)
-        suffix = next((kind for end, kind in _SUFFIXES.items() if token.text.lower().endswith(end)), None)
+        suffix = next((suffix for end, suffix in _SUFFIXES.items() if token.text.lower().endswith(end)), None)
         if suffix == "double" and token.text.lower().endswith("bd"):
             suffix = "decimal"
         if isinstance(value, float):

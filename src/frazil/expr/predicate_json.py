@@ -57,7 +57,7 @@ def encode_predicate(predicate: Predicate) -> Any:
             hint="Bind it to a schema first.",
         )
     encoded: dict[str, Any] = {"type": predicate.op.value, "term": _encode_term(predicate)}
-    literals = [_encode_literal(predicate, one) for one in predicate.literals]
+    literals = [_encode_literal(predicate, literal) for literal in predicate.literals]
     if predicate.op.is_set:
         encoded["values"] = literals
     elif literals:
@@ -138,7 +138,7 @@ def _decode_leaf(op: Op, value: dict[str, Any], schema: Schema | None) -> Predic
         literals = [_decode_literal(value["value"] if "value" in value else _part(value, "right"))]
     if schema is not None:
         kind = bind_term(schema, term).result_type
-        literals = [decode_json_value(one, kind) for one in literals]
+        literals = [decode_json_value(literal, kind) for literal in literals]
     return leaf(op, term, *literals)
 
 
@@ -147,7 +147,7 @@ def _decode_literals(values: Any) -> list[Any]:
         values = _part(values, "values")
     if not isinstance(values, list):
         raise _fail(f"expected a list of literals, found {_shown(values)}")
-    return [_decode_literal(one) for one in values]
+    return [_decode_literal(value) for value in values]
 
 
 def _decode_literal(value: Any) -> Any:

@@ -197,7 +197,7 @@ class And(Predicate):
     children: tuple[Predicate, ...]
 
     def __str__(self) -> str:
-        return " and ".join(f"({one})" if isinstance(one, Or) else str(one) for one in self.children)
+        return " and ".join(f"({child})" if isinstance(child, Or) else str(child) for child in self.children)
 
     __repr__ = __str__
 
@@ -209,7 +209,7 @@ class Or(Predicate):
     children: tuple[Predicate, ...]
 
     def __str__(self) -> str:
-        return " or ".join(f"({one})" if isinstance(one, And) else str(one) for one in self.children)
+        return " or ".join(f"({child})" if isinstance(child, And) else str(child) for child in self.children)
 
     __repr__ = __str__
 
@@ -235,7 +235,7 @@ class Unbound(Predicate):
     literals: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return format_leaf(self.op, str(self.term), [format_literal(one) for one in self.literals])
+        return format_leaf(self.op, str(self.term), [format_literal(literal) for literal in self.literals])
 
     __repr__ = __str__
 
@@ -261,7 +261,7 @@ class SqlTest(Unbound):
     is_true: bool = True
 
     def __str__(self) -> str:
-        return self.shown([sql_literal(one) for one in self.literals])
+        return self.shown([sql_literal(literal) for literal in self.literals])
 
     def shown(self, literals: list[str]) -> str:
         """Return the test as text, from the texts of its literals."""
@@ -290,7 +290,7 @@ class Bound(Predicate):
         return self.literals[0]
 
     def __str__(self) -> str:
-        return format_leaf(self.op, str(self.term), [format_literal(one) for one in self.literals])
+        return format_leaf(self.op, str(self.term), [format_literal(literal) for literal in self.literals])
 
     __repr__ = __str__
 
@@ -485,7 +485,7 @@ def field_ids_of(predicate: Predicate) -> set[int]:
 def names_of(predicate: Predicate) -> set[str]:
     """Return the names of the columns that an unbound predicate tests."""
     terms = [one.term for one in leaves_of(predicate) if isinstance(one, Unbound)]
-    return {(one.reference if isinstance(one, TransformTerm) else one).name for one in terms}
+    return {(term.reference if isinstance(term, TransformTerm) else term).name for term in terms}
 
 
 _SYMBOLS = {Op.LT: "<", Op.LT_EQ: "<=", Op.GT: ">", Op.GT_EQ: ">=", Op.EQ: "=", Op.NOT_EQ: "!="}

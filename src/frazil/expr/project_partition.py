@@ -51,14 +51,14 @@ def project_strict(predicate: Predicate, spec: PartitionSpec, partition_type: St
 def _project(predicate: Predicate, spec: PartitionSpec, partition_type: StructType, *, is_strict: bool) -> Predicate:
     if isinstance(predicate, And | Or):
         combine = all_of if isinstance(predicate, And) else any_of
-        return combine(*(_project(one, spec, partition_type, is_strict=is_strict) for one in predicate.children))
+        return combine(*(_project(child, spec, partition_type, is_strict=is_strict) for child in predicate.children))
     if not isinstance(predicate, Bound):
         return predicate
     source = predicate.term.field_id
     projected = [
-        _project_leaf(predicate, part, partition_type.fields[at], is_strict=is_strict)
-        for at, part in enumerate(spec.fields)
-        if part.source_ids == (source,)
+        _project_leaf(predicate, field, partition_type.fields[index], is_strict=is_strict)
+        for index, field in enumerate(spec.fields)
+        if field.source_ids == (source,)
     ]
     known = [one for one in projected if one is not None]
     return any_of(*known) if is_strict else all_of(*known)
@@ -100,7 +100,7 @@ def _project_value(
 ) -> Predicate | None:
     same = (Op.NOT_EQ, Op.NOT_IN) if is_strict else (Op.EQ, Op.IN)
     if leaf.op in same:
-        return bind_leaf(leaf.op, here, tuple(_apply(transform, one, 0, source_type) for one in leaf.literals))
+        return bind_leaf(leaf.op, here, tuple(_apply(transform, literal, 0, source_type) for literal in leaf.literals))
     if leaf.op not in _ORDERINGS or isinstance(transform, Bucket):
         return None
     is_upper = leaf.op in (Op.LT, Op.LT_EQ)
@@ -159,8 +159,8 @@ def _project_text(
     leaf: Bound, transform: Truncate, source_type: Type, here: BoundReference, *, is_strict: bool
 ) -> Predicate | None:
     width = transform.width
-    cut = [transform.apply(one, source_type) for one in leaf.literals]
-    is_short = all(len(one) < width for one in leaf.literals)
+    cut = [transform.apply(literal, source_type) for literal in leaf.literals]
+    is_short = all(len(literal) < width for literal in leaf.literals)
     op = leaf.op
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         return _project_prefix(leaf, width, cut[0], here, is_strict=is_strict)

@@ -43,13 +43,13 @@ def sanitize(predicate: Predicate) -> str:
     if isinstance(predicate, And | Or):
         word, inner = (" and ", Or) if isinstance(predicate, And) else (" or ", And)
         return word.join(
-            f"({sanitize(one)})" if isinstance(one, inner) else sanitize(one) for one in predicate.children
+            f"({sanitize(child)})" if isinstance(child, inner) else sanitize(child) for child in predicate.children
         )
     if isinstance(predicate, Not):
         return f"not ({sanitize(predicate.child)})"
     if isinstance(predicate, Unbound | Bound):
         kind = predicate.term.result_type if isinstance(predicate, Bound) else None
-        shown = [sanitize_literal(one, kind) for one in predicate.literals[:_SHOWN]]
+        shown = [sanitize_literal(literal, kind) for literal in predicate.literals[:_SHOWN]]
         if len(predicate.literals) > _SHOWN:
             shown.append(f"... ({len(predicate.literals)} values)")
         if isinstance(predicate, SqlTest):

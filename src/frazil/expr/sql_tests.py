@@ -132,7 +132,7 @@ def _ordered(op: Op, term: BoundTerm, place: Place) -> Predicate:
 
 
 def _bind_in(term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
-    known, kind = [one for one in literals if one is not None], term.result_type
+    known, kind = [literal for literal in literals if literal is not None], term.result_type
     families = {_family(one) for one in known}
     if len(families) > 1 and not (families == {"exact", "binary"} and isinstance(kind, FloatType | DoubleType)):
         raise _refusal("the literals are of different types")
@@ -194,7 +194,7 @@ def _place_decimal(literal: Any, kind: Any) -> Place:
 def _check_digits(compared: list[Any]) -> None:
     """Refuse exact numbers whose common type would need more digits than a decimal has."""
     sizes = [_digits(one) for one in compared]
-    if max(one[0] for one in sizes) + max(one[1] for one in sizes) > MAX_DIGITS:
+    if max(size[0] for size in sizes) + max(size[1] for size in sizes) > MAX_DIGITS:
         raise _refusal(f"comparing them exactly needs more than {MAX_DIGITS} digits")
 
 
@@ -306,11 +306,11 @@ _PLACES: dict[type[Type], Callable[[Any, Any], Place]] = {
 def depends_on_zone(test: SqlTest, term: BoundTerm) -> bool:
     """Return whether the zone of Spark's session has a say in what a test means; here it is UTC."""
     kind = term.result_type
-    for one in test.literals:
-        text = one.text if isinstance(one, TypedText) else one
+    for literal in test.literals:
+        text = literal.text if isinstance(literal, TypedText) else literal
         if not isinstance(text, str):
             continue
-        is_moment = isinstance(one, TypedText) and one.kind in _TIMESTAMPS
+        is_moment = isinstance(literal, TypedText) and literal.kind in _TIMESTAMPS
         if isinstance(kind, TimestamptzType | TimestamptzNsType):
             if not _ZONED.search(text):
                 return True

@@ -55,16 +55,16 @@ def column_figures(
 
     manifests = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
     found = {one: ColumnFigures() for one in kinds}
-    for part in read_rows(loaded, manifests, _FIELDS, add_up, only_live=True, threads=threads):
-        for field_id, more in part.items():
+    for row in read_rows(loaded, manifests, _FIELDS, add_up, only_live=True, threads=threads):
+        for field_id, more in row.items():
             _merge(found[field_id], more)
     return found
 
 
 def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]]:
     """Return the snapshot that distinct values were last measured of, and how many each column had."""
-    ids = {one.snapshot_id for one in metadata.snapshots.heads}
-    measured = [one for one in metadata.statistics if one.snapshot_id in ids]
+    ids = {head.snapshot_id for head in metadata.snapshots.heads}
+    measured = [statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id in ids]
     current = metadata.current_snapshot_id
     measured.sort(key=lambda one: one.snapshot_id == current)
     if not measured:

@@ -59,7 +59,7 @@ def files_schema(metadata: TableMetadata) -> pa.Schema:
 def entries_schema(metadata: TableMetadata) -> pa.Schema:
     """Return the columns of the entries tables."""
     file = pa.struct(_file_fields(metadata_partition_type(metadata)))
-    fields = [_arrow_field(part) for part in ENTRY_FIELDS]
+    fields = [_arrow_field(entry_field) for entry_field in ENTRY_FIELDS]
     data_file = pa.field(DATA_FILE_COLUMN, file, nullable=False)
     return pa.schema([*fields, data_file, readable_metrics_field(metadata.current_schema)])
 

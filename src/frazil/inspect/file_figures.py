@@ -112,8 +112,8 @@ def file_figures(
         return _add_up(files, specs[files.spec_id], deleted, partition)
 
     data = with_content(manifests, ManifestContent.DATA)
-    for part in read_rows(loaded, data, _DATA_FIELDS, add_up, only_live=True, threads=threads):
-        _merge(found, part)
+    for row in read_rows(loaded, data, _DATA_FIELDS, add_up, only_live=True, threads=threads):
+        _merge(found, row)
     return found
 
 
@@ -151,7 +151,7 @@ def _add_up(
     share = np.where(gone > 0, np.searchsorted(SHARES, gone / np.maximum(rows, 1), side="right"), 0)
     shares, share_counts = np.unique(share, return_counts=True)
     names, groups = _partitions(files, kind)
-    texts = [partition_text(spec, kind, one) for one in names]
+    texts = [partition_text(spec, kind, name) for name in names]
 
     def sums(values: Any) -> Any:
         return np.bincount(groups, weights=values, minlength=len(texts)).astype(np.int64)
@@ -179,8 +179,8 @@ def _add_up(
         dict(zip(steps.tolist(), counts.tolist(), strict=True)),
         dict(zip(shares.tolist(), share_counts.tolist(), strict=True)),
         [
-            (text, PartitionFigures(*(int(one[at]) for one in (by_files, by_bytes, by_rows, by_gone))))
-            for at, text in enumerate(texts)
+            (text, PartitionFigures(*(int(one[index]) for one in (by_files, by_bytes, by_rows, by_gone))))
+            for index, text in enumerate(texts)
         ],
         lines(sorted(top)),
         lines(chosen),
@@ -192,7 +192,7 @@ def _partitions(files: ManifestColumns, kind: StructType) -> tuple[list[tuple[An
     if not kind.fields:
         return [()], np.zeros(len(files), np.int64)
     children = single_chunk(files.column("partition")).flatten()
-    keys = {f"k{at}": one for at, one in enumerate(children)}
+    keys = {f"k{index}": child for index, child in enumerate(children)}
     numbered = pa.table({**keys, "at": pa.array(np.arange(len(files)))})
     grouped = numbered.group_by(list(keys), use_threads=False).aggregate([("at", "list")])
     groups = np.zeros(len(files), np.int64)
@@ -220,6 +220,6 @@ def _merge(found: FileFigures, part: _Part) -> None:
         known.rows += more.rows
         known.deleted += more.deleted
     found.largest = sorted([*found.largest, *part.lines], key=lambda one: -one.bytes)[:TOP]
-    more_deleted = [*found.most_deleted, *(one for one in part.lines if one.deleted)]
+    more_deleted = [*found.most_deleted, *(line for line in part.lines if line.deleted)]
     found.most_deleted = sorted(more_deleted, key=lambda one: -one.deleted)[:TOP]
     found.listed = [*found.listed, *part.listed][:200]

@@ -100,9 +100,11 @@ def find_file(loaded: LoadedTable, path: str, choice: SnapshotChoice = CURRENT) 
     def has_path(rows: ManifestColumns) -> bool:
         return bool(pc.any(pc.equal(rows.column("file_path"), path)).as_py())
 
-    manifests = [one for one in read_chosen_manifests(loaded, choice) if one.has_live_files]
+    manifests = [
+        chosen_manifest for chosen_manifest in read_chosen_manifests(loaded, choice) if chosen_manifest.has_live_files
+    ]
     hits = read_rows(loaded, manifests, ("file_path",), has_path, only_live=True)
-    chosen = [one for one, is_hit in zip(manifests, hits, strict=True) if is_hit]
+    chosen = [manifest for manifest, is_hit in zip(manifests, hits, strict=True) if is_hit]
     if not chosen:
         return None
     rows = _rows_of(loaded, chosen[:1], None, None, None)

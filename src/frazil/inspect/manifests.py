@@ -84,10 +84,10 @@ def _columns(metadata: TableMetadata, found: Sequence[ManifestFile]) -> dict[str
     is_data = [one.content is ManifestContent.DATA for one in found]
     columns = {
         "content": [int(one.content) for one in found],
-        "path": [one.manifest_path for one in found],
-        "length": [one.manifest_length for one in found],
-        "partition_spec_id": [one.partition_spec_id for one in found],
-        "added_snapshot_id": [one.added_snapshot_id for one in found],
+        "path": [manifest.manifest_path for manifest in found],
+        "length": [manifest.manifest_length for manifest in found],
+        "partition_spec_id": [manifest.partition_spec_id for manifest in found],
+        "added_snapshot_id": [manifest.added_snapshot_id for manifest in found],
     }
     for name, source in _COUNTS.items():
         counts = [getattr(one, source) for one in found]
@@ -101,9 +101,11 @@ def _summaries(metadata: TableMetadata, found: Iterable[ManifestFile]) -> pa.Arr
     texts = _BoundTexts(partition_types(metadata))
     rows = [
         None
-        if one.partitions is None
-        else [texts.row(one.partition_spec_id, at, summary) for at, summary in enumerate(one.partitions)]
-        for one in found
+        if manifest.partitions is None
+        else [
+            texts.row(manifest.partition_spec_id, index, summary) for index, summary in enumerate(manifest.partitions)
+        ]
+        for manifest in found
     ]
     return pa.array(rows, MANIFESTS_SCHEMA.field("partition_summaries").type)
 

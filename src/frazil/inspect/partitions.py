@@ -97,7 +97,7 @@ def partitions(
         )
     else:
         tables = list(_stats_rows(stats, metadata, kind, updates))
-    tables = [one for one in tables if one.num_rows]
+    tables = [table for table in tables if table.num_rows]
     if not tables:
         return pa.Table.from_batches([], schema=chosen)
     rows = pa.concat_tables(tables)
@@ -108,7 +108,7 @@ def partitions(
     made = {name: single_chunk(groups.column(f"{name}_sum")) for name in _SUMS}
     made |= {"spec_id": spec_ids, "last_updated_snapshot_id": snapshot_ids, "last_updated_at": times}
     if len(kind):
-        children = [single_chunk(groups.column(f"key_{at}")) for at in range(len(kind))]
+        children = [single_chunk(groups.column(f"key_{index}")) for index in range(len(kind))]
         made["partition"] = partition_array(children, schema.field("partition").type, kind)
     arrays = [made[part.name] if part.name == "partition" else made[part.name].cast(part.type) for part in schema]
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)
@@ -117,9 +117,9 @@ def partitions(
 def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Table:
     """Return for each file its partition as keys, its place in the order of updates, and what it adds to sums."""
     count = len(files)
-    own = {part.field_id for part in files.partition_type.fields}
-    shared = sum(part.field_id in own for part in kind.fields)
-    columns = {f"key_{at}": child for at, child in enumerate(partition_children(files, kind))}
+    own = {field.field_id for field in files.partition_type.fields}
+    shared = sum(field.field_id in own for field in kind.fields)
+    columns = {f"key_{index}": child for index, child in enumerate(partition_children(files, kind))}
     columns["key_fields"] = pa.array(np.full(count, shared, np.int32))
     columns["update"] = updates.encode(single_chunk(files.column("snapshot_id")), files.spec_id)
     content = files.column("content").to_numpy()
@@ -134,16 +134,16 @@ def _stats_rows(stats: pa.Table, metadata: TableMetadata, kind: StructType, upda
     """Yield the same from statistics, a table for each spec."""
     stored = partition_stats_schema(metadata).fields[0].field_type
     assert isinstance(stored, StructType)
-    places = {part.field_id: at for at, part in enumerate(stored.fields)}
+    places = {field.field_id: index for index, field in enumerate(stored.fields)}
     for spec_id in stats.column("spec_id").unique().to_pylist():
         rows = stats.filter(pc.equal(stats.column("spec_id"), spec_id))
         partition = single_chunk(rows.column("partition"))
-        own = {one.field_id for one in metadata.spec(spec_id).fields}
+        own = {field.field_id for field in metadata.spec(spec_id).fields}
         columns: dict[str, pa.Array] = {}
-        for at, part in enumerate(kind.fields):
-            child = partition.field(places[part.field_id])
-            columns[f"key_{at}"] = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
-        shared = sum(part.field_id in own for part in kind.fields)
+        for index, field in enumerate(kind.fields):
+            child = partition.field(places[field.field_id])
+            columns[f"key_{index}"] = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
+        shared = sum(field.field_id in own for field in kind.fields)
         columns["key_fields"] = pa.array(np.full(len(rows), shared, np.int32))
         columns["update"] = updates.encode(single_chunk(rows.column("last_updated_snapshot_id")), spec_id)
         for name in _SUMS:
@@ -159,10 +159,12 @@ class _Updates:
     """
 
     def __init__(self, metadata: TableMetadata) -> None:
-        heads = sorted(metadata.snapshots.heads, key=lambda one: (one.timestamp_ms, one.sequence_number))
-        self._snapshot_ids = pa.array([None, *(one.snapshot_id for one in heads)], pa.int64())
-        self._times = to_micros([None, *(one.timestamp_ms for one in heads)])
-        self._spec_ids = pa.array(sorted(one.spec_id for one in metadata.partition_specs), pa.int32())
+        heads = sorted(metadata.snapshots.heads, key=lambda head: (head.timestamp_ms, head.sequence_number))
+        self._snapshot_ids = pa.array([None, *(head.snapshot_id for head in heads)], pa.int64())
+        self._times = to_micros([None, *(head.timestamp_ms for head in heads)])
+        self._spec_ids = pa.array(
+            sorted(partition_spec.spec_id for partition_spec in metadata.partition_specs), pa.int32()
+        )
 
     def encode(self, snapshot_ids: pa.Array, spec_id: int) -> pa.Array:
         """Return the number of each file's update."""

@@ -66,7 +66,7 @@ _FIELDS = (
 
 def position_deletes_schema(metadata: TableMetadata) -> pa.Schema:
     """Return the columns of the table; `row` has the table's present columns, all of them optional."""
-    fields = [to_arrow_field(replace(part, doc=None), with_ids=False) for part in _stored_schema(metadata).fields]
+    fields = [to_arrow_field(replace(field, doc=None), with_ids=False) for field in _stored_schema(metadata).fields]
     fields += partition_fields(metadata_partition_type(metadata))
     fields.append(pa.field("spec_id", pa.int32(), nullable=False))
     fields.append(pa.field("delete_file_path", pa.string(), nullable=False))
@@ -85,7 +85,7 @@ def _stored_schema(metadata: TableMetadata) -> Schema:
 def _all_optional(kind: Type) -> Type:
     if isinstance(kind, StructType):
         return StructType(
-            tuple(replace(part, field_type=_all_optional(part.field_type), required=False) for part in kind.fields)
+            tuple(replace(field, field_type=_all_optional(field.field_type), required=False) for field in kind.fields)
         )
     if isinstance(kind, ListType):
         return replace(kind, element_type=_all_optional(kind.element_type))
@@ -106,15 +106,15 @@ def position_deletes(
     schema = select_columns(position_deletes_schema(loaded.metadata), columns)
     parts: list[pa.Table] = []
     size = 0
-    for part in iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads):
-        size += part.nbytes
+    for position_delete in iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads):
+        size += position_delete.nbytes
         if size > MOST_BYTES_AT_ONCE:
             raise UnsupportedError(
                 f"Cannot show the deleted positions of {loaded.name} at once: they take more than "
                 f"{MOST_BYTES_AT_ONCE >> 20} MiB",
                 hint="Read the metadata table on Spark.",
             )
-        parts.append(part)
+        parts.append(position_delete)
     return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)
 
 
@@ -167,8 +167,8 @@ class _DeleteFile:
 def _delete_files(rows: ManifestColumns, kind: StructType) -> list[_DeleteFile]:
     children = partition_children(rows, kind)
     return [
-        _DeleteFile(entry.data_file, [child.slice(at, 1) for child in children])
-        for at, entry in enumerate(iter_entries(rows))
+        _DeleteFile(entry.data_file, [child.slice(index, 1) for child in children])
+        for index, entry in enumerate(iter_entries(rows))
         if entry.data_file.content is FileContent.POSITION_DELETES
     ]
 
@@ -176,7 +176,7 @@ def _delete_files(rows: ManifestColumns, kind: StructType) -> list[_DeleteFile]:
 def _wanted(metadata: TableMetadata, schema: pa.Schema) -> Schema:
     """Return the columns to read from delete files for some columns of the table; positions at least."""
     stored = _stored_schema(metadata)
-    chosen = tuple(part for part in stored.fields if part.name in schema.names)
+    chosen = tuple(field for field in stored.fields if field.name in schema.names)
     return Schema(chosen or (DELETE_POS,))
 
 

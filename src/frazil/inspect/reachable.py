@@ -47,13 +47,13 @@ def read_reachable_manifests(loaded: LoadedTable, *, threads: int | None = None)
     found: dict[str, ManifestFile] = {}
     for _, manifests in read_manifests_by_snapshot(loaded, threads=threads):
         # A table that was upgraded gives old manifests row ids in newer lists.
-        found.update((one.manifest_path, one) for one in manifests)
+        found.update((manifest.manifest_path, manifest) for manifest in manifests)
     return list(found.values())
 
 
 def with_content(manifests: Iterable[ManifestFile], content: ManifestContent | None) -> list[ManifestFile]:
     """Return the manifests of data files or of delete files; all for None."""
-    return [one for one in manifests if content is None or one.content is content]
+    return [manifest for manifest in manifests if content is None or manifest.content is content]
 
 
 def read_rows(
@@ -72,7 +72,7 @@ def read_rows(
     out, and manifests that say they have no others are not read.
     """
     specs = partition_types(loaded.metadata)
-    chosen = [one for one in manifests if one.has_live_files] if only_live else list(manifests)
+    chosen = [manifest for manifest in manifests if manifest.has_live_files] if only_live else list(manifests)
     wanted = {*fields, "status"}
 
     def read_one(manifest: ManifestFile) -> Made:

@@ -51,7 +51,10 @@ _WKB_POINT, _WKB_POINT_Z, _WKB_POINT_M, _WKB_POINT_ZM = (struct.pack("<bi", 1, k
 
 def readable_metrics_field(schema: Schema) -> pa.Field:
     """Return the column for the primitive columns of a schema."""
-    named = [(schema.name_of(part.field_id), part.field_type) for part in _primitive_fields(schema)]
+    named = [
+        (schema.name_of(primitive_field.field_id), primitive_field.field_type)
+        for primitive_field in _primitive_fields(schema)
+    ]
     # Iceberg Java sorts names as Java does, by UTF-16 units.
     named.sort(key=lambda one: one[0].encode("utf-16-be", "surrogatepass"))
     return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(kind)) for name, kind in named]))
@@ -64,7 +67,9 @@ def metric_sources(target: pa.DataType) -> set[str]:
 
 def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType) -> pa.Array:
     """Return the column for the files of a manifest; `target` may have a part of the columns and metrics only."""
-    by_name = {schema.name_of(part.field_id): part for part in _primitive_fields(schema)}
+    by_name = {
+        schema.name_of(primitive_field.field_id): primitive_field for primitive_field in _primitive_fields(schema)
+    }
     count = len(files)
     columns = []
     for column in target:
@@ -75,7 +80,7 @@ def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType
 
 
 def _primitive_fields(schema: Schema) -> list[Any]:
-    return [part for part in schema.fields_by_id.values() if isinstance(part.field_type, PrimitiveType)]
+    return [field for field in schema.fields_by_id.values() if isinstance(field.field_type, PrimitiveType)]
 
 
 def _metrics_type(kind: Type) -> pa.DataType:

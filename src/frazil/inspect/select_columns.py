@@ -69,7 +69,7 @@ def project_array(column: Any, kind: pa.DataType) -> Any:
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([project_array(chunk, kind) for chunk in column.chunks], kind)
-    positions = {part.name: at for at, part in enumerate(column.type)}
+    positions = {part.name: index for index, part in enumerate(column.type)}
     flat = column.flatten()
     children = [project_array(flat[positions[part.name]], part.type) for part in kind]
     validity = None if column.null_count == 0 else column.is_valid().buffers()[1]

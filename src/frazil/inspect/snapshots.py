@@ -70,9 +70,9 @@ def snapshots(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> p
         columns,
         to_micros(one.timestamp_ms for one in found),
         [one.snapshot_id for one in found],
-        [one.parent_snapshot_id for one in found],
+        [snapshot.parent_snapshot_id for snapshot in found],
         [one.operation for one in found],
-        [one.manifest_list for one in found],
+        [snapshot.manifest_list for snapshot in found],
         [_summary(one) for one in found],
     )
 
@@ -89,14 +89,14 @@ def history(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.
     metadata = loaded.metadata
     current = metadata.current_snapshot_id
     ancestors = frozenset(() if current is None else ancestor_ids(metadata, current))
-    heads = [metadata.snapshots.find_head(one.snapshot_id) for one in metadata.snapshot_log]
+    heads = [metadata.snapshots.find_head(entry.snapshot_id) for entry in metadata.snapshot_log]
     return _table(
         HISTORY_SCHEMA,
         columns,
-        to_micros(one.timestamp_ms for one in metadata.snapshot_log),
-        [one.snapshot_id for one in metadata.snapshot_log],
+        to_micros(entry.timestamp_ms for entry in metadata.snapshot_log),
+        [entry.snapshot_id for entry in metadata.snapshot_log],
         [None if head is None else head.parent_snapshot_id for head in heads],
-        [one.snapshot_id in ancestors for one in metadata.snapshot_log],
+        [entry.snapshot_id in ancestors for entry in metadata.snapshot_log],
     )
 
 
@@ -109,7 +109,7 @@ def refs(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Tab
         list(found),
         [one.type.upper() for one in found.values()],
         [one.snapshot_id for one in found.values()],
-        [one.max_ref_age_ms for one in found.values()],
+        [ref.max_ref_age_ms for ref in found.values()],
         [one.min_snapshots_to_keep for one in found.values()],
         [one.max_snapshot_age_ms for one in found.values()],
     )
@@ -130,9 +130,9 @@ def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None =
         METADATA_LOG_ENTRIES_SCHEMA,
         columns,
         to_micros(one.timestamp_ms for one in log),
-        [one.metadata_file for one in log],
+        [entry.metadata_file for entry in log],
         ids,
-        [None if one is None else one.schema_id for one in latest],
+        [None if schema is None else schema.schema_id for schema in latest],
         [None if one is None else one.sequence_number for one in latest],
     )
 
@@ -163,6 +163,7 @@ def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
 def _table(schema: pa.Schema, columns: Sequence[str] | None, *values: Any) -> pa.Table:
     chosen = select_columns(schema, columns)
     arrays = [
-        one if isinstance(one, pa.Array) else pa.array(one, part.type) for one, part in zip(values, schema, strict=True)
+        value if isinstance(value, pa.Array) else pa.array(value, part.type)
+        for value, part in zip(values, schema, strict=True)
     ]
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)

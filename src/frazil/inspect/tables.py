@@ -112,7 +112,9 @@ def read_metadata_table(
     if table.is_of_snapshot:
         options["choice"] = choice
     elif choice != CURRENT:
-        of_snapshot = ", ".join(known for known, one in METADATA_TABLES.items() if one.is_of_snapshot)
+        of_snapshot = ", ".join(
+            known for known, metadata_table in METADATA_TABLES.items() if metadata_table.is_of_snapshot
+        )
         raise InvalidRequestError(
             f"Cannot choose a snapshot of the metadata table {name!r}: it is of the table as a whole",
             hint=f"The tables of one snapshot are: {of_snapshot}.",

@@ -32,7 +32,7 @@ def partition_fields(kind: StructType) -> list[pa.Field]:
 
 def partition_array(children: list[Any], target: pa.DataType, kind: StructType) -> pa.Array:
     """Return fields of the unified type as a `partition` column, of which `target` may have a part only."""
-    positions = {part.name: at for at, part in enumerate(kind.fields)}
+    positions = {field.name: index for index, field in enumerate(kind.fields)}
     chosen = [as_type(children[positions[part.name]], part.type) for part in target]
     return pa.Array.from_buffers(target, len(children[0]), [None], children=chosen)
 

@@ -39,7 +39,7 @@ def changes_window(metadata: TableMetadata, start: object, end: object) -> Chang
 def _id_of(metadata: TableMetadata, given: object) -> int | None:
     if not isinstance(given, int):
         return None
-    is_named = any(one.parent_snapshot_id == given for one in metadata.snapshots.heads)
+    is_named = any(head.parent_snapshot_id == given for head in metadata.snapshots.heads)
     if metadata.snapshots.find_head(given) is None and not is_named:
         raise SnapshotNotFoundError(
             f"Cannot read changes between snapshots: there is no snapshot {given}",
@@ -80,12 +80,12 @@ def changes_of(scan: Scan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 def without_copies(rows: pa.Table) -> pa.Table:
     """Return changed rows without pairs of a removed and an added row that are the same."""
-    own = [name for name in rows.column_names if name not in {one.name for one in CHANGE_COLUMNS}]
+    own = [name for name in rows.column_names if name not in {change_column.name for change_column in CHANGE_COLUMNS}]
     keys = [pc.cast(pc.dictionary_encode(_comparable(rows.column(name))).combine_chunks().indices, pa.int64())
             if rows.num_rows else pa.array([], pa.int64()) for name in own]  # fmt: skip
     places = pa.array(range(rows.num_rows), pa.int64())
     is_added = pc.equal(rows.column(CHANGE_TYPE.name), INSERT)
-    named = {f"k{at}": key for at, key in enumerate(keys)}
+    named = {f"k{index}": key for index, key in enumerate(keys)}
     grouped = pa.table({**named, "is_added": is_added, "place": places})
     groups = grouped.group_by(list(named), use_threads=False).aggregate([("is_added", "list"), ("place", "list")])
     kept: list[int] = []

@@ -53,7 +53,7 @@ class Choice:
             tasks = self.plan.read_tasks
             lines.append(f"  filter: {self.plan.predicate}")
             lines.append(
-                f"  files to read: {len(tasks)}, with {sum(one.data_file.record_count for one in tasks)} rows in "
+                f"  files to read: {len(tasks)}, with {sum(task.data_file.record_count for task in tasks)} rows in "
                 f"{read_bytes(tasks)} bytes"
             )
             whole = getattr(self.plan, "whole", [])
@@ -72,7 +72,7 @@ def check_engine(engine: object) -> None:
 
 def read_bytes(tasks: Sequence[FileScanTask]) -> int:
     """Return how large the files of tasks are."""
-    return sum(one.data_file.file_size_in_bytes for one in tasks)
+    return sum(task.data_file.file_size_in_bytes for task in tasks)
 
 
 def choose_engine(engine: Engine, state: LoadedTable, data: Any, plan: Callable[[], Any]) -> Choice:

@@ -17,7 +17,7 @@ def describe_table(table: LoadedTable) -> str:
     """Return a table's name, columns, partitioning and current snapshot."""
     metadata = table.metadata
     schema = metadata.current_schema
-    columns = [f"{one.name} {one.field_type}{' not null' if one.required else ''}" for one in schema.fields]
+    columns = [f"{field.name} {field.field_type}{' not null' if field.required else ''}" for field in schema.fields]
     return describe(
         f"Table {table.name!r}, format version {metadata.format_version}",
         columns=listed(columns),

@@ -30,7 +30,7 @@ MAX_ROWS: Final = 100_000
 """Of more changed rows than these, the first are looked at."""
 MAX_FILES: Final = 1_000_000
 _SHOWN: Final = 20
-_CHANGE_NAMES: Final = tuple(one.name for one in CHANGE_COLUMNS)
+_CHANGE_NAMES: Final = tuple(change_column.name for change_column in CHANGE_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,11 @@ class Difference:
     def files(self) -> FileChanges:
         """The files that came and went; manifests that both snapshots have are not read."""
         before, after = (read_manifest_list(self.loaded.storage, one) for one in (self.before, self.after))
-        shared = {one.manifest_path for one in before} & {one.manifest_path for one in after}
+        shared = {manifest.manifest_path for manifest in before} & {manifest.manifest_path for manifest in after}
 
         def read(manifests: Any) -> dict[str, int]:
             found: dict[str, int] = {}
-            chosen = [one for one in manifests if one.manifest_path not in shared]
+            chosen = [manifest for manifest in manifests if manifest.manifest_path not in shared]
             for more in read_rows(self.loaded, chosen, _FIELDS, _sizes, only_live=True, cache=self.cache):
                 found |= more
                 if len(found) > MAX_FILES:
@@ -149,10 +149,10 @@ def draw_difference(difference: Difference) -> Html:
     title = element("h4", f"From {difference.before.snapshot_id} to {difference.after.snapshot_id}")
     changes = element("ul", *(element("li", str(one)) for one in difference.schema)) if difference.schema else None
     shown = rows.rows.slice(0, _SHOWN)
-    columns = [one for one in shown.column_names if one not in _CHANGE_NAMES[1:]]
+    columns = [column_name for column_name in shown.column_names if column_name not in _CHANGE_NAMES[1:]]
     table = element(
         "table",
-        element("tr", *(element("th", one) for one in columns)),
-        *(element("tr", *(element("td", row[one]) for one in columns)) for row in shown.to_pylist()),
+        element("tr", *(element("th", column) for column in columns)),
+        *(element("tr", *(element("td", row[column]) for column in columns)) for row in shown.to_pylist()),
     )
     return join([title, head, changes, table if shown.num_rows else None])

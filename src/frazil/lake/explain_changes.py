@@ -45,7 +45,7 @@ class ExplainChanges:
     ) -> str:
         """Explain an update."""
         given = Parameters(parameters)
-        where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
+        where, values = given.fill(where), {name: given.fill(value) for name, value in values.items()}
         given.check()
         state = self._table._begin()
         choice = self._table._choose_update(state, values, where, branch, NO_PROPERTIES, engine)

@@ -185,11 +185,11 @@ class Follow:
         if head == after or (head is None and after is None):
             return []
         parent: int | None = None
-        for one in () if head is None else ancestor_heads(metadata.snapshots, head):
-            if one.snapshot_id == after:
+        for snapshot in () if head is None else ancestor_heads(metadata.snapshots, head):
+            if snapshot.snapshot_id == after:
                 return found[::-1]
-            found.append(one.snapshot_id)
-            parent = one.parent_snapshot_id
+            found.append(snapshot.snapshot_id)
+            parent = snapshot.parent_snapshot_id
         if parent == after:
             return found[::-1]
         raise self._lost(metadata, after, found)
@@ -301,7 +301,7 @@ class Follow:
                 'changes="added-files" gives the rows of files they added, copies included.',
             )
         if self._changes == "added-files":
-            names = [one.name for one in CHANGE_COLUMNS]
+            names = [change_column.name for change_column in CHANGE_COLUMNS]
             for batch in changes_of(self._scan(state), snapshot):
                 yield batch.filter(pa.compute.equal(batch.column(CHANGE_TYPE.name), INSERT)).drop_columns(names)
 

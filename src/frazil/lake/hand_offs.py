@@ -111,8 +111,8 @@ def load_library(library: str, what: str) -> Any:
 
 def _plain(rows: pa.Table) -> pa.Table:
     """Return rows with the storage of uuids in their place, for libraries that do not know them."""
-    for at, column in enumerate(rows.schema):
+    for index, column in enumerate(rows.schema):
         if isinstance(column.type, pa.UuidType):
-            plain = rows.column(at).cast(column.type.storage_type)
-            rows = rows.set_column(at, pa.field(column.name, column.type.storage_type), plain)
+            plain = rows.column(index).cast(column.type.storage_type)
+            rows = rows.set_column(index, pa.field(column.name, column.type.storage_type), plain)
     return rows

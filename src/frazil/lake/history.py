@@ -77,13 +77,13 @@ class HistoryLine:
 
 
 def _sum(snapshot: Snapshot, *keys: str) -> int:
-    return sum(summary_number(snapshot, one) or 0 for one in keys)
+    return sum(summary_number(snapshot, key) or 0 for key in keys)
 
 
 def history_lines(metadata: TableMetadata, first: int = 0, count: int = MAX_LINES) -> list[HistoryLine]:
     """Return some snapshots on the graph, the newest first; only those are read whole."""
     heads = list(reversed(metadata.snapshots.heads))[first : first + count]
-    rows = lay_out([(one.snapshot_id, one.parent_snapshot_id) for one in heads])
+    rows = lay_out([(head.snapshot_id, head.parent_snapshot_id) for head in heads])
     refs: dict[int, list[tuple[str, SnapshotRef]]] = {}
     for name, ref in sorted(metadata.refs.items()):
         refs.setdefault(ref.snapshot_id, []).append((name, ref))
@@ -112,20 +112,20 @@ class History(tuple[SnapshotLogEntry, ...]):  # noqa: SLOT001 - a tuple with slo
     def _repr_html_(self) -> str:
         lines = history_lines(self._metadata)
         titles = ("", "when", "snapshot", "did", "rows", "files", "by", "")
-        head = element("tr", *(element("th", one) for one in titles))
+        head = element("tr", *(element("th", title) for title in titles))
         body = [
             element(
                 "tr",
-                element("td", one.graph),
-                element("td", show_time(one.snapshot.timestamp_ms)),
-                element("td", element("code", one.snapshot.snapshot_id)),
-                element("td", one.snapshot.operation or ""),
-                element("td", _signed(one.added_rows, one.removed_rows), class_="fz-number"),
-                element("td", _signed(one.added_files, one.removed_files), class_="fz-number"),
-                element("td", one.engine or ""),
-                element("td", ", ".join(name for name, _ in one.refs)),
+                element("td", line.graph),
+                element("td", show_time(line.snapshot.timestamp_ms)),
+                element("td", element("code", line.snapshot.snapshot_id)),
+                element("td", line.snapshot.operation or ""),
+                element("td", _signed(line.added_rows, line.removed_rows), class_="fz-number"),
+                element("td", _signed(line.added_files, line.removed_files), class_="fz-number"),
+                element("td", line.engine or ""),
+                element("td", ", ".join(name for name, _ in line.refs)),
             )
-            for one in lines
+            for line in lines
         ]
         more = len(self._metadata.snapshots) - len(lines)
         rest = element("p", f"… and {more:,} older snapshots", class_="fz-muted") if more > 0 else None

@@ -71,21 +71,21 @@ class ViewQuery:
                 f"Cannot read the view {self.view.name}: it has {len(fields)} columns, and its query now has {count}",
                 hint="Replace the view.",
             )
-        names = ", ".join(quoted_name(part.name) for part in fields)
+        names = ", ".join(quoted_name(field.name) for field in fields)
         text = f"SELECT * FROM ({self.text}) AS {quoted_name(self.view.identifier[-1])}({names})"
         renamed = self._planned(lambda: run(text))
         if mode == "TYPE EVOLUTION":
             return renamed
         have = renamed.schema()
-        wanted = [to_arrow_type(part.field_type, with_ids=False) for part in fields]
-        for part, kind, one in zip(fields, wanted, have, strict=True):
+        wanted = [to_arrow_type(field.field_type, with_ids=False) for field in fields]
+        for field, kind, one in zip(fields, wanted, have, strict=True):
             if not _is_alike(one.type, kind):
                 raise not_here(
-                    self.view.name, f"its column {part.name!r} is {part.field_type}, and would be {one.type} here"
+                    self.view.name, f"its column {field.name!r} is {field.field_type}, and would be {one.type} here"
                 )
         if all(one.type == kind for one, kind in zip(have, wanted, strict=True)):
             return renamed
-        return self._planned(lambda: _cast(renamed, [part.name for part in fields], wanted))
+        return self._planned(lambda: _cast(renamed, [field.name for field in fields], wanted))
 
     def _planned(self, plan: Callable[[], Any]) -> Any:
         try:

@@ -81,7 +81,7 @@ class Maintain:
         self._cache = cache
 
     def __repr__(self) -> str:
-        return f"<maintenance: {', '.join(one for one in vars(type(self)) if not one.startswith('_'))}>"
+        return f"<maintenance: {', '.join(var for var in vars(type(self)) if not var.startswith('_'))}>"
 
     def optimize(
         self,
@@ -450,7 +450,7 @@ def _files_of(file_list: Any) -> Iterator[tuple[str, int]]:
 def _format(name: str | None) -> FileFormat | None:
     if name is None:
         return None
-    known = [one.value for one in DATA_FORMATS]
+    known = [data_format.value for data_format in DATA_FORMATS]
     if name.lower() not in known:
         raise InvalidRequestError(f"Cannot add files of {name!r}", hint=f"There are: {', '.join(known)}.")
     return FileFormat(name.lower())

@@ -59,7 +59,7 @@ def find_connection(name: str, home: Path | None = None) -> NamedConnection | No
 def _connection(name: str, file: str, given: dict[str, str]) -> NamedConnection:
     kind = given.pop("type", None)
     uri, warehouse = given.pop("uri", None), given.pop("warehouse", None)
-    properties = {one: value for one, value in given.items() if not one.startswith(_PYICEBERG_ONLY)}
+    properties = {key: value for key, value in given.items() if not key.startswith(_PYICEBERG_ONLY)}
     if uri is not None and uri.lower().startswith(("http://", "https://")) and kind in (None, "rest"):
         return NamedConnection(uri, None, properties if warehouse is None else {**properties, "warehouse": warehouse})
     if kind not in (None, "sql", "in-memory", "filesystem"):

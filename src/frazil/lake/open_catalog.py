@@ -115,7 +115,7 @@ def _open_service(
         )
     # HTTP takes its time to load, and only services need it.
     rest: Any = import_module("frazil.rest.open_rest")
-    named = {one: value for one, value in properties.items() if not one.startswith("header.")}
+    named = {key: value for key, value in properties.items() if not key.startswith("header.")}
     check_properties(named, connection_names(uri))
     if trust == TRUST_NONE and READ_ROOTS not in properties:
         raise InvalidRequestError(

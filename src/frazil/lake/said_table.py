@@ -51,9 +51,9 @@ class Said:
         metadata = loaded.metadata
         properties = {**metadata.properties, **self.properties}
         if not self.follows_table:
-            properties |= {one.name: "none" for one in _DISTRIBUTIONS}
+            properties |= {distribution.name: "none" for distribution in _DISTRIBUTIONS}
         if self.isolation is not None:
-            properties |= {one.name: self.isolation for one in _ISOLATIONS}
+            properties |= {isolation.name: self.isolation for isolation in _ISOLATIONS}
         formats = {
             "write": read_property(properties, known.DEFAULT_FILE_FORMAT),
             "write.delete": read_property(properties, known.DELETE_DEFAULT_FILE_FORMAT),

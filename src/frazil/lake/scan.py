@@ -336,8 +336,8 @@ class Scan(LazyHandOffs):
             return count_task(task, self._view, self.table.storage, cache=cache)
         if not task.delete_files:
             return rows
-        if all(one.data_file.is_deletion_vector for one in task.delete_files):
-            return rows - sum(one.data_file.record_count for one in task.delete_files)
+        if all(delete_file.data_file.is_deletion_vector for delete_file in task.delete_files):
+            return rows - sum(delete_file.data_file.record_count for delete_file in task.delete_files)
         positions = load_positions(self.table.storage, task, cache)
         if positions is None:
             return rows

@@ -174,7 +174,7 @@ class ScanScanner:
 
     def _names_to_read(self) -> tuple[str, ...]:
         """Return the columns as names of a scan; of a struct that is shown in part, those of its parts."""
-        shown, whole = {part.name: part for part in self._scan.schema.fields}, self._scan.table_schema
+        shown, whole = {field.name: field for field in self._scan.schema.fields}, self._scan.table_schema
         names: list[str] = []
         for name in self._columns:
             part = shown[name]
@@ -183,8 +183,8 @@ class ScanScanner:
             if is_reserved_id(part.field_id) or whole.find_field(part.field_id) == part:
                 names.append(name)
             else:
-                leaves = [one for one in Schema((part,)).fields_by_id.values() if one.field_type.is_primitive]
-                names += [whole.name_of(one.field_id) for one in leaves]
+                leaves = [field for field in Schema((part,)).fields_by_id.values() if field.field_type.is_primitive]
+                names += [whole.name_of(leaf.field_id) for leaf in leaves]
         return tuple(names)
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -92,7 +92,7 @@ class SourceTables:
             self.load(path.strip()),
             options,
             predicate=known.get("filter"),
-            columns=None if columns is None else [one.strip() for one in columns.split(",")],
+            columns=None if columns is None else [column.strip() for column in columns.split(",")],
             time_zone=self.time_zone,
         )
 

@@ -219,12 +219,12 @@ def is_suffix(suffixes: Name) -> bool:
 def with_suffixes(relation: Relation, suffixes: Name) -> Relation:
     """Return what a relation is where parts after its name say a state, a metadata table, or both."""
     state, metadata_table = relation.state, None
-    for one in suffixes:
-        selector = _SELECTOR.fullmatch(one)
+    for suffix in suffixes:
+        selector = _SELECTOR.fullmatch(suffix)
         if selector is not None:
             state = _state_of(selector)
         else:
-            metadata_table = one.lower()
+            metadata_table = suffix.lower()
     return Relation(relation.place, relation.table, state, metadata_table)
 
 

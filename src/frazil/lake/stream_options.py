@@ -106,7 +106,7 @@ def stream_options(options: Mapping[str, str], branch: str | None = None) -> Str
         start,
         rules,
         StreamLimits(**limits),
-        None if identifiers is None else tuple(one.strip() for one in identifiers.split(",")),
+        None if identifiers is None else tuple(identifier.strip() for identifier in identifiers.split(",")),
         _flag(known, _UPDATES, otherwise=True) if _UPDATES in known or identifiers else None,
         _keeps_copies(known),
         known.get(_GUARD),
@@ -130,7 +130,7 @@ def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, compute
     if unknown:
         raise InvalidRequestError(
             f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
-            hint=f"The columns are: {', '.join(one.name for one in schema.fields)}.",
+            hint=f"The columns are: {', '.join(field.name for field in schema.fields)}.",
         )
     return () if computes is False else known
 
@@ -142,7 +142,7 @@ def _check(known: Mapping[str, str]) -> None:
             f"Cannot stream a table with the option {unknown[0]!r}: there is none of that name",
             hint=f"There are: {', '.join(sorted(_KNOWN))}.",
         )
-    state = next((one for one in _OTHER_STATES if one in known), None)
+    state = next((option for option in _OTHER_STATES if option in known), None)
     if state is not None:
         raise UnsupportedError(
             f"Cannot stream a table with the option {state}: a stream has no end, and begins where it is told",
@@ -174,7 +174,7 @@ def _not_appends(known: Mapping[str, str]) -> NotAppends:
     try:
         found = NotAppends(word)
     except ValueError:
-        words = ", ".join(one.value for one in NotAppends)
+        words = ", ".join(choice.value for choice in NotAppends)
         raise InvalidRequestError(f"Cannot use {word[:60]!r} as {_CHANGES}: it may be {words}") from None
     skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one, otherwise=False)), None)
     if found is NotAppends.CHANGES and skips is not None:

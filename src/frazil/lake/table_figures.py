@@ -91,7 +91,7 @@ def _line(metadata: TableMetadata) -> list[Snapshot]:
     current = metadata.current_snapshot
     if current is None:
         return []
-    ids = [one.snapshot_id for one in ancestor_heads(metadata.snapshots, current.snapshot_id)]
+    ids = [ancestor.snapshot_id for ancestor in ancestor_heads(metadata.snapshots, current.snapshot_id)]
     step = max(-(-len(ids) // MAX_POINTS), 1)
     return [metadata.snapshot(one) for one in reversed(ids[::step])]
 
@@ -127,12 +127,12 @@ def draw_table(loaded: LoadedTable) -> Html:
         *(
             element(
                 "tr",
-                element("td", one.field_id, class_="fz-number"),
-                element("td", element("code", one.name)),
-                element("td", element("code", f"{one.field_type}{' required' if one.required else ''}")),
-                element("td", one.doc or ""),
+                element("td", field.field_id, class_="fz-number"),
+                element("td", element("code", field.name)),
+                element("td", element("code", f"{field.field_type}{' required' if field.required else ''}")),
+                element("td", field.doc or ""),
             )
-            for one in fields[:MAX_COLUMNS]
+            for field in fields[:MAX_COLUMNS]
         ),
     )
     more = len(fields) - MAX_COLUMNS

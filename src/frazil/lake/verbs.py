@@ -202,7 +202,7 @@ class TableVerbs(MetadataVerbs):
             session = choose_session(data if is_spark_frame(data) else None)
             planned = room.plan_overwrite(session, state, files, where, target, cache=self._cache)
         made = self._commit_planned(state, planned)
-        self._changed_rows = sum(one.record_count for one in files)
+        self._changed_rows = sum(file.record_count for file in files)
         return made
 
     @_may_be_once
@@ -297,7 +297,7 @@ class TableVerbs(MetadataVerbs):
         `engine` and parameters are as in `delete`.
         """
         given = Parameters(parameters)
-        where, values = given.fill(where), {name: given.fill(one) for name, one in values.items()}
+        where, values = given.fill(where), {name: given.fill(value) for name, value in values.items()}
         given.check()
         state = self._begin()
 
@@ -422,7 +422,7 @@ class TableVerbs(MetadataVerbs):
         state, merge = self._begin_merge(merge)
         if not merge.merge_schema:
             return self._merge_into(state, merge, branch, snapshot_properties)
-        written = [one.values for one in merge.clauses if one.do != "delete"]
+        written = [clause.values for clause in merge.clauses if clause.do != "delete"]
         only = None if None in written else assigned_names([one for one in written if one is not None])
         data = merge.source if is_spark_frame(merge.source) else merge.source.table
 
@@ -434,7 +434,7 @@ class TableVerbs(MetadataVerbs):
     def _begin_merge(self, merge: _Merge) -> tuple[LoadedTable, _Merge]:
         """Return the table's state and a merge with values in the place of names, and a source that is opened."""
         named = Parameters(merge.parameters)
-        on, clauses = named.fill(merge.on), tuple(one.filled(named.fill) for one in merge.clauses)
+        on, clauses = named.fill(merge.on), tuple(clause.filled(named.fill) for clause in merge.clauses)
         named.check()
         state = self._begin()
         source = merge.source
@@ -603,7 +603,7 @@ def operations_between(before: TableMetadata, after: TableMetadata, branch: str)
 
 def paths_of(files: Sequence[DataFile]) -> tuple[str, ...]:
     """Return where files are."""
-    return tuple(one.file_path for one in files)
+    return tuple(file.file_path for file in files)
 
 
 def _with_engine(data: Any, snapshot_properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -82,7 +82,7 @@ def evolution_of(wanted: Schema, only: Collection[str] | None = None) -> UpdateS
     `only` are the columns that count, in lower case; None is all.
     """
     if only is not None:
-        wanted = Schema(tuple(part for part in wanted.fields if part.name.lower() in only))
+        wanted = Schema(tuple(field for field in wanted.fields if field.name.lower() in only))
     return UpdateSchema(lambda update: union_by_name(update, wanted), case_sensitive=False)
 
 

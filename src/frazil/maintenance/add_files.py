@@ -48,7 +48,7 @@ from frazil.storage.base import Storage
 from frazil.storage.locations import location_key, scheme_of, strip_slashes
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_ENDINGS: Final = tuple(f".{one.value}" for one in DATA_FORMATS)
+_ENDINGS: Final = tuple(f".{data_format.value}" for data_format in DATA_FORMATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ def add_files(
 ) -> tuple[LoadedTable, AddFilesResult]:
     """Add the files below a folder, or those named or found, to a table; return its new state and what was added."""
     wanted = {name: None if value is None else str(value) for name, value in (partition_filter or {}).items()}
-    found = [one for one in find_files(loaded.storage, source, file_format) if _matches(one, wanted)]
+    found = [file for file in find_files(loaded.storage, source, file_format) if _matches(file, wanted)]
     if not found:
         return loaded, AddFilesResult()
     files = describe_found(loaded, found, threads=threads)
-    result = AddFilesResult(len(files), len({partition_key_of(one) for one in files}))
+    result = AddFilesResult(len(files), len({partition_key_of(file) for file in files}))
     if checks_duplicates:
         check_duplicates(loaded, files, target, cache=cache)
     if dry_run:
@@ -193,11 +193,11 @@ def check_duplicates(
 ) -> None:
     """Refuse files that are in a branch already, however they are spelt, and files that are given twice."""
     keys: dict[str, str] = {}
-    for one in files:
-        key = location_key(one.file_path)
+    for file in files:
+        key = location_key(file.file_path)
         if key in keys:
-            raise InvalidRequestError(f"Cannot add {one.file_path}: it is given twice")
-        keys[key] = one.file_path
+            raise InvalidRequestError(f"Cannot add {file.file_path}: it is given twice")
+        keys[key] = file.file_path
     snapshot = find_parent(loaded.metadata, target.branch)
     manifests = [] if snapshot is None else read_manifest_list(loaded.storage, snapshot)
     for manifest in manifests:
@@ -257,12 +257,12 @@ class _Describer:
         """Return the description of a file; refuse one that the table could not read."""
         kind = found.file_format or find_format(self._storage, found.path, found.size)
         described = self._files.describe(found.path, found.size, kind)
-        partition = tuple(self._partition_value(one, described, found.folders) for one in self._spec.fields)
+        partition = tuple(self._partition_value(field, described, found.folders) for field in self._spec.fields)
         file = replace(described, partition=partition)
         values = {
-            one.source_id: value
-            for one, value in zip(self._spec.fields, file.partition, strict=True)
-            if one.transform.is_identity
+            field.source_id: value
+            for field, value in zip(self._spec.fields, file.partition, strict=True)
+            if field.transform.is_identity
         }
         self._files.check_readable(file, values)
         return file

@@ -101,11 +101,11 @@ def source_of_folder(
 def find_source_files(storage: Storage, source: SourceTable) -> Iterator[FoundFile]:
     """Yield the files of a source, each with the values of its partition."""
     for part in source.parts:
-        for one in list_data_files(storage, strip_slashes(part.location), source.file_format):
+        for data_file in list_data_files(storage, strip_slashes(part.location), source.file_format):
             if part.values is None:
-                yield one
+                yield data_file
             else:
-                yield FoundFile(one.path, one.size, part.values, one.file_format)
+                yield FoundFile(data_file.path, data_file.size, part.values, data_file.file_format)
 
 
 def snapshot_table(
@@ -210,12 +210,12 @@ def _check_apart(staged: LoadedTable, source: SourceTable) -> None:
     theirs = {source.location, *(part.location for part in source.parts)}
     for folder in table_folders(staged.metadata.location, staged.metadata.properties):
         own = f"{location_key(storage.resolve_folder(folder)).rstrip('/')}/"
-        for one in theirs:
-            other = f"{location_key(storage.resolve_folder(strip_slashes(one))).rstrip('/')}/"
+        for root in theirs:
+            other = f"{location_key(storage.resolve_folder(strip_slashes(root))).rstrip('/')}/"
             if own.startswith(other) or other.startswith(own):
                 raise InvalidRequestError(
                     f"Cannot make a snapshot of {source.name} at {folder}: its files would mix with the source's in "
-                    f"{one}",
+                    f"{root}",
                     hint="Give a location of its own.",
                 )
 

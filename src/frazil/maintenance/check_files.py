@@ -77,13 +77,13 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
     problems = [
         Problem(
             "wrong-size",
-            f"the {what} has {size:,} bytes, and its entry says {one.file_size_in_bytes:,}",
+            f"the {what} has {size:,} bytes, and its entry says {file.file_size_in_bytes:,}",
             REPAIR,
-            one.file_path,
+            file.file_path,
             group.snapshot_id,
         )
-        for one in group.files[:1]
-        if one.file_size_in_bytes not in (size, -1)
+        for file in group.files[:1]
+        if file.file_size_in_bytes not in (size, -1)
     ]
     if first.is_deletion_vector:
         found, last = _check_vectors(loaded.storage, group, size)
@@ -147,7 +147,7 @@ _VECTOR_TO_DO: Final = (
 
 def _footer_differs(file: DataFile, footer: PuffinFooter) -> Iterator[str]:
     """Yield how the blob at an entry's place differs from what the entry says, by the file's own footer."""
-    blobs = [one for one in footer.blobs if one.offset == file.content_offset and one.type == DELETION_VECTOR_V1]
+    blobs = [blob for blob in footer.blobs if blob.offset == file.content_offset and blob.type == DELETION_VECTOR_V1]
     if not blobs:
         yield f"the Puffin file has no deletion vector at offset {file.content_offset}"
         return

@@ -159,7 +159,7 @@ def _header(manifest: ManifestFile, files: ManifestColumns, spec: PartitionSpec)
 
 def _shape(spec: PartitionSpec) -> list[tuple[Any, ...]]:
     # Names may change and ids of v1 specs are counted by readers; what values mean may not.
-    return [(one.source_ids, str(one.transform)) for one in spec.fields]
+    return [(field.source_ids, str(field.transform)) for field in spec.fields]
 
 
 def _counts(manifest: ManifestFile, files: ManifestColumns) -> Iterator[_Finding]:
@@ -264,8 +264,8 @@ def _summaries(manifest: ManifestFile, files: ManifestColumns, kind: StructType)
     struct = files.column("partition").filter(pa.array(live_mask(files))).combine_chunks()
     if len(struct) == 0:
         return
-    for at, (part, summary) in enumerate(zip(kind.fields, manifest.partitions, strict=True)):
-        column = struct.field(at)
+    for index, (part, summary) in enumerate(zip(kind.fields, manifest.partitions, strict=True)):
+        column = struct.field(index)
         if column.null_count and not summary.contains_null:
             what = f"{column.null_count:,} files have null in {part.name!r}, and the list says that none has"
             yield "wrong-partition-summary", what, REWRITE
@@ -288,7 +288,7 @@ def _outside(part: NestedField, stats: Any, column: pa.Array) -> Iterator[_Findi
 
 def hashes_of(texts: list[str | None]) -> Longs:
     """Return a number for each text; equal texts have equal numbers within this process."""
-    return np.fromiter((hash(one) for one in texts), np.int64, len(texts))
+    return np.fromiter((hash(text) for text in texts), np.int64, len(texts))
 
 
 def _facts(manifest: ManifestFile, live: ManifestColumns) -> ManifestFacts:

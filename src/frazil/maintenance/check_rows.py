@@ -96,15 +96,15 @@ def _columns_of(file: DataFile, schemas: tuple[Schema, ...], stored: set[int], m
             recorded |= set(getattr(file, name) or ())
     spec = metadata.specs_by_id.get(file.spec_id)
     if spec is not None and file.content is FileContent.DATA:
-        recorded |= {source for one in spec.fields for source in one.source_ids}
+        recorded |= {source for field in spec.fields for source in field.source_ids}
     left = recorded & stored
     found: dict[int, NestedField] = {}
     for schema in schemas:
         own = {one for one in left if schema.find_field(one) is not None and _is_measured(schema, one)}
         left -= own
-        for part in schema.project(own).fields if own else ():
+        for field in schema.project(own).fields if own else ():
             # Of a column that two schemas know different parts of, the newer one's are compared.
-            found.setdefault(part.field_id, part)
+            found.setdefault(field.field_id, field)
     names: set[str] = set()
     kept = []
     for part in found.values():
@@ -119,7 +119,7 @@ def _is_measured(schema: Schema, field_id: int) -> bool:
     part = schema.find_field(field_id)
     if part is None or isinstance(part.field_type, StructType | ListType | MapType | UnknownType):
         return False
-    return all(isinstance(one.field_type, StructType) for one in schema.ancestors_of(field_id))
+    return all(isinstance(field.field_type, StructType) for field in schema.ancestors_of(field_id))
 
 
 def _differences(file: DataFile, wanted: Schema, actual: Metrics) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ class _PartitionCheck:
         spec = metadata.specs_by_id.get(file.spec_id)
         if file.content is not FileContent.DATA or spec is None or spec.is_unpartitioned:
             return
-        if any(columns.find_field(one.source_id) is None for one in spec.fields if not one.transform.is_void):
+        if any(columns.find_field(field.source_id) is None for field in spec.fields if not field.transform.is_void):
             return
         try:
             self._partitioner = Partitioner(columns, spec, metadata.current_schema)

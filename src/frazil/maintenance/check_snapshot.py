@@ -35,12 +35,12 @@ class SnapshotFacts:
     @cached_property
     def data(self) -> list[ManifestFacts]:
         """The manifests of data files."""
-        return [one for one in self.manifests if one.content is ManifestContent.DATA]
+        return [manifest for manifest in self.manifests if manifest.content is ManifestContent.DATA]
 
     @cached_property
     def deletes(self) -> list[ManifestFacts]:
         """The manifests of delete files."""
-        return [one for one in self.manifests if one.content is ManifestContent.DELETES]
+        return [manifest for manifest in self.manifests if manifest.content is ManifestContent.DELETES]
 
 
 def check_snapshot(
@@ -55,7 +55,7 @@ def check_snapshot(
     twice = _repeated(paths)
     if twice:
         yield problem("duplicate-file", f"{twice:,} data files are live twice: their rows are read twice")
-    references = _joined([one.references[one.vectors] for one in facts.deletes])
+    references = _joined([delete.references[delete.vectors] for delete in facts.deletes])
     twice = _repeated(references)
     if twice:
         yield problem("duplicate-deletion-vector", f"{twice:,} data files have more than one deletion vector")
@@ -77,7 +77,7 @@ def _repeated(values: Longs) -> int:
 
 
 def _row_ids(manifests: Sequence[ManifestFacts], rows: Longs) -> Iterator[str]:
-    first = _joined([one.first_row_ids for one in manifests])
+    first = _joined([manifest.first_row_ids for manifest in manifests])
     known: npt.NDArray[np.bool_] = (first != NO_ROW_ID) & (rows > 0)
     first, count = first[known], rows[known]
     order = np.argsort(first, kind="stable")
@@ -108,22 +108,22 @@ def _totals(snapshot: Snapshot, facts: SnapshotFacts) -> Iterator[str]:
     if snapshot.summary is None:
         return
     deletes = facts.deletes
-    kinds = [one.kinds for one in deletes]
-    known = [one.record_counts for one in facts.manifests]
+    kinds = [delete.kinds for delete in deletes]
+    known = [manifest.record_counts for manifest in facts.manifests]
     if any(bool((one < 0).any()) for one in known):
         return
     actual = {
         Summary.TOTAL_DATA_FILES: sum(len(one.paths) for one in facts.data),
         Summary.TOTAL_RECORDS: sum(int(one.record_counts.sum()) for one in facts.data),
-        Summary.TOTAL_DELETE_FILES: sum(len(one.paths) for one in deletes),
-        Summary.TOTAL_FILES_SIZE: sum(int(one.sizes.sum()) for one in facts.manifests),
+        Summary.TOTAL_DELETE_FILES: sum(len(delete.paths) for delete in deletes),
+        Summary.TOTAL_FILES_SIZE: sum(int(manifest.sizes.sum()) for manifest in facts.manifests),
         Summary.TOTAL_POSITION_DELETES: sum(
-            int(one.record_counts[kind == FileContent.POSITION_DELETES].sum())
-            for one, kind in zip(deletes, kinds, strict=True)
+            int(delete.record_counts[kind == FileContent.POSITION_DELETES].sum())
+            for delete, kind in zip(deletes, kinds, strict=True)
         ),
         Summary.TOTAL_EQUALITY_DELETES: sum(
-            int(one.record_counts[kind == FileContent.EQUALITY_DELETES].sum())
-            for one, kind in zip(deletes, kinds, strict=True)
+            int(delete.record_counts[kind == FileContent.EQUALITY_DELETES].sum())
+            for delete, kind in zip(deletes, kinds, strict=True)
         ),
     }
     for name, count in actual.items():

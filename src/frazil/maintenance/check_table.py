@@ -129,7 +129,7 @@ class _Check:
                 manifests.setdefault(key, (one, snapshot.snapshot_id))
         self._check_files(self._read_manifests(manifests))
         for snapshot, keys in lists:
-            facts = [self._facts[one] for one in keys if one in self._facts]
+            facts = [self._facts[key] for key in keys if key in self._facts]
             is_whole = len(facts) == len(keys)
             self._findings.add(*check_snapshot(snapshot, SnapshotFacts(facts, is_whole), self._last_positions))
         self._check_statistics()
@@ -144,7 +144,11 @@ class _Check:
         current = metadata.current_snapshot
         if self._only_current:
             return [] if current is None else [current]
-        others = [one for one in metadata.snapshots if current is None or one.snapshot_id != current.snapshot_id]
+        others = [
+            snapshot
+            for snapshot in metadata.snapshots
+            if current is None or snapshot.snapshot_id != current.snapshot_id
+        ]
         others.sort(key=lambda one: (one.sequence_number, one.timestamp_ms), reverse=True)
         return ([] if current is None else [current]) + others
 
@@ -203,8 +207,10 @@ class _Check:
         for key, snapshot_id, checked in map_in_order(check, manifests.items(), threads=threads):
             self._findings.count("manifests")
             # A manifest that two lists describe differently is read twice; what is wrong with both is told once.
-            self._findings.add(*(one for one in checked.problems if (one.path or "", one.what) not in told))
-            told |= {(one.path or "", one.what) for one in checked.problems}
+            self._findings.add(
+                *(problem for problem in checked.problems if (problem.path or "", problem.what) not in told)
+            )
+            told |= {(problem.path or "", problem.what) for problem in checked.problems}
             if checked.facts is not None and checked.live is not None:
                 self._facts[key] = checked.facts
                 yield from groups_of(checked.live, self._unseen(checked.facts), snapshot_id)
@@ -232,23 +238,23 @@ class _Check:
     # Statistics
 
     def _check_statistics(self) -> None:
-        wanted = {one.snapshot_id for one in self._snapshots()} if self._only_current else None
+        wanted = {snapshot.snapshot_id for snapshot in self._snapshots()} if self._only_current else None
         listed: list[StatisticsFile | PartitionStatisticsFile] = [*self._metadata.statistics]
-        for one in [*listed, *self._metadata.partition_statistics]:
-            if wanted is not None and one.snapshot_id not in wanted:
+        for file in [*listed, *self._metadata.partition_statistics]:
+            if wanted is not None and file.snapshot_id not in wanted:
                 continue
             self._findings.count("statistics_files")
-            path, storage = one.statistics_path, self._loaded.storage
+            path, storage = file.statistics_path, self._loaded.storage
             try:
                 size = storage.size(path)
-                if size != one.file_size_in_bytes:
-                    what = f"the statistics file has {size:,} bytes, and the metadata says {one.file_size_in_bytes:,}"
-                    self._wrong_statistics(what, path, one.snapshot_id)
-                elif isinstance(one, StatisticsFile):
-                    self._check_blobs(one)
+                if size != file.file_size_in_bytes:
+                    what = f"the statistics file has {size:,} bytes, and the metadata says {file.file_size_in_bytes:,}"
+                    self._wrong_statistics(what, path, file.snapshot_id)
+                elif isinstance(file, StatisticsFile):
+                    self._check_blobs(file)
             except FrazilError as error:
-                problem = unreadable(error, "statistics file", path, one.snapshot_id)
-                self._findings.add(Problem(problem.kind, problem.what, _STATISTICS, path, one.snapshot_id))
+                problem = unreadable(error, "statistics file", path, file.snapshot_id)
+                self._findings.add(Problem(problem.kind, problem.what, _STATISTICS, path, file.snapshot_id))
 
     def _check_blobs(self, statistics: StatisticsFile) -> None:
         path, storage = statistics.statistics_path, self._loaded.storage
@@ -257,7 +263,7 @@ class _Check:
             statistics.file_size_in_bytes,
             footer_size=statistics.file_footer_size_in_bytes,
         )
-        stored = [(one.type, tuple(one.fields), one.snapshot_id) for one in footer.blobs]
+        stored = [(blob.type, tuple(blob.fields), blob.snapshot_id) for blob in footer.blobs]
         for blob in statistics.blob_metadata:
             if (blob.type, blob.fields, blob.snapshot_id) not in stored:
                 what = (
@@ -290,9 +296,9 @@ def _key(manifest: ManifestFile) -> _Key:
 def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
     """Yield where two snapshots gave out the same row ids, or one gave ids that the table does not know of."""
     ranges = sorted(
-        (one.first_row_id, one.first_row_id + (one.added_rows or 0), one.snapshot_id)
-        for one in metadata.snapshots.heads
-        if one.first_row_id is not None and one.added_rows
+        (head.first_row_id, head.first_row_id + (head.added_rows or 0), head.snapshot_id)
+        for head in metadata.snapshots.heads
+        if head.first_row_id is not None and head.added_rows
     )
     for (_, end, before), (start, _, snapshot_id) in pairwise(ranges):
         if start < end:
@@ -310,12 +316,14 @@ def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
 def _repeated_sequence_numbers(metadata: TableMetadata) -> Iterator[Problem]:
     """Yield snapshots that share a sequence number; before version 2 all have none."""
     seen: dict[int, int] = {}
-    for one in metadata.snapshots.heads:
-        if one.sequence_number in seen:
-            what = f"snapshots {seen[one.sequence_number]} and {one.snapshot_id} both have number {one.sequence_number}"
-            yield Problem("wrong-sequence-number", what, FOREIGN, None, one.snapshot_id)
-        elif one.sequence_number > 0:
-            seen[one.sequence_number] = one.snapshot_id
+    for head in metadata.snapshots.heads:
+        if head.sequence_number in seen:
+            what = (
+                f"snapshots {seen[head.sequence_number]} and {head.snapshot_id} both have number {head.sequence_number}"
+            )
+            yield Problem("wrong-sequence-number", what, FOREIGN, None, head.snapshot_id)
+        elif head.sequence_number > 0:
+            seen[head.sequence_number] = head.snapshot_id
 
 
 def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: TableMetadata) -> Iterator[Problem]:
@@ -328,27 +336,24 @@ def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: Ta
     if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schemas_by_id:
         yield problem("wrong-schema", f"the snapshot is of schema {snapshot.schema_id}, which the table does not have")
     paths: set[str] = set()
-    for one in manifests:
-        name = one.manifest_path
+    for manifest in manifests:
+        name = manifest.manifest_path
         if name in paths:
             yield problem("duplicate-file", f"the list has the manifest {name} twice")
         paths.add(name)
-        if one.sequence_number > snapshot.sequence_number:
-            what = f"sequence number {one.sequence_number} of {name} is above the snapshot's {snapshot.sequence_number}"
+        number = manifest.sequence_number
+        if number > snapshot.sequence_number:
+            what = f"sequence number {number} of {name} is above the snapshot's {snapshot.sequence_number}"
             yield problem("wrong-sequence-number", what)
-        if one.min_sequence_number > one.sequence_number:
-            what = (
-                f"the lowest sequence number {one.min_sequence_number} of {name} is above its own {one.sequence_number}"
-            )
+        if manifest.min_sequence_number > number:
+            what = f"the lowest sequence number {manifest.min_sequence_number} of {name} is above its own {number}"
             yield problem("wrong-sequence-number", what)
-        is_new = one.added_snapshot_id == snapshot_id
-        if is_new and metadata.format_version > 1 and one.sequence_number not in (0, snapshot.sequence_number):
-            what = (
-                f"the snapshot {snapshot.sequence_number} added {name}, which has sequence number {one.sequence_number}"
-            )
+        is_new = manifest.added_snapshot_id == snapshot_id
+        if is_new and metadata.format_version > 1 and number not in (0, snapshot.sequence_number):
+            what = f"the snapshot {snapshot.sequence_number} added {name}, which has sequence number {number}"
             yield problem("wrong-sequence-number", what)
-        if snapshot.first_row_id is not None and one.content is ManifestContent.DATA:
-            yield from (problem(*found) for found in _row_ids_of_line(snapshot, one))
+        if snapshot.first_row_id is not None and manifest.content is ManifestContent.DATA:
+            yield from (problem(*found) for found in _row_ids_of_line(snapshot, manifest))
 
 
 def _row_ids_of_line(snapshot: Snapshot, manifest: ManifestFile) -> Iterator[tuple[str, str]]:

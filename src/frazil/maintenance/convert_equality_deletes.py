@@ -75,10 +75,10 @@ def convert_equality_deletes(
         return loaded, ConvertEqualityDeletesResult()
     tasks = [one for one in plan_tasks(loaded, TRUE, target, cache)[0] if one.has_equality_deletes]
     equality = {
-        one.data_file.file_path: one.data_file
+        delete_file.data_file.file_path: delete_file.data_file
         for task in tasks
-        for one in task.delete_files
-        if one.data_file.content is FileContent.EQUALITY_DELETES
+        for delete_file in task.delete_files
+        if delete_file.data_file.content is FileContent.EQUALITY_DELETES
     }
     if dry_run or not tasks:
         return loaded, ConvertEqualityDeletesResult(len(equality), len(tasks))
@@ -86,8 +86,8 @@ def convert_equality_deletes(
     positions = DeleteCache()
     found = _beyond_positions(loaded, tasks, gone, positions)
     hit = [task for task in tasks if task.data_file.file_path in found]
-    rows = {one.data_file.file_path: DeletedRows.of(one.data_file, found[one.data_file.file_path]) for one in hit}
-    count = sum(one.positions.cardinality for one in rows.values())
+    rows = {task.data_file.file_path: DeletedRows.of(task.data_file, found[task.data_file.file_path]) for task in hit}
+    count = sum(row.positions.cardinality for row in rows.values())
     removed = tuple(equality.values())
     state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, removed, target, positions, cache)
     return state, ConvertEqualityDeletesResult(len(equality), added, count)
@@ -99,7 +99,11 @@ def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, Dele
     cache = DeleteCache()
     rows: dict[str, DeletionVector] = {}
     for task in counted("data files compared", tasks, len(tasks)):
-        deletes = tuple(one for one in task.delete_files if one.data_file.content is FileContent.EQUALITY_DELETES)
+        deletes = tuple(
+            delete_file
+            for delete_file in task.delete_files
+            if delete_file.data_file.content is FileContent.EQUALITY_DELETES
+        )
         alone = replace(task, delete_files=deletes, residual=TRUE)
         found = [
             batch.column(0).to_numpy()[batch.column(1).to_numpy(zero_copy_only=False)]
@@ -148,10 +152,12 @@ def _commit(
             before = load_positions(loaded.storage, task, positions)
             if before is not None:
                 rows[path] = DeletedRows.of(task.data_file, DeletionVector().union(before, rows[path].positions))
-            removed += [one.data_file for one in task.delete_files if one.data_file.is_deletion_vector]
-            own = [one.data_file for one in task.delete_files if is_position_file(one)]
-            removed += [one for one in own if one.referenced_data_file == path]
-            included += [one for one in own if one.referenced_data_file != path]
+            removed += [
+                delete_file.data_file for delete_file in task.delete_files if delete_file.data_file.is_deletion_vector
+            ]
+            own = [delete_file.data_file for delete_file in task.delete_files if is_position_file(delete_file)]
+            removed += [delete for delete in own if delete.referenced_data_file == path]
+            included += [delete for delete in own if delete.referenced_data_file != path]
         files = write_deletion_vectors(rows.values(), loaded)
     else:
         files = write_position_deletes(rows.values(), loaded)
@@ -159,7 +165,7 @@ def _commit(
         tuple(files),
         ReadSet(snapshot_id, isolation="snapshot"),
         "delete",
-        referenced=tuple(one.data_file for one in tasks),
+        referenced=tuple(task.data_file for task in tasks),
         removed_deletes=tuple(removed),
         included_deletes=tuple(included),
         target=target,
@@ -168,6 +174,6 @@ def _commit(
         state, _ = commit_snapshot(catalog, loaded, action, cache=cache)
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many({one.file_path for one in files})
+            loaded.storage.delete_many({file.file_path for file in files})
         raise
     return state, len(files)

@@ -35,7 +35,7 @@ _MAGICS: Final = {b"PAR1": FileFormat.PARQUET, b"ORC": FileFormat.ORC, b"Obj\x01
 
 def find_format(storage: Storage, path: str, size: int) -> FileFormat:
     """Return the format of a data file: by the end of its name, else by its first bytes."""
-    named = {f".{one.value}": one for one in DATA_FORMATS}
+    named = {f".{data_format.value}": data_format for data_format in DATA_FORMATS}
     ending = path[path.rfind(".") :].lower() if "." in path.rpartition("/")[2] else ""
     if ending in named:
         return named[ending]
@@ -78,9 +78,9 @@ class FileDescriber:
 
     def _read(self, file: DataFile) -> DataFile:
         with closing(open_reader(self._storage, file, self._rules)) as reader:
-            rows = sum(one.length for one in reader.batches((), batch_rows=DEFAULT_BATCH_ROWS))
+            rows = sum(batch.length for batch in reader.batches((), batch_rows=DEFAULT_BATCH_ROWS))
             stored = self._stored(reader, file.file_path)
-            offsets = tuple(one.offset for one in reader.stripes) if isinstance(reader, OrcReader) else None
+            offsets = tuple(stripe.offset for stripe in reader.stripes) if isinstance(reader, OrcReader) else None
         collector = MetricsCollector(stored, self._modes)
         if stored.fields:
             for batch in read_columns(self._storage, file, stored, self._rules):
@@ -105,9 +105,9 @@ class FileDescriber:
     def _stored(self, reader: FileReader, path: str) -> Schema:
         """Return the columns that a file stores whole; of others nothing is measured."""
         known = reader.schema.field_ids
-        optional = [part for part in self._schema.fields if part.field_id in known]
+        optional = [field for field in self._schema.fields if field.field_id in known]
         columns = resolve(Schema(tuple(optional)), reader.schema, path) if optional else ()
-        return Schema(tuple(one.field for one in columns if not _has_constant(one)))
+        return Schema(tuple(column.field for column in columns if not _has_constant(column)))
 
     def check_readable(self, file: DataFile, partition_values: Mapping[int, Any]) -> None:
         """Refuse a file that the table could not read."""

@@ -38,7 +38,7 @@ def infer_schema(
     """Return the columns of a file, numbered anew."""
     if file_format is FileFormat.AVRO:
         with closing(AvroReader(storage, path, ReadRules(Schema(())))) as reader:
-            arrow = pa.schema([(one.name, one.arrow) for one in reader.schema.fields])
+            arrow = pa.schema([(field.name, field.arrow) for field in reader.schema.fields])
         return _fields(arrow, frozenset(), format_version)
     file = open_file(storage, path, size=size)
     try:
@@ -66,9 +66,9 @@ def with_partitions(
     """Return a schema with the columns that only folders have, and the names of all columns that folders name."""
     values: dict[str, set[str]] = {}
     names: list[tuple[str, ...]] = []
-    for one in folders:
-        names.append(tuple(one))
-        for name, value in one.items():
+    for folder in folders:
+        names.append(tuple(folder))
+        for name, value in folder.items():
             kept = values.setdefault(name, set())
             if value is not None:
                 kept.add(value)
@@ -78,7 +78,7 @@ def with_partitions(
             f"Cannot tell the partitions of the files: some are in folders of {different[0]}, others of {different[1]}",
             hint="Give a folder whose files are all partitioned alike.",
         )
-    known = {part.name for part in fields}
+    known = {field.name for field in fields}
     fresh = count(Schema(tuple(fields)).highest_field_id + 1)
     added = [
         NestedField(next(fresh), name, _type_of(texts), required=False)
@@ -90,13 +90,13 @@ def with_partitions(
 
 def _type_of(texts: set[str]) -> Type:
     """Return the narrowest type that all texts of a partition column are of."""
-    if texts and all(_WHOLE.fullmatch(one) and str(int(one)) == one for one in texts):
-        numbers = [int(one) for one in texts]
-        if all(one in _INT_RANGE for one in numbers):
+    if texts and all(_WHOLE.fullmatch(text) and str(int(text)) == text for text in texts):
+        numbers = [int(text) for text in texts]
+        if all(number in _INT_RANGE for number in numbers):
             return INT
-        if all(one in _LONG_RANGE for one in numbers):
+        if all(number in _LONG_RANGE for number in numbers):
             return LONG
-    if texts and all(_is_date(one) for one in texts):
+    if texts and all(_is_date(text) for text in texts):
         return DATE
     return STRING
 
@@ -110,8 +110,8 @@ def _is_date(text: str) -> bool:
 
 def _int96_columns(parquet: Any) -> frozenset[str]:
     schema = parquet.schema
-    columns = [schema.column(at) for at in range(len(schema))]
-    return frozenset(one.path for one in columns if one.physical_type == "INT96")
+    columns = [schema.column(index) for index in range(len(schema))]
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
 
 
 def _plain(field: pa.Field, *, is_instant: bool, keeps_nanos: bool) -> pa.Field:

@@ -102,20 +102,24 @@ def move_metadata(metadata: TableMetadata, prefixes: Prefixes, sizes: Mapping[in
         location=prefixes.move(metadata.location, "the table's location"),
         properties=FrozenMap(properties),
         snapshots=SnapshotList(
-            [_move_snapshot(one, prefixes, sizes.get(one.snapshot_id)) for one in metadata.snapshots]
+            [_move_snapshot(snapshot, prefixes, sizes.get(snapshot.snapshot_id)) for snapshot in metadata.snapshots]
         ),
         metadata_log=tuple(
-            replace(one, metadata_file=prefixes.move(one.metadata_file, "the metadata file"))
-            for one in metadata.metadata_log
-            if prefixes.covers(one.metadata_file)
+            replace(entry, metadata_file=prefixes.move(entry.metadata_file, "the metadata file"))
+            for entry in metadata.metadata_log
+            if prefixes.covers(entry.metadata_file)
         ),
         statistics=tuple(
-            replace(one, statistics_path=prefixes.move(one.statistics_path, "the statistics file"))
-            for one in metadata.statistics
+            replace(
+                statistics_file, statistics_path=prefixes.move(statistics_file.statistics_path, "the statistics file")
+            )
+            for statistics_file in metadata.statistics
         ),
         partition_statistics=tuple(
-            replace(one, statistics_path=prefixes.move(one.statistics_path, "the statistics file"))
-            for one in metadata.partition_statistics
+            replace(
+                statistics_file, statistics_path=prefixes.move(statistics_file.statistics_path, "the statistics file")
+            )
+            for statistics_file in metadata.partition_statistics
         ),
     )
 
@@ -136,7 +140,9 @@ def _move_snapshot(snapshot: Snapshot, prefixes: Prefixes, sizes: SizeChange | N
         snapshot,
         summary=summary,
         manifest_list=None if listed is None else prefixes.move(listed, "the manifest list"),
-        manifests=None if manifests is None else tuple(prefixes.move(one, "the manifest") for one in manifests),
+        manifests=None
+        if manifests is None
+        else tuple(prefixes.move(manifest, "the manifest") for manifest in manifests),
     )
 
 
@@ -146,16 +152,18 @@ def move_manifest_list(
     """Return a snapshot's manifest list as it is at the target; `lengths` are those of the new manifests, by path."""
     moved = [
         replace(
-            one,
-            manifest_path=prefixes.move(one.manifest_path, "the manifest"),
-            manifest_length=lengths[one.manifest_path],
+            manifest,
+            manifest_path=prefixes.move(manifest.manifest_path, "the manifest"),
+            manifest_length=lengths[manifest.manifest_path],
         )
-        for one in manifests
+        for manifest in manifests
     ]
     if snapshot.first_row_id is not None:
         version = 3
     else:
-        is_old = all(one.content is ManifestContent.DATA and one.sequence_number == 0 for one in manifests)
+        is_old = all(
+            manifest.content is ManifestContent.DATA and manifest.sequence_number == 0 for manifest in manifests
+        )
         version = 1 if is_old and snapshot.sequence_number == 0 else 2
     return encode_manifest_list(
         moved,
@@ -218,18 +226,18 @@ def _move_delete_columns(
     names = ("file_size_in_bytes", "content_offset", "content_size_in_bytes", "split_offsets")
     values: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in names}
     bounds = {name: table.column(name).to_pylist() for name in ("lower_bounds", "upper_bounds")}
-    for at, (path, kind) in enumerate(zip(old_paths, kinds, strict=True)):
+    for index, (path, kind) in enumerate(zip(old_paths, kinds, strict=True)):
         if kind != FileContent.POSITION_DELETES.value:
             continue
-        _move_bounds(bounds, at, prefixes)
+        _move_bounds(bounds, index, prefixes)
         moved = deletes.get(path)
         if moved is None:
             continue
-        values["file_size_in_bytes"][at] = moved.size
-        values["split_offsets"][at] = None
-        offset = values["content_offset"][at]
+        values["file_size_in_bytes"][index] = moved.size
+        values["split_offsets"][index] = None
+        offset = values["content_offset"][index]
         if offset is not None:
-            values["content_offset"][at], values["content_size_in_bytes"][at] = moved.offsets[offset]
+            values["content_offset"][index], values["content_size_in_bytes"][index] = moved.offsets[offset]
     for name, column in {**values, **bounds}.items():
         table = _set(table, name, pa.chunked_array([pa.array(column, table.schema.field(name).type)]))
     return table

@@ -48,7 +48,9 @@ class OptimizeStep:
     result: Any
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.procedure}:", *(f"  because {one}" for one in self.reasons), f"  {self.result}"])
+        return "\n".join(
+            [f"{self.procedure}:", *(f"  because {reason}" for reason in self.reasons), f"  {self.result}"]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class OptimizeResult:
     left: tuple[Problem, ...] = ()
 
     def __str__(self) -> str:
-        lines = [str(one) for one in self.steps] or ["Nothing is worth doing."]
+        lines = [str(step) for step in self.steps] or ["Nothing is worth doing."]
         return "\n".join([*lines, *(f"left to you: {one}" for one in self.left)])
 
 
@@ -82,16 +84,16 @@ def optimize(
     ends_ms = None if budget_ms is None else now_ms + budget_ms
     problems = list(table_health(loaded, now_ms=now_ms, cache=cache))
     asked: dict[str, list[Problem]] = {}
-    for one in problems:
-        asked.setdefault(one.procedure or "", []).append(one)
+    for problem in problems:
+        asked.setdefault(problem.procedure or "", []).append(problem)
     run = _Run(catalog, loaded, budget_bytes, ends_ms, rewriter, cache, dry_run=dry_run)
     steps = [
         OptimizeStep(name, tuple(one.what for one in asked[name]), run.step(name, asked[name]))
         for name in STEPS
         if name in asked and run.has_time()
     ]
-    done = {one.procedure for one in steps}
-    left = tuple(one for one in problems if one.procedure not in done)
+    done = {step.procedure for step in steps}
+    left = tuple(problem for problem in problems if problem.procedure not in done)
     return run.state, OptimizeResult(tuple(steps), left)
 
 
@@ -117,7 +119,7 @@ class _Run:
             )
             return result
         if name == "rewrite_data_files":
-            return self._rewrite_data({one.kind for one in problems})
+            return self._rewrite_data({problem.kind for problem in problems})
         if name == "rewrite_manifests":
             self.state, manifests = rewrite_manifests(
                 self.catalog,

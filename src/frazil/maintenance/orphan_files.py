@@ -129,7 +129,7 @@ def remove_orphan_files(
         missing, differing = reachable.find_unreachable(paths)
         orphans += missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
     if dry_run:
-        return OrphanFilesResult(tuple(orphans), sum(sizes[one] for one in orphans))
+        return OrphanFilesResult(tuple(orphans), sum(sizes[orphan] for orphan in orphans))
     deleted: list[str] = []
     kept: list[tuple[str, str]] = []
     for path, reason in delete_paths(loaded.storage, orphans, owned, threads=workers):
@@ -212,7 +212,7 @@ def _find_table_above(storage: Storage, folder: str, reachable: ReachableFiles) 
         metadata = f"{above}/metadata"
         try:
             names = storage.list_children(metadata).files
-            found = next((one for one in names if find_metadata_version(one) is not None), None)
+            found = next((name for name in names if find_metadata_version(name) is not None), None)
             if found is not None and not reachable.is_metadata_folder(metadata):
                 return f"{metadata}/{found}"
         except FrazilError:
@@ -239,7 +239,7 @@ def _listed(
     partition_names = {f"{one.name}=" for spec in loaded.metadata.partition_specs for one in spec.fields}
     own: dict[str, bool] = {}
     for root in searched:
-        base = next(one for one in folders if root == one or is_under(root, one))
+        base = next(folder for folder in folders if root == folder or is_under(root, folder))
         for file in loaded.storage.list(root):
             folder = file.path.rpartition("/")[0]
             if find_metadata_version(file.path) is not None:

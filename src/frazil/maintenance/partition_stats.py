@@ -82,7 +82,7 @@ class _Stats:
     def has_files(self) -> bool:
         """Whether anything is left of the partition."""
         counts = (self.data_file_count, self.position_delete_file_count, self.dv_count, self.equality_delete_file_count)
-        return any(one != 0 for one in counts)
+        return any(count != 0 for count in counts)
 
 
 @dataclass(slots=True)
@@ -92,8 +92,8 @@ class _Counted:
     def has_global_deletes(self, metadata: TableMetadata) -> bool:
         """Return whether there are deletes for the rows of all partitions."""
         return any(
-            one.equality_delete_file_count and metadata.spec(one.spec_id).is_unpartitioned
-            for one in self.partitions.values()
+            partition.equality_delete_file_count and metadata.spec(partition.spec_id).is_unpartitioned
+            for partition in self.partitions.values()
         )
 
 
@@ -112,7 +112,7 @@ def compute_partition_stats(
     None where the table has no snapshot. Other writers are no conflict. With `dry_run` nothing is written.
     """
     metadata = loaded.metadata
-    if all(one.is_unpartitioned for one in metadata.partition_specs):
+    if all(partition_spec.is_unpartitioned for partition_spec in metadata.partition_specs):
         raise InvalidRequestError(f"Cannot compute partition statistics of {loaded.name}: it has no partitions")
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     if snapshot is None:
@@ -145,7 +145,7 @@ def partition_stats(
     manifests = read_manifest_list(loaded.storage, snapshot)
     # Deletes come last: a partition without data files that has deletes counts all the same.
     for content in (ManifestContent.DATA, ManifestContent.DELETES):
-        chosen = [one for one in manifests if one.content is content]
+        chosen = [manifest for manifest in manifests if manifest.content is content]
         for row in _entries(loaded, chosen, cache, workers):
             _count(counted, loaded.metadata, *row)
     return _to_table(loaded.metadata, counted)
@@ -207,13 +207,13 @@ def _restore(metadata: TableMetadata, table: pa.Table) -> _Counted:
     kind = partition_stats_schema(metadata).fields[0].field_type
     assert isinstance(kind, StructType)
     stored = table.column("partition").combine_chunks()
-    by_id = {part.field_id: values_of(stored.field(at), part.field_type) for at, part in enumerate(kind.fields)}
+    by_id = {part.field_id: values_of(stored.field(index), part.field_type) for index, part in enumerate(kind.fields)}
     counts = {name: table.column(name).to_pylist() for name in table.column_names if name in _Stats.__slots__}
     counted = _Counted()
-    for at, spec_id in enumerate(counts.pop("spec_id")):
+    for index, spec_id in enumerate(counts.pop("spec_id")):
         spec = metadata.spec(spec_id)
-        values = tuple(by_id[one.field_id][at] if one.field_id in by_id else None for one in spec.fields)
-        numbers = {name: column[at] for name, column in counts.items()}
+        values = tuple(by_id[one.field_id][index] if one.field_id in by_id else None for one in spec.fields)
+        numbers = {name: column[index] for name, column in counts.items()}
         counted.partitions[partition_key(spec_id, values)] = _Stats(spec_id, values, **numbers)
     return counted
 

@@ -60,7 +60,7 @@ class RewriteGroup:
     @property
     def input_bytes(self) -> int:
         """The bytes of the files."""
-        return sum(one.data_file.file_size_in_bytes for one in self.tasks)
+        return sum(task.data_file.file_size_in_bytes for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ def plan_again(
     paths = {task.data_file.file_path for one in wanted for task in one.tasks}
     everything = replace(plan.request, where=TRUE)
     found = {
-        one.data_file.file_path: one
-        for one in _tasks(loaded, everything, cache, threads)
-        if one.data_file.file_path in paths
+        task.data_file.file_path: task
+        for task in _tasks(loaded, everything, cache, threads)
+        if task.data_file.file_path in paths
     }
     sizes = plan.request.options.sizes
     made = []
@@ -183,9 +183,9 @@ def _tasks(
         yield from planned(TRUE)
         return
     # A filtered plan leaves out deletes of rows outside the filter, and those rows are rewritten too.
-    paths = {one.data_file.file_path for one in planned(request.where)}
+    paths = {task.data_file.file_path for task in planned(request.where)}
     if paths:
-        yield from (one for one in planned(TRUE) if one.data_file.file_path in paths)
+        yield from (task for task in planned(TRUE) if task.data_file.file_path in paths)
 
 
 def _partitions(tasks: Iterable[FileScanTask], spec_id: int) -> Iterator[list[FileScanTask]]:
@@ -205,7 +205,7 @@ def _grouped(members: list[FileScanTask], options: DataOptions, sizes: SizeOptio
 
     chosen = members
     if not sizes.rewrite_all:
-        chosen = [one for one in members if _is_wrong_size(one, sizes) or has_deletes(one)]
+        chosen = [member for member in members if _is_wrong_size(member, sizes) or has_deletes(member)]
     for group in pack(chosen, _bytes, sizes.max_group_bytes, sizes.max_group_files):
         if sizes.rewrite_all or is_worth(group, _bytes, sizes) or any(map(has_deletes, group)):
             yield group
@@ -226,9 +226,13 @@ def has_many_deletes(task: FileScanTask, options: DataOptions) -> bool:
     if len(task.delete_files) >= options.delete_file_threshold:
         return True
     # Only of a delete file that is about one data file is it known how many of its rows it deletes.
-    own = [one.data_file for one in task.delete_files if one.data_file.referenced_data_file is not None]
+    own = [
+        delete_file.data_file
+        for delete_file in task.delete_files
+        if delete_file.data_file.referenced_data_file is not None
+    ]
     rows = task.data_file.record_count
-    return rows > 0 and min(sum(one.record_count for one in own), rows) / rows >= options.delete_ratio_threshold
+    return rows > 0 and min(sum(file.record_count for file in own), rows) / rows >= options.delete_ratio_threshold
 
 
 def is_worth(group: list[Any], size_of: Callable[[Any], int], sizes: SizeOptions) -> bool:
@@ -256,7 +260,7 @@ def pack(items: Iterable[Any], size_of: Callable[[Any], int], max_bytes: int, ma
 def _group(number: int, tasks: list[FileScanTask], sizes: SizeOptions) -> RewriteGroup:
     total = sum(map(_bytes, tasks))
     # Nothing of a filter is left: whole files are rewritten.
-    whole = tuple(replace(one, residual=TRUE) for one in tasks)
+    whole = tuple(replace(task, residual=TRUE) for task in tasks)
     return RewriteGroup(number, whole, sizes.expected_files(total), sizes.output_bytes(total))
 
 
@@ -272,8 +276,8 @@ def own_position_deletes(tasks: Iterable[FileScanTask]) -> list[DataFile]:
     """Return the position delete files that are about one of some data files and no other."""
     found: dict[str, DataFile] = {}
     for task in tasks:
-        for one in task.delete_files:
-            file = one.data_file
+        for delete_file in task.delete_files:
+            file = delete_file.data_file
             is_file = file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector
             if is_file and file.referenced_data_file == task.data_file.file_path:
                 found[file.file_path] = file

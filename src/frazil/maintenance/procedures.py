@@ -52,7 +52,7 @@ class Procedure:
     @property
     def call_parameters(self) -> tuple[Parameter, ...]:
         """Those that CALL takes, in their order."""
-        return tuple(one for one in self.parameters if one.is_for_call)
+        return tuple(parameter for parameter in self.parameters if parameter.is_for_call)
 
     def columns_for(self, values: Mapping[str, object]) -> tuple[str, ...]:
         """Return the columns of the answer to some arguments."""

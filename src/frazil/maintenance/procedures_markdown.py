@@ -19,7 +19,7 @@ when to use which.
 
 def procedures_markdown() -> str:
     """Return the page."""
-    return "\n".join([_HEAD, *(line for one in PROCEDURES.values() for line in _section(one))])
+    return "\n".join([_HEAD, *(line for procedure in PROCEDURES.values() for line in _section(procedure))])
 
 
 def _section(procedure: Procedure) -> Iterator[str]:
@@ -30,11 +30,12 @@ def _section(procedure: Procedure) -> Iterator[str]:
     yield f"{procedure.doc} ({', '.join(places)})\n"
     yield "| parameter | type | |"
     yield "|---|---|---|"
-    for one in procedure.call_parameters:
-        yield f"| `{one.name}`{' (required)' if one.is_required else ''} | `{one.type}` | {_doc(one)} |"
+    for parameter in procedure.call_parameters:
+        required = " (required)" if parameter.is_required else ""
+        yield f"| `{parameter.name}`{required} | `{parameter.type}` | {_doc(parameter)} |"
     yield ""
-    columns = ", ".join(f"`{one}`" for one in procedure.columns)
-    more = ", ".join(f"`{one}`" for one in procedure.dry_columns)
+    columns = ", ".join(f"`{column}`" for column in procedure.columns)
+    more = ", ".join(f"`{dry_column}`" for dry_column in procedure.dry_columns)
     yield f"Answers {columns}{f'; with `dry_run` also {more}' if more else ''}.\n"
 
 

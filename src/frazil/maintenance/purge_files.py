@@ -53,9 +53,9 @@ def _purge(loaded: LoadedTable, owned: OwnedFolders) -> PurgeReport:
     work.delete(read)
     if len(read) == len(manifests):
         work.delete(manifest_lists)
-    work.delete(one.statistics_path for one in metadata.statistics)
-    work.delete(one.statistics_path for one in metadata.partition_statistics)
-    work.delete(one.metadata_file for one in metadata.metadata_log)
+    work.delete(statistics_file.statistics_path for statistics_file in metadata.statistics)
+    work.delete(statistics_file.statistics_path for statistics_file in metadata.partition_statistics)
+    work.delete(entry.metadata_file for entry in metadata.metadata_log)
     if loaded.metadata_location is not None:
         work.delete([loaded.metadata_location])
     work.remove_folders()
@@ -78,7 +78,7 @@ class _Purge:
         if path is None:
             return list(snapshot.manifests or ())
         try:
-            return [one.manifest_path for one in decode_manifest_list(self.storage.read(path), path=path)]
+            return [manifest.manifest_path for manifest in decode_manifest_list(self.storage.read(path), path=path)]
         except _UNREADABLE as error:
             self.keep(path, error)
             return None

@@ -52,7 +52,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether there are no problems but warnings."""
-        return self.further_problems == 0 and all(one.is_warning for one in self.problems)
+        return self.further_problems == 0 and all(problem.is_warning for problem in self.problems)
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems)
@@ -62,11 +62,11 @@ class Report:
         lines += [f"  {name.replace('_', ' ')}: {count:,}" for name, count in self.facts.items()]
         if not self.problems:
             return "\n".join([*lines, "No problems."])
-        count = sum(not one.is_warning for one in self.problems) + self.further_problems
-        warnings = sum(one.is_warning for one in self.problems) + self.further_warnings
+        count = sum(not problem.is_warning for problem in self.problems) + self.further_problems
+        warnings = sum(problem.is_warning for problem in self.problems) + self.further_warnings
         parts = [(count, "problem"), (warnings, "warning")]
         lines.append(f"{' and '.join(counted(*one) for one in parts if one[0])}:")
-        lines += [f"  {one}" for one in self.problems]
+        lines += [f"  {problem}" for problem in self.problems]
         if self.further_problems or self.further_warnings:
             lines.append(
                 f"  ... and {self.further_problems + self.further_warnings:,} more of which only the number is told."
@@ -87,8 +87,8 @@ def draw_report(report: Report) -> Html:
         ),
     )
     problems = [
-        element("p", element("strong", one.kind), f" {one.what}", element("br"), element("span", one.to_do))
-        for one in report.problems
+        element("p", element("strong", problem.kind), f" {problem.what}", element("br"), element("span", problem.to_do))
+        for problem in report.problems
     ]
     further = report.further_problems + report.further_warnings
     told = [
@@ -122,12 +122,12 @@ class Findings:
 
     def add(self, *problems: Problem) -> None:
         """Keep problems, or count them where there are many already."""
-        for one in problems:
-            if self._kept[one.is_warning] < self._max:
-                self._kept[one.is_warning] += 1
-                self._problems.append(one)
+        for problem in problems:
+            if self._kept[problem.is_warning] < self._max:
+                self._kept[problem.is_warning] += 1
+                self._problems.append(problem)
             else:
-                self._further[one.is_warning] += 1
+                self._further[problem.is_warning] += 1
 
     def report(self, title: str) -> Report:
         """Return everything found so far."""

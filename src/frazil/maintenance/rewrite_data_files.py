@@ -253,9 +253,9 @@ class _Run:
         if not self._may_begin():
             return None
         files = self._write(group)
-        before = sum(one.data_file.record_count for one in group.tasks)
-        after = sum(one.record_count for one in files)
-        if after != before and not any(one.delete_files for one in group.tasks):
+        before = sum(task.data_file.record_count for task in group.tasks)
+        after = sum(file.record_count for file in files)
+        if after != before and not any(task.delete_files for task in group.tasks):
             self._discard([(group, files)], None)
             raise EngineError(
                 f"Cannot rewrite {len(group.tasks)} files: {before} rows were to be written, and {after} are",
@@ -316,7 +316,7 @@ class _Run:
         added = tuple(file for _, files in written for file in files)
         snapshot = self._plan.snapshot
         action = RewriteFiles(
-            tuple(one.data_file for one in tasks),
+            tuple(task.data_file for task in tasks),
             added,
             None if snapshot is None else snapshot.snapshot_id,
             removed_deletes=tuple(own_position_deletes(tasks)),
@@ -344,5 +344,5 @@ class _Run:
 
 def _removed_deletes(tasks: Iterable[FileScanTask]) -> set[tuple[str, int | None]]:
     """Return the delete files and vectors that go with some data files."""
-    deletes = [one.data_file for task in tasks for one in task.delete_files]
-    return {(one.file_path, one.content_offset) for one in deletes if one.referenced_data_file is not None}
+    deletes = [delete_file.data_file for task in tasks for delete_file in task.delete_files]
+    return {(delete.file_path, delete.content_offset) for delete in deletes if delete.referenced_data_file is not None}

@@ -75,7 +75,7 @@ def rewrite_group(
     with closing(batches), closing(arranged):
         files = write(arranged, held_bytes=_WRITTEN_BYTES // groups_at_once)
     order_id = find_order_id(loaded, request.order) if request.strategy == "sort" else None
-    return files if order_id is None else [replace(one, sort_order_id=order_id) for one in files]
+    return files if order_id is None else [replace(file, sort_order_id=order_id) for file in files]
 
 
 def _arranged(
@@ -112,7 +112,7 @@ def _choose_zorder(plan: RewritePlan, schema: Schema, group: RewriteGroup, threa
     if is_all:
         return ZOrder(schema, ids)
     columns = schema.project(ids)
-    rows = sum(one.data_file.record_count for one in group.tasks)
+    rows = sum(task.data_file.record_count for task in group.tasks)
     with closing(_read(plan.loaded, columns, group, threads)) as batches:
         sample = draw_sample(batches, to_arrow_schema(columns), rows)
     return ZOrder(schema, ids, sample, columns)
@@ -120,7 +120,11 @@ def _choose_zorder(plan: RewritePlan, schema: Schema, group: RewriteGroup, threa
 
 def find_order_id(loaded: LoadedTable, order: SortOrder) -> int | None:
     """Return the id under which the table knows a sort order, None where it does not."""
-    known = [one for one in loaded.metadata.sort_orders if one.is_sorted and one.same_order(order)]
+    known = [
+        sort_order
+        for sort_order in loaded.metadata.sort_orders
+        if sort_order.is_sorted and sort_order.same_order(order)
+    ]
     return known[0].order_id if known else None
 
 

@@ -59,7 +59,7 @@ def _expected(loaded: LoadedTable, action: RewriteManifests) -> RewriteManifests
     old = new = 0
     for group in action.groups(loaded, manifests):
         old += len(group)
-        new += -(-sum(one.manifest_length for one in group) // target)
+        new += -(-sum(manifest.manifest_length for manifest in group) // target)
     return RewriteManifestsResult(old, new)
 
 
@@ -71,4 +71,4 @@ def _parent(loaded: LoadedTable, snapshot: Snapshot) -> Snapshot | None:
 def _paths(loaded: LoadedTable, snapshot: Snapshot | None) -> set[str]:
     if snapshot is None:
         return set()
-    return {one.manifest_path for one in read_manifest_list(loaded.storage, snapshot)}
+    return {manifest.manifest_path for manifest in read_manifest_list(loaded.storage, snapshot)}

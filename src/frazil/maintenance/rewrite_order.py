@@ -27,7 +27,7 @@ def choose_order(
     `sort` without an order is by the table's own.
     """
     named = strategy.strip().lower().replace("-", "")
-    chosen = next((one for one in STRATEGIES if one == named), None)
+    chosen = next((strategy for strategy in STRATEGIES if strategy == named), None)
     if chosen is None:
         raise InvalidRequestError(
             f"Cannot rewrite data files by the strategy {strategy!r}", hint=f"There are: {', '.join(STRATEGIES)}."
@@ -39,7 +39,7 @@ def choose_order(
             raise _no_order()
         names = list(_terms(zorder.group(1))) if zorder is not None else terms
         return "zorder", UNSORTED, _zorder_ids(metadata, names, case_sensitive=case_sensitive)
-    if any(_ZORDER.fullmatch(one) for one in terms):
+    if any(_ZORDER.fullmatch(term) for term in terms):
         raise InvalidRequestError("Cannot sort by columns and in z-order at once", hint="Give zorder(...) alone.")
     if chosen == "binpack":
         if terms:
@@ -80,10 +80,10 @@ def _zorder_ids(metadata: TableMetadata, names: Sequence[str], *, case_sensitive
 def _terms(text: str) -> Iterator[str]:
     """Yield the terms of a text, cut at commas outside brackets."""
     depth, start = 0, 0
-    for at, sign in enumerate(text):
+    for index, sign in enumerate(text):
         depth += {"(": 1, ")": -1}.get(sign, 0)
         if sign == "," and depth == 0:
-            yield text[start:at].strip()
-            start = at + 1
+            yield text[start:index].strip()
+            start = index + 1
     if text[start:].strip():
         yield text[start:].strip()

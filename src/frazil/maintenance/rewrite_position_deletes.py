@@ -72,7 +72,7 @@ class _Group:
 
     @property
     def sequence_number(self) -> int:
-        return max(one.data_sequence_number for one in self.deletes)
+        return max(delete.data_sequence_number for delete in self.deletes)
 
 
 @shown("rewrite position deletes of")
@@ -98,8 +98,8 @@ def rewrite_position_delete_files(
     if parent is None:
         return loaded, RewritePositionDeletesResult()
     groups = list(_groups(_partitions(loaded, where, target, cache), sizes, makes_vectors=makes_vectors))
-    replaced = {one.data_file.file_path: one.data_file for group in groups for one in group.deletes}
-    before = sum(one.file_size_in_bytes for one in replaced.values())
+    replaced = {delete.data_file.file_path: delete.data_file for group in groups for delete in group.deletes}
+    before = sum(file.file_size_in_bytes for file in replaced.values())
     if dry_run or not groups:
         added = sum(len(one.tasks) for one in groups) if makes_vectors else len(groups)
         return loaded, RewritePositionDeletesResult(len(replaced), added, before, before)
@@ -130,7 +130,7 @@ def plan_tasks(
     if where == TRUE:
         return tasks, None
     chosen = plan_scan(loaded, where, choice=choice, cache=cache).iter_tasks()
-    return tasks, {one.data_file.file_path for one in chosen}
+    return tasks, {task.data_file.file_path for task in chosen}
 
 
 def _partitions(
@@ -143,29 +143,31 @@ def _partitions(
         key = partition_key_of(task.data_file)
         if chosen is None or task.data_file.file_path in chosen:
             wanted.add(key)
-        files = [one for one in task.delete_files if is_position_file(one)]
+        files = [delete_file for delete_file in task.delete_files if is_position_file(delete_file)]
         if files:
             found[key].tasks.append(task)
-            found[key].deletes.update((one.data_file.file_path, one) for one in files)
+            found[key].deletes.update((file.data_file.file_path, file) for file in files)
     return [one for key, one in found.items() if key in wanted]
 
 
 def _groups(partitions: Iterable[_Partition], sizes: SizeOptions, *, makes_vectors: bool) -> Iterator[_Group]:
-    for one in partitions:
+    for partition in partitions:
         if makes_vectors:
             # A vector includes all position deletes of its data file, so a partition is converted whole.
-            yield _Group(tuple(one.deletes.values()), tuple(one.tasks))
+            yield _Group(tuple(partition.deletes.values()), tuple(partition.tasks))
             continue
         chosen = [
             each
-            for each in one.deletes.values()
+            for each in partition.deletes.values()
             if sizes.rewrite_all or not sizes.min_bytes <= _bytes(each) <= sizes.max_bytes
         ]
         for group in pack(chosen, _bytes, sizes.max_group_bytes, sizes.max_group_files):
             if sizes.rewrite_all or is_worth(group, _bytes, sizes):
                 paths = {each.data_file.file_path for each in group}
                 tasks = [
-                    task for task in one.tasks if any(each.data_file.file_path in paths for each in task.delete_files)
+                    task
+                    for task in partition.tasks
+                    if any(each.data_file.file_path in paths for each in task.delete_files)
                 ]
                 yield _Group(tuple(group), tuple(tasks))
 
@@ -182,7 +184,7 @@ def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool
             rows = list(_deleted(loaded, group, cache))
             write = write_deletion_vectors if makes_vectors else write_position_deletes
             files: list[DataFile] = write(rows, loaded)
-            made += [AddedFile(one, group.sequence_number) for one in files]
+            made += [AddedFile(file, group.sequence_number) for file in files]
     except FrazilError as error:
         if error.may_clean_up:
             loaded.storage.delete_many({one.file.file_path for one in made})
@@ -192,8 +194,8 @@ def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool
 
 def _deleted(loaded: LoadedTable, group: _Group, cache: DeleteCache) -> Iterator[DeletedRows]:
     """Yield the positions that the group's files delete in each data file."""
-    paths = {one.data_file.file_path for one in group.deletes}
+    paths = {delete.data_file.file_path for delete in group.deletes}
     for task in group.tasks:
-        own = [one for one in task.delete_files if one.data_file.file_path in paths]
+        own = [delete_file for delete_file in task.delete_files if delete_file.data_file.file_path in paths]
         found = [read_file_positions(loaded.storage, one, task.data_file, cache) for one in own]
         yield DeletedRows.of(task.data_file, DeletionVector().union(*found))

@@ -131,7 +131,7 @@ def _prefixes(request: RewriteTablePathRequest) -> Prefixes:
 
 def _find_version(loaded: LoadedTable, name: str) -> str:
     """Return the metadata file of a name; whole locations are names, too."""
-    known = [one.metadata_file for one in loaded.metadata.metadata_log]
+    known = [entry.metadata_file for entry in loaded.metadata.metadata_log]
     if loaded.metadata_location is not None:
         known.append(loaded.metadata_location)
     for one in reversed(known):
@@ -173,11 +173,15 @@ class _Run:
         after = read_table_metadata(self._storage, end)
         known_ids = frozenset[int]() if before is None else frozenset(before.snapshots.ids)
         old = [] if before is None else self._manifests_of(before.snapshots)
-        known = {one.manifest_path for manifests in old for one in manifests}
+        known = {manifest.manifest_path for manifests in old for manifest in manifests}
         snapshots = list(after.snapshots)
         lists = self._manifests_of(snapshots)
-        added = [(one, found) for one, found in zip(snapshots, lists, strict=True) if one.snapshot_id not in known_ids]
-        named = {one.manifest_path: one for _, manifests in added for one in manifests}
+        added = [
+            (snapshot, found)
+            for snapshot, found in zip(snapshots, lists, strict=True)
+            if snapshot.snapshot_id not in known_ids
+        ]
+        named = {manifest.manifest_path: manifest for _, manifests in added for manifest in manifests}
         new = {path for path in named if path not in known}
 
         entries = self._delete_entries(lists)
@@ -203,7 +207,7 @@ class _Run:
     def _rewrite_versions(
         self, start: str | None, end: str, after: TableMetadata, sizes: Mapping[int, SizeChange]
     ) -> None:
-        logged = [one.metadata_file for one in after.metadata_log]
+        logged = [entry.metadata_file for entry in after.metadata_log]
         if start is not None and start != end:
             if start not in logged:
                 raise InvalidRequestError(
@@ -225,8 +229,8 @@ class _Run:
         moved = move_metadata(metadata, self._prefixes, sizes)
         data = encode_table_metadata(moved, compression="gzip" if is_gzip else "none")
         self._stage(location, data, "the metadata file")
-        paths = [one.statistics_path for one in metadata.statistics]
-        for path in (*paths, *(one.statistics_path for one in metadata.partition_statistics)):
+        paths = [statistics_file.statistics_path for statistics_file in metadata.statistics]
+        for path in (*paths, *(statistics_file.statistics_path for statistics_file in metadata.partition_statistics)):
             self._copy(path, path, "the statistics file")
 
     def _manifests_of(self, snapshots: Sequence[Snapshot]) -> list[list[ManifestFile]]:
@@ -246,7 +250,12 @@ class _Run:
 
     def _delete_entries(self, lists: Sequence[Sequence[ManifestFile]]) -> dict[str, list[_DeleteEntry]]:
         """Return the position deletes of all delete manifests, by the manifest's path."""
-        chosen = {one.manifest_path: one for found in lists for one in found if one.content is ManifestContent.DELETES}
+        chosen = {
+            manifest.manifest_path: manifest
+            for found in lists
+            for manifest in found
+            if manifest.content is ManifestContent.DELETES
+        }
         found = map_in_order(self._position_deletes, list(chosen.values()), threads=self._threads)
         return dict(zip(chosen, found, strict=True))
 

@@ -117,7 +117,7 @@ def table_health(
         "data_bytes": files.data_bytes,
         "rows": files.rows,
         "average_file_bytes": files.data_bytes // max(files.data_files, 1),
-        **{name: files.sizes[at] for at, name in enumerate(_size_names())},
+        **{name: files.sizes[index] for index, name in enumerate(_size_names())},
         "small_data_files": sum(files.small.values()),
         "position_delete_files": files.kinds["position"],
         "equality_delete_files": files.kinds["equality"],
@@ -151,7 +151,7 @@ def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestC
         mask = live_mask(files)
         return files if mask.all() else replace(files, table=files.table.filter(pa.array(mask)))
 
-    live = [one for one in manifests if one.has_live_files]
+    live = [manifest for manifest in manifests if manifest.has_live_files]
     deletes = [one for one in live if one.content is ManifestContent.DELETES]
     data = [one for one in live if one.content is ManifestContent.DATA]
     # Deletes first: data files are held against them as they come.
@@ -242,8 +242,8 @@ def _deletes(metadata: TableMetadata, files: _Files) -> Iterator[Problem]:
 def _manifests(metadata: TableMetadata, manifests: list[ManifestFile]) -> Iterator[Problem]:
     target = read_property(metadata.properties, properties.MANIFEST_TARGET_SIZE_BYTES)
     groups: Counter[tuple[int, int]] = Counter()
-    for one in manifests:
-        groups[one.content, one.partition_spec_id] += one.manifest_length
+    for manifest in manifests:
+        groups[manifest.content, manifest.partition_spec_id] += manifest.manifest_length
     needed = sum(-(-size // max(target, 1)) for size in groups.values())
     if len(manifests) <= max(MANY_MANIFESTS, 2 * needed):
         return
@@ -304,7 +304,7 @@ def _spoken_of(metadata: TableMetadata) -> int | None:
     totals = _counts(current, Summary.TOTAL_DATA_FILES, Summary.TOTAL_DELETE_FILES)
     if None in totals:
         return None
-    count = sum(one or 0 for one in totals)
+    count = sum(total or 0 for total in totals)
     for snapshot in metadata.snapshots:
         is_ours = snapshot.snapshot_id in ancestors
         # Older snapshots still lead to what was removed since, and other branches to what was added there.

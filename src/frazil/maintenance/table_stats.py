@@ -128,8 +128,8 @@ def compute_table_stats(
     name = f"{snapshot.snapshot_id}-{catalog.new_id()}.stats"
     path = f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
     blobs = tuple(
-        BlobMetadata(one.type, one.snapshot_id, one.sequence_number, one.fields, one.properties)  # type: ignore[arg-type]
-        for one in writer.footer.file_metadata.blobs
+        BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties)  # type: ignore[arg-type]
+        for blob in writer.footer.file_metadata.blobs
     )
     made = StatisticsFile(snapshot.snapshot_id, path, len(data), writer.footer.footer_size, blobs)
     if dry_run:
@@ -140,7 +140,7 @@ def compute_table_stats(
 
 def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
     if columns is None:
-        return [one.field_id for one in schema.fields if _is_simple(one.field_type)]
+        return [field.field_id for field in schema.fields if _is_simple(field.field_type)]
     if isinstance(columns, str) or not columns:
         raise InvalidRequestError(f"Cannot compute statistics of the columns {columns!r}: give a list of names")
     found = []

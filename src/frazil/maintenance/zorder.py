@@ -56,14 +56,16 @@ class ZOrder:
         if sample is not None:
             within = schema if sample_schema is None else sample_schema
             sorters = [_sorter(within, one) for one in field_ids]
-            self._sampled = [_SampledRanks(one, one.keys(sample), self._bits) for one in sorters]
+            self._sampled = [_SampledRanks(sorter, sorter.keys(sample), self._bits) for sorter in sorters]
 
     def keys(self, rows: pa.Table) -> pa.Table:
         """Return the numbers by which rows are sorted."""
         if self._sampled is None:
-            ranks = [_ranks(one, one.keys(rows), self._bits) for one in self._columns]
+            ranks = [_ranks(column, column.keys(rows), self._bits) for column in self._columns]
         else:
-            ranks = [sampled.of(one.keys(rows)) for one, sampled in zip(self._columns, self._sampled, strict=True)]
+            ranks = [
+                sampled.of(column.keys(rows)) for column, sampled in zip(self._columns, self._sampled, strict=True)
+            ]
         return pa.table({_PLACE: interleave(ranks, self._bits)})
 
     def sort(self, keys: pa.Table) -> npt.NDArray[np.int64] | None:
@@ -85,7 +87,7 @@ def draw_sample(batches: Iterable[pa.RecordBatch], schema: pa.Schema, row_count:
         drawn = pa.Table.from_batches([batch]).filter(mask)
         chosen.append(drawn)
         size += drawn.nbytes
-        while size > _MAX_SAMPLE_BYTES and any(one.num_rows for one in chosen):
+        while size > _MAX_SAMPLE_BYTES and any(batch.num_rows for batch in chosen):
             share /= 2
             rows = pa.concat_tables(chosen)
             chosen = [rows.filter(pa.array(random.random(rows.num_rows) < 0.5))]
@@ -97,8 +99,8 @@ def interleave(ranks: Sequence[npt.NDArray[np.uint64]], bits: int) -> npt.NDArra
     """Return numbers made of the bits of ranks in turn, from the highest of `bits` bits down."""
     made = np.zeros(len(ranks[0]), np.uint64)
     for bit in range(bits - 1, -1, -1):
-        for one in ranks:
-            made = (made << np.uint64(1)) | ((one >> np.uint64(bit)) & np.uint64(1))
+        for rank in ranks:
+            made = (made << np.uint64(1)) | ((rank >> np.uint64(bit)) & np.uint64(1))
     return made
 
 

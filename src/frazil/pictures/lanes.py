@@ -39,10 +39,10 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
     """For each lane, the state it leads to next."""
     rows = []
     for key, parent in states:
-        mine = [at for at, next_key in enumerate(lanes) if next_key == key]
+        mine = [index for index, next_key in enumerate(lanes) if next_key == key]
         comes = bool(mine)
         if not mine:
-            free = next((at for at, next_key in enumerate(lanes) if next_key is None), len(lanes))
+            free = next((index for index, next_key in enumerate(lanes) if next_key is None), len(lanes))
             if free == len(lanes):
                 lanes.append(None)
             mine = [free]
@@ -50,14 +50,14 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
         row = Row(key, lane, joining=others, comes=comes)
         for at in mine:
             lanes[at] = None
-        row.passing = [at for at, next_key in enumerate(lanes) if next_key is not None]
+        row.passing = [index for index, next_key in enumerate(lanes) if next_key is not None]
         if parent is not None and parent in shown:
             lanes[lane] = parent
             row.goes = True
         while lanes and lanes[-1] is None:
             lanes.pop()
         rows.append(row)
-    widest = max((max(one.lane, *one.passing, *one.joining, 0) for one in rows), default=0) + 1
+    widest = max((max(row.lane, *row.passing, *row.joining, 0) for row in rows), default=0) + 1
     for row in rows:
         row.lanes = min(widest, MAX_LANES)
     return rows

@@ -49,7 +49,7 @@ def draw_growth(
     """Draw a value that stays until it changes, from the first point to the last; 1024 is the base of bytes."""
     if not points:
         return _empty(label, "nothing was written yet")
-    shown = thin_out(sorted(points, key=lambda one: one.at_ms), MAX_POINTS)
+    shown = thin_out(sorted(points, key=lambda point: point.at_ms), MAX_POINTS)
     first, last = shown[0].at_ms, shown[-1].at_ms
     ticks = nice_ticks(max(one.value for one in shown), base=base)
     across = _scale(first, last, LEFT, WIDTH - RIGHT) if last > first else lambda _: (LEFT + WIDTH - RIGHT) / 2
@@ -86,33 +86,33 @@ def draw_bars(
     bars: Sequence[Bar], label: str, show: Callable[[float], str] = show_short, *, width: int = WIDTH
 ) -> Html:
     """Draw classes side by side, the kinds of each on top of each other."""
-    if not bars or not any(one.total for one in bars):
+    if not bars or not any(bar.total for bar in bars):
         return _empty(label, "nothing to count")
-    ticks = nice_ticks(max(one.total for one in bars))
+    ticks = nice_ticks(max(bar.total for bar in bars))
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
     step = (width - LEFT - RIGHT) / len(bars)
     gap = max(min(step * 0.25, 8), step - 64)
     parts = []
     # As many names as fit side by side.
-    every = math.ceil((max(len(one.name) for one in bars) * 6.2 + 10) / step)
-    for at, one in enumerate(bars):
-        left, base = LEFT + at * step, 0.0
+    every = math.ceil((max(len(bar.name) for bar in bars) * 6.2 + 10) / step)
+    for index, bar in enumerate(bars):
+        left, base = LEFT + index * step, 0.0
         pieces = []
-        for kind, value in one.values.items():
+        for key, value in bar.values.items():
             if value > 0:
                 top = down(base + value)
                 tall = max(down(base) - top, 1.0)
                 pieces.append(
-                    element("rect", x=left + gap / 2, y=top, width=step - gap, height=tall, rx=1.5, class_=f"fz-{kind}")
+                    element("rect", x=left + gap / 2, y=top, width=step - gap, height=tall, rx=1.5, class_=f"fz-{key}")
                 )
                 base += value
-        told = one.note or f"{one.name}: {show(one.total)}"
+        told = bar.note or f"{bar.name}: {show(bar.total)}"
         parts.append(element("g", element("title", told), *pieces))
-        if at % every == 0:
+        if index % every == 0:
             parts.append(
-                element("text", one.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
+                element("text", bar.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
             )
-    said = ", ".join(f"{one.name}: {show(one.total)}" for one in bars if one.total)[:600]
+    said = ", ".join(f"{bar.name}: {show(bar.total)}" for bar in bars if bar.total)[:600]
     return svg(width, HEIGHT, f"{label}: {said}", *_grid(ticks, down, show, width), *parts)
 
 
@@ -129,11 +129,11 @@ def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[B
     span = last - first
     return [
         Bar(
-            time_label(int(first + at * size), span),
+            time_label(int(first + index * size), span),
             values,
-            f"from {show_time(int(first + at * size))}: {sum(values.values()):.0f}",
+            f"from {show_time(int(first + index * size))}: {sum(values.values()):.0f}",
         )
-        for at, values in enumerate(bars)
+        for index, values in enumerate(bars)
     ]
 
 
@@ -142,7 +142,7 @@ def thin_out(points: Sequence[Point], limit: int) -> list[Point]:
     if len(points) <= limit:
         return list(points)
     size = len(points) / limit
-    return [points[0], *(points[min(int((at + 1) * size), len(points)) - 1] for at in range(limit))]
+    return [points[0], *(points[min(int((index + 1) * size), len(points)) - 1] for index in range(limit))]
 
 
 def nice_ticks(largest: float, wanted: int = 4, base: int = 10) -> list[float]:
@@ -155,7 +155,7 @@ def nice_ticks(largest: float, wanted: int = 4, base: int = 10) -> list[float]:
     step = next(one * power for one in (1, 2, 5, 10) if one * power >= rough)
     if largest >= wanted:
         step = max(step, 1.0)
-    return [at * step for at in range(math.ceil(largest / step - 1e-9) + 1)]
+    return [index * step for index in range(math.ceil(largest / step - 1e-9) + 1)]
 
 
 def time_label(at_ms: int, span_ms: int) -> str:
@@ -178,9 +178,11 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 def _grid(
     ticks: Sequence[float], down: Callable[[float], float], show: Callable[[float], str], width: int = WIDTH
 ) -> list[Html]:
-    lines = [element("line", x1=LEFT, x2=width - RIGHT, y1=down(one), y2=down(one), class_="fz-grid") for one in ticks]
+    lines = [
+        element("line", x1=LEFT, x2=width - RIGHT, y1=down(tick), y2=down(tick), class_="fz-grid") for tick in ticks
+    ]
     names = [
-        element("text", show(one), x=LEFT - 8, y=down(one) + 4, text_anchor="end", class_="fz-tick") for one in ticks
+        element("text", show(tick), x=LEFT - 8, y=down(tick) + 4, text_anchor="end", class_="fz-tick") for tick in ticks
     ]
     return [*lines, *names]
 
@@ -190,9 +192,9 @@ def _times(first: int, last: int, across: Callable[[float], float]) -> list[Html
         middle = (LEFT + WIDTH - RIGHT) / 2
         return [element("text", show_time(first), x=middle, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")]
     parts = []
-    for at in range(5):
-        when = first + (last - first) * at / 4
-        anchor = ("start", "middle", "middle", "middle", "end")[at]
+    for index in range(5):
+        when = first + (last - first) * index / 4
+        anchor = ("start", "middle", "middle", "middle", "end")[index]
         name = time_label(int(when), last - first)
         parts.append(element("text", name, x=across(when), y=HEIGHT - 9, text_anchor=anchor, class_="fz-tick"))
     return parts

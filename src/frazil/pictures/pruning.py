@@ -38,7 +38,7 @@ class PrunedManifest:
 
 def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
     """Draw all files as one bar, a legend, and under it the manifests one by one."""
-    total = PrunedManifest("all", *(sum(getattr(one, kind) for one in manifests) for kind, _ in KINDS))
+    total = PrunedManifest("all", *(sum(getattr(manifest, kind) for manifest in manifests) for kind, _ in KINDS))
     if total.files == 0:
         return element("p", "There are no files to choose from.", class_="fz-muted")
     told = ", ".join(f"{show_count(getattr(total, kind))} {what}" for kind, what in KINDS if getattr(total, kind))
@@ -60,13 +60,13 @@ def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
 
 
 def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
-    shown = sorted(manifests, key=lambda one: (-one.kept, -one.files))[:MAX_MANIFESTS]
+    shown = sorted(manifests, key=lambda manifest: (-manifest.kept, -manifest.files))[:MAX_MANIFESTS]
     rest = len(manifests) - len(shown)
     widest = max(one.files for one in shown) or 1
     row, left = 20.0, 330.0
     parts = []
-    for at, one in enumerate(shown):
-        top = at * row
+    for index, one in enumerate(shown):
+        top = index * row
         name = one.name if len(one.name) <= 50 else "…" + one.name[-49:]
         share = (WIDTH - left - 110) * one.files / widest
         told = ", ".join(f"{show_count(getattr(one, kind))} {what}" for kind, what in KINDS if getattr(one, kind))

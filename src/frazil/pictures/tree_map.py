@@ -73,7 +73,7 @@ def place_squares(
 ) -> list[tuple[float, float, float, float]]:
     """Return a rectangle for each size, the largest first: rows along the shorter side, as square as can be."""
     total = sum(sizes)
-    scaled = [one * width * height / total for one in sizes]
+    scaled = [size * width * height / total for size in sizes]
     placed: list[tuple[float, float, float, float]] = []
     x = y = 0.0
     at = 0

@@ -46,12 +46,12 @@ def find_version(metadata: TableMetadata, head_id: int | None, version: str) -> 
     number = int(text) if text.isascii() and text.removeprefix("-").isdigit() else None
     if number == 0:
         return None
-    for one in heads:
-        if number is not None and number in (one.snapshot_id, one.sequence_number):
-            return one
-        if ref is not None and one.snapshot_id == ref.snapshot_id:
-            return one
-    known = [one for one in heads if one.sequence_number]
+    for head in heads:
+        if number is not None and number in (head.snapshot_id, head.sequence_number):
+            return head
+        if ref is not None and head.snapshot_id == ref.snapshot_id:
+            return head
+    known = [head for head in heads if head.sequence_number]
     span = f"{known[-1].sequence_number} to {known[0].sequence_number}" if known else "none"
     raise SnapshotNotFoundError(
         f"Cannot read changes of version {text[:60]!r}: the branch has no such snapshot",
@@ -64,7 +64,7 @@ def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRan
     nothing = ChangeWindow(Changelog(is_empty=True), ())
     heads = [] if head_id is None else list(ancestor_heads(metadata.snapshots, head_id))[::-1]
     first, last = 0, len(heads)
-    places = {one.snapshot_id: at for at, one in enumerate(heads)}
+    places = {head.snapshot_id: index for index, head in enumerate(heads)}
     if asked.start_version is not None:
         found = find_version(metadata, head_id, asked.start_version)
         first = 0 if found is None else places[found.snapshot_id] + (0 if asked.has_start else 1)
@@ -74,11 +74,15 @@ def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRan
         found = find_version(metadata, head_id, asked.end_version)
         last = 0 if found is None else places[found.snapshot_id] + (1 if asked.has_end else 0)
     if asked.start_us is not None:
-        first = next((at for at, one in enumerate(heads) if _is_after(one, asked.start_us, asked.has_start)), last)
+        first = next(
+            (index for index, head in enumerate(heads) if _is_after(head, asked.start_us, asked.has_start)), last
+        )
         if first == 0 and heads:
             _check_whole(heads[0], show_ms(asked.start_us // 1000))
     if asked.end_us is not None:
-        last = next((at for at, one in enumerate(heads) if _is_after(one, asked.end_us, not asked.has_end)), last)
+        last = next(
+            (index for index, head in enumerate(heads) if _is_after(head, asked.end_us, not asked.has_end)), last
+        )
     if asked.start_us is not None and asked.end_us is not None and asked.end_us < asked.start_us:
         raise InvalidRequestError("Cannot read changes: the end of the range is before its start")
     if asked.start_version is not None and asked.end_version is not None and last < first and heads:

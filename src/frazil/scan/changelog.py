@@ -111,9 +111,9 @@ def changelog_between(
     if start_ms is not None:
         if current is None or start_ms > current.timestamp_ms:
             return nothing
-        start_snapshot_id = _start_of(metadata, [one.snapshot_id for one in heads], start_ms)
+        start_snapshot_id = _start_of(metadata, [head.snapshot_id for head in heads], start_ms)
     if end_ms is not None:
-        end_snapshot_id = next((one.snapshot_id for one in heads if one.timestamp_ms <= end_ms), None)
+        end_snapshot_id = next((head.snapshot_id for head in heads if head.timestamp_ms <= end_ms), None)
         if end_snapshot_id is None or end_snapshot_id == start_snapshot_id:
             return nothing
     return Changelog(start_snapshot_id, end_snapshot_id)
@@ -204,7 +204,7 @@ class _State:
         """Return for each data file the numbers of the deletes that apply to it."""
         if self.index.is_empty:
             return [()] * len(files)
-        return [tuple(self.start + one for one in numbers) for numbers in self.index.deletes_for(files)]
+        return [tuple(self.start + number for number in numbers) for numbers in self.index.deletes_for(files)]
 
 
 class ChangelogPlan(Plan):
@@ -235,16 +235,16 @@ class ChangelogPlan(Plan):
         own = {name: batch.files.column(name).to_pylist() for name in _OWN_FIELDS}
         plain = replace(batch.files, table=batch.files.table.drop_columns(list(_OWN_FIELDS)))
         task = self._numbered.task
-        for at, (file, sequence_number) in enumerate(data_files_of(plain)):
-            singled_out = own[SINGLED_OUT_BY_FIELD][at]
+        for index, (file, sequence_number) in enumerate(data_files_of(plain)):
+            singled_out = own[SINGLED_OUT_BY_FIELD][index]
             yield ChangelogTask(
                 file,
                 sequence_number,
-                () if batch.deletes is None else tuple(map(task, batch.deletes[at])),
+                () if batch.deletes is None else tuple(map(task, batch.deletes[index])),
                 residuals.of(file.partition),
-                change_type=own[CHANGE_TYPE_FIELD][at],
-                change_ordinal=own[CHANGE_ORDINAL_FIELD][at],
-                commit_snapshot_id=own[COMMIT_SNAPSHOT_FIELD][at],
+                change_type=own[CHANGE_TYPE_FIELD][index],
+                change_ordinal=own[CHANGE_ORDINAL_FIELD][index],
+                commit_snapshot_id=own[COMMIT_SNAPSHOT_FIELD][index],
                 singled_out_by=None if singled_out is None else tuple(map(task, singled_out)),
             )
 
@@ -262,7 +262,7 @@ class _SnapshotChanges:
         self._id = snapshot.snapshot_id
         self._ordinal = ordinal
         self._manifests = read_manifest_list(plan.loaded.storage, snapshot)
-        written = [one for one in self._manifests if one.added_snapshot_id in (None, self._id)]
+        written = [manifest for manifest in self._manifests if manifest.added_snapshot_id in (None, self._id)]
         self._written = [one for one in written if one.content is ManifestContent.DATA]
         self._has_own_deletes = any(one.content is ManifestContent.DELETES for one in written)
 
@@ -281,7 +281,11 @@ class _SnapshotChanges:
                     deletes = state.deletes_for(chosen)
                     yield self._batch(chosen, deletes, None, kind)
         if self._has_own_deletes:
-            manifests = [one for one in self._manifests if one.content is ManifestContent.DATA and one.has_live_files]
+            manifests = [
+                manifest
+                for manifest in self._manifests
+                if manifest.content is ManifestContent.DATA and manifest.has_live_files
+            ]
             for files in self._files(manifests, fields, self._is_kept):
                 yield from self._row_changes(files, before, after)
 
@@ -295,23 +299,25 @@ class _SnapshotChanges:
             ]
             mask = np.array(has_more, dtype=bool)
             if mask.any():
-                chosen = [at for at, is_more in enumerate(has_more) if is_more]
+                chosen = [index for index, is_more in enumerate(has_more) if is_more]
                 yield self._batch(
                     rows_of(files, mask), [hiding[at] for at in chosen], [singling[at] for at in chosen], kind
                 )
 
     def _names(self, numbers: tuple[int, ...]) -> frozenset[tuple[str, int | None]]:
-        files = [self._plan._numbered.task(one).data_file for one in numbers]
-        return frozenset((one.file_path, one.content_offset) for one in files)
+        files = [self._plan._numbered.task(number).data_file for number in numbers]
+        return frozenset((file.file_path, file.content_offset) for file in files)
 
     def _batch(
         self, files: ManifestColumns, deletes: list[tuple[int, ...]], singling: list[tuple[int, ...]] | None, kind: str
     ) -> FileBatch:
         count = len(files)
         task = self._plan._numbered.task
-        all_deletes = deletes if singling is None else [one + two for one, two in zip(deletes, singling, strict=True)]
+        all_deletes = (
+            deletes if singling is None else [delete + two for delete, two in zip(deletes, singling, strict=True)]
+        )
         by_value = [
-            any(task(one).data_file.content is FileContent.EQUALITY_DELETES for one in numbers)
+            any(task(number).data_file.content is FileContent.EQUALITY_DELETES for number in numbers)
             for numbers in all_deletes
         ]
         shown = [name for name in COLUMNS if name in files.table.column_names and name not in METRIC_FIELDS]
@@ -346,11 +352,11 @@ class _SnapshotChanges:
 
     def _states(self) -> tuple[_State, _State]:
         """Return the deletes before and after the snapshot, as far as they can concern what it changed."""
-        manifests = [one for one in self._manifests if one.content is ManifestContent.DELETES]
-        if not self._has_own_deletes and all(one.deleted_files_count == 0 for one in self._written):
+        manifests = [manifest for manifest in self._manifests if manifest.content is ManifestContent.DELETES]
+        if not self._has_own_deletes and all(manifest.deleted_files_count == 0 for manifest in self._written):
             # Files that were only added have no use for deletes from before them.
             oldest = min((one.min_sequence_number for one in self._written), default=0)
-            manifests = [one for one in manifests if self._written and one.sequence_number >= oldest]
+            manifests = [manifest for manifest in manifests if self._written and manifest.sequence_number >= oldest]
         fields = {*DELETE_FIELDS, "snapshot_id"}
         found = list(self._read(manifests, fields))
         return self._state(found, self._was_there), self._state(found, live_mask)
@@ -391,4 +397,4 @@ class _SnapshotChanges:
         """Return the manifests that can hold a match."""
         for manifest in manifests:
             self._plan._check_spec(manifest)
-        return [one for one in manifests if self._plan._pruner.keeps_manifest(one)]
+        return [manifest for manifest in manifests if self._plan._pruner.keeps_manifest(manifest)]

@@ -141,20 +141,20 @@ class DeleteIndex:
             keys = partition_keys(files)
             vectors = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
             paths = scoped_paths(files)
-            for at, content in enumerate(contents):
-                number = start + at
+            for index, content in enumerate(contents):
+                number = start + index
                 if content == FileContent.EQUALITY_DELETES:
-                    self._add_equality(files, at, number, keys[at])
+                    self._add_equality(files, index, number, keys[index])
                     continue
-                path = paths[at]
-                if vectors[at]:
+                path = paths[index]
+                if vectors[index]:
                     self._add_vector(files, path, number)
-                    self._keys[number] = keys[at]
+                    self._keys[number] = keys[index]
                 elif path is not None:
                     by_path[path].append(number)
-                    self._keys[number] = keys[at]
+                    self._keys[number] = keys[index]
                 else:
-                    by_partition[keys[at]].append(number)
+                    by_partition[keys[index]].append(number)
         self._by_path = {path: self._ordered(numbers) for path, numbers in by_path.items()}
         self._by_partition = {key: self._ordered(numbers) for key, numbers in by_partition.items()}
 
@@ -187,7 +187,7 @@ class DeleteIndex:
 
     def _reference(self, field_id: int, files: ManifestColumns) -> BoundReference:
         """Return an equality column, from the newest schema that has it."""
-        newest_first = sorted(self._metadata.schemas, key=lambda one: one.schema_id, reverse=True)
+        newest_first = sorted(self._metadata.schemas, key=lambda schema: schema.schema_id, reverse=True)
         for schema in (self._metadata.current_schema, *newest_first):
             if schema.find_field(field_id) is not None:
                 return reference_to(schema, field_id)
@@ -201,7 +201,7 @@ class DeleteIndex:
         sequences = [one or 0 for one in files.column("sequence_number").to_pylist()]
         paths = files.column("file_path").to_pylist()
         keys = partition_keys(files) if self._by_partition or self._equality or self._keys else [()] * len(files)
-        found = [self._positions(path, sequences[at], keys[at], files) for at, path in enumerate(paths)]
+        found = [self._positions(path, sequences[index], keys[index], files) for index, path in enumerate(paths)]
         if self.has_equality_deletes:
             for at, numbers in self._equality_rows(files, np.array(sequences, dtype=np.int64), keys).items():
                 found[at] += numbers
@@ -239,8 +239,8 @@ class DeleteIndex:
                 rows[at].append(delete.number)
         if self._equality:
             by_key: dict[PartitionKey, list[int]] = defaultdict(list)
-            for at, key in enumerate(keys):
-                by_key[key].append(at)
+            for index, key in enumerate(keys):
+                by_key[key].append(index)
             for key, members in by_key.items():
                 for delete in self._equality.get(key, ()):
                     applies = self._may_delete(delete, files, sequences, known)
@@ -291,8 +291,8 @@ def scoped_paths(files: ManifestColumns) -> list[str | None]:
     upper = bounds_of(files, DELETE_FILE_PATH.field_id, "upper_bounds")
     same = to_mask(pc.equal(lower, upper))
     return [
-        one if one is not None else lower[at].as_py().decode("utf-8", "replace") if same[at] else None
-        for at, one in enumerate(named)
+        one if one is not None else lower[index].as_py().decode("utf-8", "replace") if same[index] else None
+        for index, one in enumerate(named)
     ]
 
 

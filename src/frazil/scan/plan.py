@@ -171,8 +171,8 @@ class Plan:
     def tasks_of(self, batch: FileBatch) -> Iterator[FileScanTask]:
         """Yield the tasks of one batch of this plan's files."""
         residuals = self.residuals_of(batch)
-        for at, (file, sequence_number) in enumerate(data_files_of(batch.files)):
-            applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[at])
+        for index, (file, sequence_number) in enumerate(data_files_of(batch.files)):
+            applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[index])
             yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
 
     def residuals_of(self, batch: FileBatch) -> Residuals:
@@ -242,12 +242,12 @@ class Plan:
         for _ in self.batches():
             pass
         found = []
-        for one in self.manifests:
-            if one.content is not ManifestContent.DATA or not one.has_live_files:
+        for manifest in self.manifests:
+            if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
                 continue
-            name = one.manifest_path.rpartition("/")[2]
-            counts = self._read_counts.get(one.manifest_path)
-            files = (one.added_files_count or 0) + (one.existing_files_count or 0)
+            name = manifest.manifest_path.rpartition("/")[2]
+            counts = self._read_counts.get(manifest.manifest_path)
+            files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
             found.append(
                 PrunedManifest(name, summary=files)
                 if counts is None
@@ -274,7 +274,7 @@ class Plan:
         """Return whether manifests can all be kept: if not, each would push out another before that is read again."""
         if self._cache is None:
             return False
-        files = sum((one.added_files_count or 0) + (one.existing_files_count or 0) for one in manifests)
+        files = sum((manifest.added_files_count or 0) + (manifest.existing_files_count or 0) for manifest in manifests)
         one_file = _BYTES_WITH_METRICS if fields & {*METRIC_FIELDS} else _BYTES_WITHOUT_METRICS
         return files * one_file <= self._cache.budget_bytes
 

@@ -94,9 +94,9 @@ def worthwhile_threads(storage: Storage, manifests: Sequence[ManifestFile], thre
 
     Those are decoded in Python, one at a time whatever the threads, and their reads wait for nothing.
     """
-    if not manifests or sum(one.manifest_length for one in manifests) > _SMALL_BYTES:
+    if not manifests or sum(manifest.manifest_length for manifest in manifests) > _SMALL_BYTES:
         return threads
-    is_here = all(isinstance(storage_of(storage, one.manifest_path), LocalStorage) for one in manifests)
+    is_here = all(isinstance(storage_of(storage, manifest.manifest_path), LocalStorage) for manifest in manifests)
     return 1 if is_here else threads
 
 

@@ -78,7 +78,7 @@ def usable_offsets(task: FileScanTask) -> tuple[int, ...] | None:
 
 def weight_of(task: FileScanTask, open_file_cost_bytes: int) -> int:
     """Return what a task costs: its bytes and its deletes', or opening its files, whichever is more."""
-    content = task.size_bytes + sum(one.content_bytes for one in task.delete_files)
+    content = task.size_bytes + sum(delete_file.content_bytes for delete_file in task.delete_files)
     return max(content, (1 + len(task.delete_files)) * open_file_cost_bytes)
 
 
@@ -101,7 +101,7 @@ def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list
         room.parts.append(part)
         room.weight += weight
         if len(bins) > options.lookback:
-            fullest = max(range(len(bins)), key=lambda at: bins[at].weight)
+            fullest = max(range(len(bins)), key=lambda index: bins[index].weight)
             yield bins.pop(fullest).parts
     for one in bins:
         yield one.parts
@@ -110,16 +110,16 @@ def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list
 def _join(parts: list[FileScanTask]) -> Iterator[FileScanTask]:
     """Yield parts with neighbours of one file joined."""
     current = parts[0]
-    for part in parts[1:]:
+    for task in parts[1:]:
         follows = (
             current.length is not None
-            and part.length is not None
-            and part.data_file is current.data_file
-            and part.start == current.start + current.length
+            and task.length is not None
+            and task.data_file is current.data_file
+            and task.start == current.start + current.length
         )
         if follows:
-            current = current.part(current.start, (current.length or 0) + (part.length or 0))
+            current = current.part(current.start, (current.length or 0) + (task.length or 0))
         else:
             yield current
-            current = part
+            current = task
     yield current

@@ -102,17 +102,17 @@ def number_manifests(
     listed = read_manifest_list(loaded.storage, snapshot) if manifests is None else manifests
     found: list[NumberedManifest] = []
     first = 0
-    for one in listed:
-        is_own = is_whole or one.added_snapshot_id in (None, snapshot.snapshot_id)
-        if one.content is not ManifestContent.DATA or not is_own:
+    for manifest in listed:
+        is_own = is_whole or manifest.added_snapshot_id in (None, snapshot.snapshot_id)
+        if manifest.content is not ManifestContent.DATA or not is_own:
             continue
-        added, existing = one.added_files_count, one.existing_files_count
+        added, existing = manifest.added_files_count, manifest.existing_files_count
         if added is None or existing is None:
             # Old writers do not count.
-            status = _read(loaded, one, {"status"}, cache).column("status").to_numpy()
+            status = _read(loaded, manifest, {"status"}, cache).column("status").to_numpy()
             added = int((status == EntryStatus.ADDED.value).sum())
             existing = int((status == EntryStatus.EXISTING.value).sum())
-        found.append(NumberedManifest(one, first, added + existing if is_whole else added))
+        found.append(NumberedManifest(manifest, first, added + existing if is_whole else added))
         first += added + existing
     return found
 
@@ -126,14 +126,16 @@ def end_of_snapshot(
 
 def end_of_manifests(manifests: list[NumberedManifest]) -> int:
     """Return the number after the last file of manifests that are numbered."""
-    return max((one.end for one in manifests if one.count), default=0)
+    return max((manifest.end for manifest in manifests if manifest.count), default=0)
 
 
 def number_files(
     loaded: LoadedTable, snapshot: Snapshot, *, is_whole: bool, cache: ManifestCache | None = None
 ) -> NumberedFiles:
     """Return the files of a snapshot, or those that it added, in their order; reads its manifests."""
-    manifests = [one for one in number_manifests(loaded, snapshot, is_whole=is_whole, cache=cache) if one.count]
+    manifests = [
+        manifest for manifest in number_manifests(loaded, snapshot, is_whole=is_whole, cache=cache) if manifest.count
+    ]
     fields = {"status", "snapshot_id", "record_count", "file_size_in_bytes"}
 
     def read(one: NumberedManifest) -> tuple[npt.NDArray[np.int64], ...]:
@@ -145,7 +147,7 @@ def number_files(
 
     parts = list(map_in_order(read, manifests, threads=default_threads()))
     nothing = np.zeros(0, dtype=np.int64)
-    numbers, rows, sizes = (np.concatenate([part[at] for part in parts]) if parts else nothing for at in range(3))
+    numbers, rows, sizes = (np.concatenate([part[index] for part in parts]) if parts else nothing for index in range(3))
     return NumberedFiles(numbers, rows, sizes)
 
 
@@ -205,10 +207,10 @@ class StreamPlan(Plan):
         for run, manifests in zip(self.files.runs, lists, strict=True):
             ids = frozenset(run)
             wanted = partial(_is_of, pa.array(run, pa.int64()))
-            for one in manifests:
-                is_own = one.added_snapshot_id is None or one.added_snapshot_id in ids
-                if one.content is ManifestContent.DATA and is_own:
-                    found[one.manifest_path] = (one, wanted)
+            for manifest in manifests:
+                is_own = manifest.added_snapshot_id is None or manifest.added_snapshot_id in ids
+                if manifest.content is ManifestContent.DATA and is_own:
+                    found[manifest.manifest_path] = (manifest, wanted)
         for part in self.files.parts:
             snapshot = metadata.snapshot(part.snapshot_id)
             listed = self._whole_list if self.files.is_whole else None

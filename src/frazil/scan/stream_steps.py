@@ -183,7 +183,7 @@ class TableStream:
         """Refuse an end that the branch does not lead to any more."""
         head = self.head_id
         heads = [] if head is None else ancestor_heads(self.loaded.metadata.snapshots, head)
-        if not any(one.snapshot_id == snapshot_id for one in heads):
+        if not any(head.snapshot_id == snapshot_id for head in heads):
             raise SnapshotNotFoundError(
                 f"Cannot read the stream of {self.loaded.name} up to snapshot {snapshot_id}: branch "
                 f"{self.rules.branch!r} was set back or replaced, or the snapshot has expired",
@@ -204,10 +204,10 @@ class TableStream:
             return START
         if start.timestamp_ms is not None:
             found = None
-            for one in ancestor_heads(self.loaded.metadata.snapshots, head):
-                if one.timestamp_ms < start.timestamp_ms:
+            for ancestor in ancestor_heads(self.loaded.metadata.snapshots, head):
+                if ancestor.timestamp_ms < start.timestamp_ms:
                     break
-                found = one
+                found = ancestor
             return START if found is None else self._from_oldest(found)
         if start.is_latest:
             return self._done(self._snapshot(head))
@@ -230,7 +230,7 @@ class TableStream:
     def _ancestor(self, snapshot_id: int, option: str) -> Snapshot:
         head = self.head_id
         heads = [] if head is None else ancestor_heads(self.loaded.metadata.snapshots, head)
-        if not any(one.snapshot_id == snapshot_id for one in heads):
+        if not any(head.snapshot_id == snapshot_id for head in heads):
             raise SnapshotNotFoundError(
                 f"Cannot begin a stream of {self.loaded.name} with {option} {snapshot_id}: branch "
                 f"{self.rules.branch!r} has no such snapshot",
@@ -362,9 +362,9 @@ class TableStream:
                     hint="Let the query finish the snapshot with the options it was started with.",
                 )
             return self._changes(whole, parts, read)
-        for at, one in enumerate(read):
+        for index, one in enumerate(read):
             snapshot = self._snapshot(one.snapshot_id)
-            follows = at > 0 and one.parent_snapshot_id == read[at - 1].snapshot_id
+            follows = index > 0 and one.parent_snapshot_id == read[index - 1].snapshot_id
             if follows and snapshot.operation == Operation.APPEND:
                 runs[-1] = (*runs[-1], one.snapshot_id)
             else:
@@ -391,7 +391,7 @@ class TableStream:
     def lag(self, offset: StreamOffset) -> Lag:
         """Return what is not read yet behind an offset, by what snapshots say of themselves."""
         counts = [_counts(self._snapshot(one.snapshot_id)) or (0, 0, 0) for one in self._after(offset)]
-        files, rows, size_bytes = (sum(one[at] for one in counts) for at in range(3))
+        files, rows, size_bytes = (sum(count[index] for count in counts) for index in range(3))
         return Lag(len(counts), files, rows, size_bytes)
 
     # Steps
@@ -409,13 +409,13 @@ class TableStream:
         if metadata.snapshots.find_head(head) is None:
             raise self._lost(offset, f"snapshot {head}, up to which it is read, has expired", None)
         found: list[SnapshotHead] = []
-        for one in ancestor_heads(metadata.snapshots, head):
-            if one.snapshot_id == offset.snapshot_id:
+        for ancestor in ancestor_heads(metadata.snapshots, head):
+            if ancestor.snapshot_id == offset.snapshot_id:
                 return found[::-1]
             since = self.rules.since_ms
-            if offset == START and since is not None and one.timestamp_ms < since:
+            if offset == START and since is not None and ancestor.timestamp_ms < since:
                 return found[::-1]
-            found.append(one)
+            found.append(ancestor)
         oldest = found[-1]
         parent = oldest.parent_snapshot_id
         if parent is None and offset == START:
@@ -470,9 +470,9 @@ class TableStream:
         listed = [
             one for one in read_manifest_list(self.loaded.storage, snapshot) if one.content is ManifestContent.DATA
         ]
-        own = [one for one in listed if one.added_snapshot_id == offset.snapshot_id]
-        rewritten = [one for one in listed if one.added_snapshot_id in (None, child.snapshot_id)]
-        if any(one.has_existing_files or one.has_deleted_files for one in rewritten) or not own:
+        own = [manifest for manifest in listed if manifest.added_snapshot_id == offset.snapshot_id]
+        rewritten = [manifest for manifest in listed if manifest.added_snapshot_id in (None, child.snapshot_id)]
+        if any(manifest.has_existing_files or manifest.has_deleted_files for manifest in rewritten) or not own:
             # Its manifests may have been merged: which of its files were read cannot be told.
             return offset.position + 1
         gone = Snapshot(offset.snapshot_id, 0, manifest_list="", manifests=None)

@@ -48,7 +48,7 @@ class FileScanTask:
     @property
     def has_equality_deletes(self) -> bool:
         """Whether an equality delete file applies."""
-        return any(one.data_file.content is FileContent.EQUALITY_DELETES for one in self.delete_files)
+        return any(delete_file.data_file.content is FileContent.EQUALITY_DELETES for delete_file in self.delete_files)
 
     def part(self, start: int, length: int) -> FileScanTask:
         """Return the task for a part of the file."""

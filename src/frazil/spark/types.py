@@ -119,7 +119,7 @@ def stored_type(kind: Type, *, with_ids: bool = True) -> st.DataType:
     if isinstance(kind, UuidType | FixedType | GeometryType | GeographyType):
         return st.BinaryType()
     if isinstance(kind, StructType):
-        return st.StructType([stored_field(part, with_ids=with_ids) for part in kind.fields])
+        return st.StructType([stored_field(field, with_ids=with_ids) for field in kind.fields])
     if isinstance(kind, ListType):
         return st.ArrayType(stored_type(kind.element_type, with_ids=with_ids), not kind.element_required)
     if isinstance(kind, MapType):
@@ -138,7 +138,7 @@ def without_metadata(kind: st.DataType) -> st.DataType:
     """Return a type whose fields, at any depth, say their name, type and nullability alone."""
     if isinstance(kind, st.StructType):
         return st.StructType(
-            [st.StructField(one.name, without_metadata(one.dataType), one.nullable) for one in kind.fields]
+            [st.StructField(field.name, without_metadata(field.dataType), field.nullable) for field in kind.fields]
         )
     if isinstance(kind, st.ArrayType):
         return st.ArrayType(without_metadata(kind.elementType), kind.containsNull)
@@ -163,7 +163,7 @@ def shown_type(kind: Type, spark: SparkSession | None) -> st.DataType:
     if isinstance(kind, GeometryType | GeographyType):
         return _spatial_type(kind, spark)
     if isinstance(kind, StructType):
-        return st.StructType([shown_field(part, spark) for part in kind.fields])
+        return st.StructType([shown_field(field, spark) for field in kind.fields])
     if isinstance(kind, ListType):
         return st.ArrayType(shown_type(kind.element_type, spark), not kind.element_required)
     if isinstance(kind, MapType):
@@ -179,7 +179,7 @@ def shown_field(part: NestedField, spark: SparkSession | None) -> st.StructField
 
 def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:
     """Return a table's schema as users see it on Spark."""
-    return st.StructType([shown_field(part, spark) for part in schema.fields])
+    return st.StructType([shown_field(field, spark) for field in schema.fields])
 
 
 def _same_type(kind: Type) -> st.DataType:
@@ -191,7 +191,7 @@ def _same_type(kind: Type) -> st.DataType:
 def is_shown_as_stored(kind: Type) -> bool:
     """Return whether both forms of a type are the same, so that its columns need no conversion."""
     if isinstance(kind, StructType):
-        return all(is_shown_as_stored(part.field_type) for part in kind.fields)
+        return all(is_shown_as_stored(field.field_type) for field in kind.fields)
     if isinstance(kind, ListType):
         return is_shown_as_stored(kind.element_type)
     if isinstance(kind, MapType):
@@ -250,7 +250,7 @@ def store_column(column: Column, kind: Type) -> Column:
 
 def _convert_parts(column: Column, kind: Type, convert: Callable[[Column, Type], Column]) -> Column:
     if isinstance(kind, StructType):
-        parts = [convert(column[part.name], part.field_type).alias(part.name) for part in kind.fields]
+        parts = [convert(column[field.name], field.field_type).alias(field.name) for field in kind.fields]
         return F.when(column.isNotNull(), F.struct(*parts))
     if isinstance(kind, ListType):
         element = kind.element_type
@@ -335,7 +335,7 @@ def from_spark_schema(struct: st.StructType) -> Schema:
     for is refused with the column's name.
     """
     ids = count(1)
-    return Schema(tuple(_from_spark_field(one, one.name, ids) for one in struct.fields))
+    return Schema(tuple(_from_spark_field(field, field.name, ids) for field in struct.fields))
 
 
 def from_spark_type(kind: st.DataType, name: str, ids: Iterator[int]) -> Type:
@@ -343,7 +343,7 @@ def from_spark_type(kind: st.DataType, name: str, ids: Iterator[int]) -> Type:
     if isinstance(kind, st.DecimalType):
         return DecimalType(kind.precision, kind.scale)
     if isinstance(kind, st.StructType):
-        return StructType(tuple(_from_spark_field(one, f"{name}.{one.name}", ids) for one in kind.fields))
+        return StructType(tuple(_from_spark_field(field, f"{name}.{field.name}", ids) for field in kind.fields))
     if isinstance(kind, st.ArrayType):
         element_id = next(ids)
         return ListType(element_id, from_spark_type(kind.elementType, f"{name}.element", ids), not kind.containsNull)

@@ -93,7 +93,7 @@ def _check_identity(metadata: TableMetadata) -> None:
 
 def _check_schemas(metadata: TableMetadata, *, is_read: bool) -> None:
     heading = "Schemas and Data Types"
-    _check_ids("schemas", "schema_id", (one.schema_id for one in metadata.schemas))
+    _check_ids("schemas", "schema_id", (schema.schema_id for schema in metadata.schemas))
     if metadata.current_schema_id not in metadata.schemas_by_id:
         raise _fail(f"current_schema_id is {metadata.current_schema_id}, and no schema in schemas has that id")
     if not 0 <= metadata.last_column_id <= MAX_FIELD_ID:
@@ -122,19 +122,19 @@ def _check_schemas(metadata: TableMetadata, *, is_read: bool) -> None:
 
 def _check_specs(metadata: TableMetadata) -> None:
     heading = "Partitioning"
-    _check_ids("partition_specs", "spec_id", (one.spec_id for one in metadata.partition_specs))
+    _check_ids("partition_specs", "spec_id", (partition_spec.spec_id for partition_spec in metadata.partition_specs))
     if metadata.default_spec_id not in metadata.specs_by_id:
         raise _fail(f"default_spec_id is {metadata.default_spec_id}, and no spec in partition_specs has that id")
     if not 0 <= metadata.last_partition_id <= INT_MAX:
         raise _fail(f"last_partition_id {metadata.last_partition_id} is not a partition field id")
     for spec in metadata.partition_specs:
-        for one in spec.fields:
-            if not 0 <= one.field_id <= INT_MAX or min(one.source_ids) < 0:
-                raise _fail(f"spec {spec.spec_id} has a field with an id that is negative: {one}", heading=heading)
-            if one.field_id > metadata.last_partition_id:
+        for field in spec.fields:
+            if not 0 <= field.field_id <= INT_MAX or min(field.source_ids) < 0:
+                raise _fail(f"spec {spec.spec_id} has a field with an id that is negative: {field}", heading=heading)
+            if field.field_id > metadata.last_partition_id:
                 raise _fail(
                     f"last_partition_id is {metadata.last_partition_id}, and spec {spec.spec_id} has a field with "
-                    f"the id {one.field_id}"
+                    f"the id {field.field_id}"
                 )
     try:
         check_partition_spec(metadata.current_schema, metadata.default_spec)
@@ -143,7 +143,7 @@ def _check_specs(metadata: TableMetadata) -> None:
 
 
 def _check_orders(metadata: TableMetadata) -> None:
-    _check_ids("sort_orders", "order_id", (one.order_id for one in metadata.sort_orders))
+    _check_ids("sort_orders", "order_id", (sort_order.order_id for sort_order in metadata.sort_orders))
     if metadata.default_sort_order_id not in metadata.sort_orders_by_id:
         raise _fail(
             f"default_sort_order_id is {metadata.default_sort_order_id}, and no order in sort_orders has that id"
@@ -230,15 +230,15 @@ def _check_refs(metadata: TableMetadata) -> None:
 
 
 def _check_logs(metadata: TableMetadata) -> None:
-    _check_times("snapshot_log", [one.timestamp_ms for one in metadata.snapshot_log], metadata.last_updated_ms)
-    _check_times("metadata_log", [one.timestamp_ms for one in metadata.metadata_log], metadata.last_updated_ms)
+    _check_times("snapshot_log", [entry.timestamp_ms for entry in metadata.snapshot_log], metadata.last_updated_ms)
+    _check_times("metadata_log", [entry.timestamp_ms for entry in metadata.metadata_log], metadata.last_updated_ms)
 
 
 def _check_times(what: str, times_ms: list[int], last_updated_ms: int) -> None:
-    for at in range(1, len(times_ms)):
-        if times_ms[at] < times_ms[at - 1] - CLOCK_TOLERANCE_MS:
+    for index in range(1, len(times_ms)):
+        if times_ms[index] < times_ms[index - 1] - CLOCK_TOLERANCE_MS:
             raise _fail(
-                f"{what} is not in order: {show_ms(times_ms[at])} comes after {show_ms(times_ms[at - 1])}",
+                f"{what} is not in order: {show_ms(times_ms[index])} comes after {show_ms(times_ms[index - 1])}",
             )
     if times_ms and last_updated_ms < times_ms[-1] - CLOCK_TOLERANCE_MS:
         raise _fail(

@@ -70,7 +70,7 @@ def resolve_columns(
     there by a field that is not wanted. A required field that nothing gives a value is refused.
     """
     resolver = _Resolver(wanted, frozenset(file_ids), partition_values, frozenset(name_mapped_ids), within)
-    return tuple([resolver.resolve(part) for part in wanted.fields])
+    return tuple([resolver.resolve(field) for field in wanted.fields])
 
 
 class _Resolver:
@@ -129,15 +129,15 @@ class _Resolver:
         if not isinstance(inner, NestedType):
             return ResolvedColumn(part, ValueSource.FILE)
         if isinstance(inner, StructType):
-            parts = [self.resolve(one) for one in inner.fields]
+            parts = [self.resolve(field) for field in inner.fields]
         else:
             # The parts of a list or map are wherever it is; their ids cannot change apart from it.
-            parts = [self.read(one) for one in inner.fields]
+            parts = [self.read(field) for field in inner.fields]
         return ResolvedColumn(part, ValueSource.FILE, parts=tuple(parts))
 
     def assemble(self, kind: StructType) -> dict[str, Any]:
         """Return the value of a struct that the file lacks: each field's own constant."""
-        return {part.name: self.resolve(part).value for part in kind.fields}
+        return {field.name: self.resolve(field).value for field in kind.fields}
 
     def constant(self, part: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:
         if value is None and part.required:

@@ -82,14 +82,14 @@ def fill_defaults(value: Mapping[str, Any], struct: StructType, kind: DefaultKin
     A field that is present and null stays null: only what is missing is filled.
     """
     filled: dict[str, Any] = {}
-    for part in struct.fields:
-        if part.name not in value:
-            filled[part.name] = effective_default(part, kind)
+    for field in struct.fields:
+        if field.name not in value:
+            filled[field.name] = effective_default(field, kind)
             continue
-        one = value[part.name]
-        if isinstance(part.field_type, StructType) and isinstance(one, Mapping):
-            one = fill_defaults(one, part.field_type, kind)
-        filled[part.name] = one
+        one = value[field.name]
+        if isinstance(field.field_type, StructType) and isinstance(one, Mapping):
+            one = fill_defaults(one, field.field_type, kind)
+        filled[field.name] = one
     return filled
 
 
@@ -118,11 +118,11 @@ def check_schema_version(schema: Schema, format_version: int) -> None:
 
 def _version_needs(schema: Schema) -> list[tuple[int, str]]:
     needs: list[tuple[int, int, str]] = []
-    for part, name, _ in walk_fields(schema.struct):
-        version = part.field_type.min_format_version
+    for field, name, _ in walk_fields(schema.struct):
+        version = field.field_type.min_format_version
         if version > 1:
-            needs.append((part.field_id, version, f"{name!r} has the type {part.field_type}, which needs v{version}"))
-        if part.initial_default is not None:
+            needs.append((field.field_id, version, f"{name!r} has the type {field.field_type}, which needs v{version}"))
+        if field.initial_default is not None:
             needed = DEFAULTS_MIN_FORMAT_VERSION
-            needs.append((part.field_id, needed, f"{name!r} has an initial-default, which needs v{needed}"))
+            needs.append((field.field_id, needed, f"{name!r} has an initial-default, which needs v{needed}"))
     return [(version, reason) for _, version, reason in sorted(needs)]

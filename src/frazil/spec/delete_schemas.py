@@ -112,14 +112,14 @@ def _distinct(equality_ids: Iterable[int]) -> tuple[int, ...]:
 
 def _merge_fields(first: tuple[NestedField, ...], second: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
     """Return the fields of both, joining structs that both have; descriptions of the first win."""
-    by_id = {part.field_id: part for part in first}
-    for part in second:
-        known = by_id.get(part.field_id)
+    by_id = {field.field_id: field for field in first}
+    for field in second:
+        known = by_id.get(field.field_id)
         if known is None:
-            by_id[part.field_id] = part
-        elif isinstance(known.field_type, StructType) and isinstance(part.field_type, StructType):
-            joined = StructType(_merge_fields(known.field_type.fields, part.field_type.fields))
-            by_id[part.field_id] = replace(known, field_type=joined)
+            by_id[field.field_id] = field
+        elif isinstance(known.field_type, StructType) and isinstance(field.field_type, StructType):
+            joined = StructType(_merge_fields(known.field_type.fields, field.field_type.fields))
+            by_id[field.field_id] = replace(known, field_type=joined)
     return tuple(by_id.values())
 
 
@@ -127,13 +127,13 @@ def _with_unique_names(fields: tuple[NestedField, ...]) -> tuple[NestedField, ..
     """Rename a field whose name a newer one has taken: ids tell columns apart, names only help people."""
     taken: set[str] = set()
     renamed = []
-    for part in fields:
-        name = part.name
+    for field in fields:
+        name = field.name
         while name in taken:
-            name = f"{name}_{part.field_id}"
+            name = f"{name}_{field.field_id}"
         taken.add(name)
-        kind = part.field_type
+        kind = field.field_type
         if isinstance(kind, StructType):
             kind = StructType(_with_unique_names(kind.fields))
-        renamed.append(replace(part, name=name, field_type=kind))
+        renamed.append(replace(field, name=name, field_type=kind))
     return tuple(renamed)

@@ -58,8 +58,8 @@ def reassign_ids(kind: Type, new_id: Callable[[int], int]) -> Type:
 
 
 def _reassign_fields(fields: tuple[NestedField, ...], new_id: Callable[[int], int]) -> tuple[NestedField, ...]:
-    ids = [new_id(part.field_id) for part in fields]
+    ids = [new_id(field.field_id) for field in fields]
     return tuple(
-        replace(part, field_id=field_id, field_type=reassign_ids(part.field_type, new_id))
-        for part, field_id in zip(fields, ids, strict=True)
+        replace(field, field_id=field_id, field_type=reassign_ids(field.field_type, new_id))
+        for field, field_id in zip(fields, ids, strict=True)
     )

@@ -43,7 +43,7 @@ def metrics_modes(
         modes = dict.fromkeys(leaves, default)
         rest = default
     else:
-        modes = {field_id: default if at < limit else NONE for at, field_id in enumerate(leaves)}
+        modes = {field_id: default if index < limit else NONE for index, field_id in enumerate(leaves)}
         rest = NONE
     for field_id in () if sort_order is None else sort_order.order_preserving_source_ids:
         if field_id in modes:
@@ -61,7 +61,7 @@ def check_metrics_columns(schema: Schema, properties: Mapping[str, str]) -> None
         if schema.find_field(column) is None:
             raise InvalidPropertyError(
                 f"Cannot use the property {known.METRICS_MODE_COLUMN.key(column)}: the schema has no column {column!r}",
-                hint=f"The columns are: {', '.join(part.name for part in schema.fields) or '(none)'}.",
+                hint=f"The columns are: {', '.join(field.name for field in schema.fields) or '(none)'}.",
             )
 
 
@@ -71,6 +71,6 @@ def _leaves(schema: Schema) -> list[int]:
     stack: list[NestedType] = [schema.struct]
     while stack:
         parts = stack.pop().fields
-        found += [part.field_id for part in parts if not isinstance(part.field_type, NestedType)]
-        stack += [part.field_type for part in reversed(parts) if isinstance(part.field_type, NestedType)]
+        found += [field.field_id for field in parts if not isinstance(field.field_type, NestedType)]
+        stack += [field.field_type for field in reversed(parts) if isinstance(field.field_type, NestedType)]
     return found

@@ -30,31 +30,31 @@ def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
         parts = [part for part, _, _ in walk_fields(StructType((draft,)))]
     except InvalidRequestError as error:
         raise SchemaChangeError(f"{what}: its type is nested too deep") from error
-    for part in parts:
-        kind = part.field_type
-        _check_struct_default(what, part)
+    for field in parts:
+        kind = field.field_type
+        _check_struct_default(what, field)
         if kind.min_format_version > format_version:
             raise SchemaChangeError(
                 f"{what}: the type {describe_type(kind)} needs format version {kind.min_format_version}, "
                 f"the table has {format_version}",
                 hint=f"Upgrade the table to format version {kind.min_format_version} first.",
             )
-        if isinstance(kind, UnknownType) and part.required:
-            raise SchemaChangeError(f"{what}: {part.name!r} is required, but fields of type unknown must be optional")
-        if part is not draft:
-            check_own_name(what, part.name)
-            prepare_default(what, part.initial_default, kind, format_version)
-            prepare_default(what, part.write_default, kind, format_version)
+        if isinstance(kind, UnknownType) and field.required:
+            raise SchemaChangeError(f"{what}: {field.name!r} is required, but fields of type unknown must be optional")
+        if field is not draft:
+            check_own_name(what, field.name)
+            prepare_default(what, field.initial_default, kind, format_version)
+            prepare_default(what, field.write_default, kind, format_version)
 
 
 def _check_struct_default(what: str, part: NestedField) -> None:
     """Refuse the default `{}` of a struct whose required fields would have no value."""
     if part.initial_default is None or not isinstance(part.field_type, StructType):
         return
-    for one in part.field_type.fields:
-        if one.required and (one.initial_default is None or one.write_default is None):
+    for field in part.field_type.fields:
+        if field.required and (field.initial_default is None or field.write_default is None):
             raise SchemaChangeError(
-                f"{what}: {part.name!r} has the default {{}}, but its required field {one.name!r} has none",
+                f"{what}: {part.name!r} has the default {{}}, but its required field {field.name!r} has none",
                 hint="Give the field a default, or make it optional.",
             )
 

@@ -82,8 +82,8 @@ def new_table_metadata(
 
 def _fresh_spec(schema: Schema, fresh: Schema, spec: PartitionSpec) -> PartitionSpec:
     fields = tuple(
-        replace(one, source_ids=_follow(schema, fresh, one.source_ids), field_id=field_id)
-        for field_id, one in enumerate(spec.fields, FIRST_PARTITION_FIELD_ID)
+        replace(field, source_ids=_follow(schema, fresh, field.source_ids), field_id=field_id)
+        for field_id, field in enumerate(spec.fields, FIRST_PARTITION_FIELD_ID)
     )
     fresh_spec = PartitionSpec(INITIAL_SPEC_ID, fields, spec.extra)
     check_writable(fresh_spec)
@@ -94,7 +94,7 @@ def _fresh_spec(schema: Schema, fresh: Schema, spec: PartitionSpec) -> Partition
 def _fresh_order(schema: Schema, fresh: Schema, order: SortOrder) -> SortOrder:
     if order.is_unsorted:
         return UNSORTED
-    fields = tuple(replace(one, source_ids=_follow(schema, fresh, one.source_ids)) for one in order.fields)
+    fields = tuple(replace(field, source_ids=_follow(schema, fresh, field.source_ids)) for field in order.fields)
     fresh_order = SortOrder(INITIAL_SORT_ORDER_ID, fields, order.extra)
     check_sort_order(fresh, fresh_order)
     return fresh_order

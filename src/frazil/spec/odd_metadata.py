@@ -27,10 +27,12 @@ def is_uuid(text: str) -> bool:
 
 def with_oddities(metadata: TableMetadata) -> TableMetadata:
     """Return metadata as it was read, its counters set right, with what is odd about it."""
-    columns = max((one.highest_field_id for one in metadata.schemas), default=0)
-    partitions = max((part.field_id for spec in metadata.partition_specs for part in spec.fields), default=0)
+    columns = max((schema.highest_field_id for schema in metadata.schemas), default=0)
+    partitions = max((field.field_id for spec in metadata.partition_specs for field in spec.fields), default=0)
     heads = metadata.snapshots.heads if metadata.format_version >= 3 else ()
-    rows = max((one.first_row_id + (one.added_rows or 0) for one in heads if one.first_row_id is not None), default=0)
+    rows = max(
+        (head.first_row_id + (head.added_rows or 0) for head in heads if head.first_row_id is not None), default=0
+    )
     odd: list[str] = []
 
     def right(name: str, told: int, needed: int, most: int) -> int:

@@ -290,10 +290,10 @@ class OptionList:
         self.what = what
         self._taken = {one.key: one for one in taken}
         self._elsewhere = {
-            one.key: Option(one.name, one.kind, "warned", f"{where}: {one.note}")
+            option.key: Option(option.name, option.kind, "warned", f"{where}: {option.note}")
             for where, options in elsewhere
-            for one in options
-            if one.key not in self._taken
+            for option in options
+            if option.key not in self._taken
         }
         self._foreign = {one.key: one for one in FOREIGN if one.key not in self._taken}
 
@@ -370,7 +370,7 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
             continue
         option = find_setting(name)
         if option is None:
-            near = get_close_matches(name, [one.name for one in SETTINGS], n=1, cutoff=0.8)
+            near = get_close_matches(name, [setting.name for setting in SETTINGS], n=1, cutoff=0.8)
             passed_over.append(f"{name} ({f'did you mean {near[0]}?' if near else 'not known'})")
         elif option.answer == "honoured":
             check_value(option, name, text, "Cannot use the setting")
@@ -384,7 +384,12 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
 def find_setting(name: str) -> Option | None:
     """Return what is known of a setting of the session; None where nothing is."""
     return next(
-        (one for one in SETTINGS if one.name == name or (one.name[-1] == "*" and name.startswith(one.name[:-1]))), None
+        (
+            setting
+            for setting in SETTINGS
+            if setting.name == name or (setting.name[-1] == "*" and name.startswith(setting.name[:-1]))
+        ),
+        None,
     )
 
 

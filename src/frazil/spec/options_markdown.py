@@ -47,7 +47,10 @@ def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
         ("foreign", "Options of others", "Of Spark's own files, Delta and Hudi.", o.FOREIGN),
         ("setting", "Settings of the session", "`spark.conf.set(…)`, `SET`.", o.SETTINGS),
     ):
-        rows = [(one.name, one.kind.allowed, one.answer, one.note, shown.get((key, one.name), "")) for one in options]
+        rows = [
+            (option.name, option.kind.allowed, option.answer, option.note, shown.get((key, option.name), ""))
+            for option in options
+        ]
         parts.append(f"## {title}\n\n{intro}\n\n" + _table(("option", "allowed", "answer", "", "test"), rows))
     listed: tuple[Property[object] | ColumnProperty[object], ...] = (
         *TABLE_PROPERTIES.values(),
@@ -77,5 +80,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for first, *rest in rows:
         cells = [f"`{first}`", *rest[:-1], f"`{rest[-1]}`" if rest[-1] else ""]
-        lines.append("| " + " | ".join(one.replace("|", "\\|") for one in cells) + " |")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

@@ -139,7 +139,7 @@ def _number_type(kind: Type) -> Type:
     """Return a type with ids in place of the negative ones that stand for "not given"."""
     if not isinstance(kind, NestedType):
         return kind
-    given = [part.field_id for part, _, _ in walk_fields(kind) if part.field_id >= 0]
+    given = [field.field_id for field, _, _ in walk_fields(kind) if field.field_id >= 0]
     fresh = count(max(given, default=0) + 1)
     return reassign_ids(kind, lambda old_id: next(fresh) if old_id < 0 else old_id)
 

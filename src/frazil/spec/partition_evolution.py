@@ -140,54 +140,54 @@ class PartitionSpecUpdate:
             if known.same_fields(spec):
                 return EvolvedSpec(known, self._first_last_id, is_new=False)
         if self._format_version < 2 and not spec.has_sequential_ids:
-            ids = ", ".join(str(one.field_id) for one in fields)
+            ids = ", ".join(str(field.field_id) for field in fields)
             raise SchemaChangeError(
                 f"Cannot change the partition spec: v1 tables need field ids in order from "
                 f"{FIRST_PARTITION_FIELD_ID}, these would be {ids}",
                 hint="Upgrade the table to format version 2.",
             )
-        spec_id = max((one.spec_id for one in self._specs), default=INITIAL_SPEC_ID - 1) + 1
+        spec_id = max((spec.spec_id for spec in self._specs), default=INITIAL_SPEC_ID - 1) + 1
         last_id = max(self._first_last_id, spec.last_assigned_field_id)
         return EvolvedSpec(spec.with_spec_id(spec_id), last_id, is_new=True)
 
     def _kept_fields(self) -> Iterator[PartitionField]:
-        added_ids = {one.field_id for one in self._added}
-        for one in self._base.fields:
-            if one.field_id in added_ids:
+        added_ids = {field.field_id for field in self._added}
+        for field in self._base.fields:
+            if field.field_id in added_ids:
                 # A void field of a table that was v1: its id is being given back to what it stood for.
                 continue
-            name = self._renamed.get(one.field_id, one.name)
-            if one.field_id not in self._removed:
-                yield PartitionField(one.source_ids, one.field_id, name, one.transform, one.extra)
+            name = self._renamed.get(field.field_id, field.name)
+            if field.field_id not in self._removed:
+                yield PartitionField(field.source_ids, field.field_id, name, field.transform, field.extra)
             elif self._format_version < 2:
-                yield PartitionField(one.source_ids[:1], one.field_id, name, VOID)
+                yield PartitionField(field.source_ids[:1], field.field_id, name, VOID)
 
     def _give_up_names(self, fields: list[PartitionField]) -> list[PartitionField]:
         """Rename void fields whose names live fields use."""
-        taken = {one.name for one in fields if not one.transform.is_void}
+        taken = {field.name for field in fields if not field.transform.is_void}
         renamed = []
-        for one in fields:
-            name = one.name
-            if one.transform.is_void:
+        for field in fields:
+            name = field.name
+            if field.transform.is_void:
                 while name in taken:
-                    name = f"{name}_{one.field_id}"
+                    name = f"{name}_{field.field_id}"
                 taken.add(name)
-            renamed.append(PartitionField(one.source_ids, one.field_id, name, one.transform, one.extra))
+            renamed.append(PartitionField(field.source_ids, field.field_id, name, field.transform, field.extra))
         return renamed
 
     def _check_names(self, fields: list[PartitionField]) -> None:
         seen: set[str] = set()
-        for one in fields:
-            if one.name in seen:
-                raise SchemaChangeError(f"Cannot change the partition spec: two fields would be named {one.name!r}")
-            seen.add(one.name)
-            before = self._base.find_field(one.field_id)
-            if before is not None and before.name == one.name:
+        for field in fields:
+            if field.name in seen:
+                raise SchemaChangeError(f"Cannot change the partition spec: two fields would be named {field.name!r}")
+            seen.add(field.name)
+            before = self._base.find_field(field.field_id)
+            if before is not None and before.name == field.name:
                 continue
-            column = self._schema.find_field(one.name, case_sensitive=self._case_sensitive)
-            if column is not None and column.field_id not in one.source_ids:
+            column = self._schema.find_field(field.name, case_sensitive=self._case_sensitive)
+            if column is not None and column.field_id not in field.source_ids:
                 raise SchemaChangeError(
-                    f"Cannot name a partition field {one.name!r}: the schema has a column of that name",
+                    f"Cannot name a partition field {field.name!r}: the schema has a column of that name",
                     hint="A partition field may have a column's name only if that column is its source.",
                 )
 
@@ -217,7 +217,7 @@ class PartitionSpecUpdate:
 
     def _not_found(self, verb: str, field: PartitionTerm | str) -> SchemaChangeError:
         shown = repr(field) if isinstance(field, str) else f"{field.transform}({field.column})"
-        names = ", ".join(one.name for one in self._base.fields) or "(none)"
+        names = ", ".join(field.name for field in self._base.fields) or "(none)"
         return SchemaChangeError(
             f"Cannot {verb} partition field {shown}: the spec has no such field",
             hint=f"The partition fields are: {names}.",
@@ -227,7 +227,7 @@ class PartitionSpecUpdate:
         """Return the field some spec had for this, newest first, so that its id is used again."""
         if self._format_version < 2:
             return None
-        for spec in sorted(self._specs, key=lambda one: one.spec_id, reverse=True):
+        for spec in sorted(self._specs, key=lambda spec: spec.spec_id, reverse=True):
             found = _find_same(spec.fields, source_id, transform)
             if found is not None and (name is None or found.name == name) and self._means_one_thing(found):
                 return PartitionField(found.source_ids, found.field_id, found.name, found.transform)
@@ -244,4 +244,4 @@ class PartitionSpecUpdate:
 
 
 def _find_same(fields: Iterable[PartitionField], source_id: int, transform: Transform) -> PartitionField | None:
-    return next((one for one in fields if one.source_ids == (source_id,) and one.transform == transform), None)
+    return next((field for field in fields if field.source_ids == (source_id,) and field.transform == transform), None)

@@ -118,7 +118,7 @@ class PartitionSpec:
     @property
     def has_sequential_ids(self) -> bool:
         """Whether ids are those a v1 reader would assign by position."""
-        return all(one.field_id == at for at, one in enumerate(self.fields, FIRST_PARTITION_FIELD_ID))
+        return all(one.field_id == index for index, one in enumerate(self.fields, FIRST_PARTITION_FIELD_ID))
 
     @property
     def unknown_fields(self) -> tuple[PartitionField, ...]:
@@ -275,10 +275,10 @@ def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_source
 
 def check_writable(spec: PartitionSpec) -> None:
     """Refuse to write data under a spec with a transform this version does not know ("Writing data files")."""
-    for one in spec.unknown_fields:
+    for unknown_field in spec.unknown_fields:
         raise UnsupportedError(
-            f"Cannot write with partition spec {spec.spec_id}: field {one.name!r} uses the unknown transform "
-            f"{one.transform}",
+            f"Cannot write with partition spec {spec.spec_id}: field {unknown_field.name!r} uses the unknown transform "
+            f"{unknown_field.transform}",
             hint="Such tables can be read. Write them with the software that made the spec.",
         )
 
@@ -296,7 +296,7 @@ def unified_partition_type(
     taken: set[str] = set()
     chosen: dict[int, PartitionField] = {}
     others = tuple(other_schemas)
-    for spec in sorted(specs, key=lambda one: one.spec_id, reverse=True):
+    for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
         for one in spec.fields:
             if one.transform.is_unknown:
                 continue

@@ -41,9 +41,9 @@ class PendingSchema:
         self.case_sensitive = case_sensitive
         self._parents: dict[int, int | None] = {}
         self._base_names: dict[tuple[int | None, str], list[int]] = {}
-        for part, _, parent in walk_fields(base.struct):
-            self._parents[part.field_id] = parent
-            self._base_names.setdefault((parent, self._key(part.name)), []).append(part.field_id)
+        for field, _, parent in walk_fields(base.struct):
+            self._parents[field.field_id] = parent
+            self._base_names.setdefault((parent, self._key(field.name)), []).append(field.field_id)
         self._changed: dict[int, NestedField] = {}
         self._added: dict[int | None, list[int]] = {}
         self._added_names: dict[tuple[int | None, str], int] = {}
@@ -215,11 +215,11 @@ class PendingSchema:
         if not isinstance(kind, NestedType):
             return kind
         parts = []
-        for part in kind.fields:
-            field_id = part.field_id
+        for field in kind.fields:
+            field_id = field.field_id
             if field_id in self._dropped:
                 continue
-            now = self._changed.get(field_id, part)
+            now = self._changed.get(field_id, field)
             if field_id in self._edited or field_id in self._above_dropped:
                 now = replace(now, field_type=self._build(now.field_type, field_id))
             parts.append(now)
@@ -244,4 +244,4 @@ def _move(parts: list[NestedField], move: Move) -> None:
 
 
 def _place_of(parts: list[NestedField], field_id: int) -> int:
-    return next(at for at, part in enumerate(parts) if part.field_id == field_id)
+    return next(index for index, field in enumerate(parts) if field.field_id == field_id)

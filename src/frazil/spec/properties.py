@@ -451,9 +451,9 @@ _views += [
 
 TABLE_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({one.name: one for one in _table})
 """Every table property by name."""
-COLUMN_PROPERTIES: Mapping[str, ColumnProperty[Any]] = FrozenMap({one.prefix: one for one in _columns})
+COLUMN_PROPERTIES: Mapping[str, ColumnProperty[Any]] = FrozenMap({column.prefix: column for column in _columns})
 """Every family of column properties by prefix."""
-VIEW_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({one.name: one for one in _views})
+VIEW_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({view.name: view for view in _views})
 """Every view property by name."""
 
 RESERVED_PROPERTIES = frozenset(

@@ -74,9 +74,9 @@ def snapshots_to_retain(
         branch_cutoff_ms = older_than_ms if ref.max_snapshot_age_ms is None else now_ms - ref.max_snapshot_age_ms
         keep_count = min_snapshots_to_keep if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
         is_kept = True
-        for at, ancestor in enumerate(ancestor_heads(snapshots, ref.snapshot_id)):
+        for index, ancestor in enumerate(ancestor_heads(snapshots, ref.snapshot_id)):
             referenced.add(ancestor.snapshot_id)
-            is_kept = is_kept and (at < keep_count or ancestor.timestamp_ms >= branch_cutoff_ms)
+            is_kept = is_kept and (index < keep_count or ancestor.timestamp_ms >= branch_cutoff_ms)
             if is_kept:
                 retained.add(ancestor.snapshot_id)
     retained |= {

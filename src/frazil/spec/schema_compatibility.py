@@ -96,25 +96,25 @@ class _Check:
 
     def compare_structs(self, want: StructType, have: StructType, column: str) -> None:
         prefix = f"{column}." if column else ""
-        places = {part.field_id: at for at, part in enumerate(have.fields)}
-        for part in want.fields:
-            place = places.get(part.field_id)
+        places = {field.field_id: index for index, field in enumerate(have.fields)}
+        for field in want.fields:
+            place = places.get(field.field_id)
             if place is not None:
-                self.compare_parts(part, have.fields[place], prefix + part.name)
+                self.compare_parts(field, have.fields[place], prefix + field.name)
                 continue
-            default = part.write_default if self.is_write else part.initial_default
-            if part.required and default is None:
-                self.report(prefix + part.name, "it is required, but the data lacks it and it has no default")
+            default = field.write_default if self.is_write else field.initial_default
+            if field.required and default is None:
+                self.report(prefix + field.name, "it is required, but the data lacks it and it has no default")
         if self.check_ordering:
             last = -1
-            for part in want.fields:
-                place = places.get(part.field_id)
+            for field in want.fields:
+                place = places.get(field.field_id)
                 if place is not None:
                     if place < last:
-                        self.report(prefix + have.fields[last].name, f"it is out of order, before {part.name!r}")
+                        self.report(prefix + have.fields[last].name, f"it is out of order, before {field.name!r}")
                     last = place
         if self.is_write:
-            known = {part.field_id for part in want.fields}
-            for part in have.fields:
-                if part.field_id not in known:
-                    self.report(prefix + part.name, "the table has no such column, its values would be lost")
+            known = {field.field_id for field in want.fields}
+            for field in have.fields:
+                if field.field_id not in known:
+                    self.report(prefix + field.name, "the table has no such column, its values would be lost")

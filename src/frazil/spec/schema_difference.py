@@ -37,8 +37,8 @@ def schema_changes(before: Schema, after: Schema) -> list[ColumnChange]:
         for field_id, part in old.items()
         if field_id not in new
     ]
-    order = [one.field_id for one in before.fields if one.field_id in new]
-    if order != [one.field_id for one in after.fields if one.field_id in old]:
+    order = [field.field_id for field in before.fields if field.field_id in new]
+    if order != [field.field_id for field in after.fields if field.field_id in old]:
         found.append(ColumnChange("changed", "the order of columns"))
     if before.identifier_field_ids != after.identifier_field_ids:
         found.append(ColumnChange("changed", "the identifier fields"))

@@ -293,7 +293,7 @@ class SchemaUpdate:
         for old, new in self._pending.renamed.items():
             if new == last:
                 return f"Within the update that renames it the column is still {old!r}."
-        names = [part.name for part in self.schema.fields]
+        names = [field.name for field in self.schema.fields]
         shown = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
         return f"The columns are: {', '.join(shown) or '(none)'}."
 
@@ -413,8 +413,8 @@ class SchemaUpdate:
         """Refuse two columns of one name; names that differ in case only where they did before, or case counts."""
         before = self.schema.names_by_id
         seen: dict[str, tuple[int, str]] = {}
-        for part, name, _ in walk_fields(struct):
-            field_id = part.field_id
+        for field, name, _ in walk_fields(struct):
+            field_id = field.field_id
             other_id, other = seen.setdefault(name if self.case_sensitive else name.lower(), (field_id, name))
             if other_id == field_id:
                 continue

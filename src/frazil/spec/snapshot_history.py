@@ -91,7 +91,7 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
     if not metadata.snapshot_log:
         hint = "The table keeps no snapshot log. Read by snapshot id or by the name of a branch or tag."
     else:
-        hint = f"The table's log starts at {show_ms(min(one.timestamp_ms for one in metadata.snapshot_log))}."
+        hint = f"The table's log starts at {show_ms(min(entry.timestamp_ms for entry in metadata.snapshot_log))}."
     raise SnapshotNotFoundError(
         f"Cannot read the table as of {show_ms(timestamp_ms)}: no snapshot is known to have been current then",
         hint=hint,

@@ -32,7 +32,7 @@ class SnapshotList(Sequence[Snapshot]):
 
     def __init__(self, snapshots: Iterable[Cell] = ()) -> None:
         self._cells: tuple[Cell, ...] = tuple(snapshots)
-        self._positions = {cell.snapshot_id: at for at, cell in enumerate(self._cells)}
+        self._positions = {cell.snapshot_id: index for index, cell in enumerate(self._cells)}
         if len(self._positions) != len(self._cells):
             seen: set[int] = set()
             for cell in self._cells:

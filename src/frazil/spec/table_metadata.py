@@ -100,17 +100,17 @@ class TableMetadata:
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
         """The schemas by their ids."""
-        return {one.schema_id: one for one in self.schemas}
+        return {schema.schema_id: schema for schema in self.schemas}
 
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
         """The partition specs by their ids."""
-        return {one.spec_id: one for one in self.partition_specs}
+        return {partition_spec.spec_id: partition_spec for partition_spec in self.partition_specs}
 
     @cached_property
     def sort_orders_by_id(self) -> dict[int, SortOrder]:
         """The sort orders by their ids; the unsorted order is always there."""
-        return {UNSORTED.order_id: UNSORTED, **{one.order_id: one for one in self.sort_orders}}
+        return {UNSORTED.order_id: UNSORTED, **{sort_order.order_id: sort_order for sort_order in self.sort_orders}}
 
     def schema(self, schema_id: int) -> Schema:
         """Return the schema of an id."""
@@ -203,15 +203,31 @@ class TableMetadata:
 
     def find_statistics(self, snapshot_id: int) -> StatisticsFile | None:
         """Return the statistics file of a snapshot, or None; the last where there are several."""
-        return next((one for one in reversed(self.statistics) if one.snapshot_id == snapshot_id), None)
+        return next(
+            (
+                statistics_file
+                for statistics_file in reversed(self.statistics)
+                if statistics_file.snapshot_id == snapshot_id
+            ),
+            None,
+        )
 
     def find_partition_statistics(self, snapshot_id: int) -> PartitionStatisticsFile | None:
         """Return the partition statistics file of a snapshot, or None; the last where there are several."""
-        return next((one for one in reversed(self.partition_statistics) if one.snapshot_id == snapshot_id), None)
+        return next(
+            (
+                statistics_file
+                for statistics_file in reversed(self.partition_statistics)
+                if statistics_file.snapshot_id == snapshot_id
+            ),
+            None,
+        )
 
     def encryption_key(self, key_id: str) -> EncryptedKey:
         """Return the encryption key of an id."""
-        found = next((one for one in self.encryption_keys if one.key_id == key_id), None)
+        found = next(
+            (encryption_key for encryption_key in self.encryption_keys if encryption_key.key_id == key_id), None
+        )
         if found is None:
             raise NotFoundError(f"Cannot find encryption key {key_id!r}: the table has no such key")
         return found

@@ -342,11 +342,13 @@ class StructType(NestedType):
     def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField | None:
         """Return this struct's own field of a name or id, or None."""
         if isinstance(name_or_id, int):
-            return next((part for part in self.struct_fields if part.field_id == name_or_id), None)
+            return next(
+                (struct_field for struct_field in self.struct_fields if struct_field.field_id == name_or_id), None
+            )
         if case_sensitive:
-            return next((part for part in self.struct_fields if part.name == name_or_id), None)
+            return next((struct_field for struct_field in self.struct_fields if struct_field.name == name_or_id), None)
         lowered = name_or_id.lower()
-        return next((part for part in self.struct_fields if part.name.lower() == lowered), None)
+        return next((struct_field for struct_field in self.struct_fields if struct_field.name.lower() == lowered), None)
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.struct_fields))}>"

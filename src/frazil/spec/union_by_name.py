@@ -27,23 +27,23 @@ def union_by_name(update: SchemaUpdate, other: Schema) -> SchemaUpdate:
 def _unite_structs(update: SchemaUpdate, existing: StructType, other: StructType, path: tuple[str, ...]) -> None:
     """Note the steps for one struct and all below; schemas bound the depth of the recursion."""
     key = str if update.case_sensitive else str.lower
-    known = {key(part.name): part for part in existing.fields}
+    known = {key(field.name): field for field in existing.fields}
     met: dict[str, str] = {}
-    for part in other.fields:
-        name = key(part.name)
-        if met.setdefault(name, part.name) != part.name:
+    for field in other.fields:
+        name = key(field.name)
+        if met.setdefault(name, field.name) != field.name:
             raise SchemaChangeError(
-                f"Cannot unite the schemas: the columns {met[name]!r} and {part.name!r} differ in case only",
+                f"Cannot unite the schemas: the columns {met[name]!r} and {field.name!r} differ in case only",
                 hint="Rename one of them, or tell upper and lower case apart.",
             )
         found = known.get(name)
         if found is None:
-            here = (*path, part.name)
-            update.add_column(here, part.field_type, doc=part.doc, default=part.initial_default)
-            if part.write_default is not None:
-                update.set_default(here, part.write_default)
+            here = (*path, field.name)
+            update.add_column(here, field.field_type, doc=field.doc, default=field.initial_default)
+            if field.write_default is not None:
+                update.set_default(here, field.write_default)
         else:
-            _unite_fields(update, found, part, (*path, found.name))
+            _unite_fields(update, found, field, (*path, found.name))
 
 
 def _unite_fields(update: SchemaUpdate, existing: NestedField, other: NestedField, path: tuple[str, ...]) -> None:

@@ -48,7 +48,7 @@ def _to_v3(metadata: TableMetadata) -> TableMetadata:
     snapshots = metadata.snapshots
     if any(head.first_row_id is not None for head in snapshots.heads):
         # Row ids mean nothing before v3; whoever wrote them, they are not this table's.
-        snapshots = SnapshotList(replace(one, first_row_id=None, added_rows=None) for one in snapshots)
+        snapshots = SnapshotList(replace(snapshot, first_row_id=None, added_rows=None) for snapshot in snapshots)
     return replace(
         metadata,
         format_version=3,

@@ -291,13 +291,13 @@ def _to_unknown(value: Any, kind: Type) -> None:
 def _to_struct(value: Any, kind: StructType) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict by field name, not {_type_of(value)}")
-    fields = {part.name: part for part in kind.fields}
+    fields = {field.name: field for field in kind.fields}
     for name in value:
         if name not in fields:
             raise _Refused(f"the struct has no field {show_value(name)}", f"The fields are: {', '.join(fields)}.")
     converted = {}
-    for name, part in fields.items():
-        converted[name] = _convert_part(value.get(name), part.field_type, name, required=part.required)
+    for name, field in fields.items():
+        converted[name] = _convert_part(value.get(name), field.field_type, name, required=field.required)
     return converted
 
 
@@ -387,7 +387,7 @@ def to_python(value: Any, kind: Type) -> Any:
     if isinstance(kind, _TIMESTAMP_TYPES):
         return _to_datetime(value, kind)
     if isinstance(kind, StructType):
-        return {part.name: to_python(value.get(part.name), part.field_type) for part in kind.fields}
+        return {field.name: to_python(value.get(field.name), field.field_type) for field in kind.fields}
     if isinstance(kind, ListType):
         return [to_python(one, kind.element_type) for one in value]
     if isinstance(kind, MapType):
@@ -458,7 +458,7 @@ def shortest_float32(value: float) -> float:
 
 
 def _format_struct(value: Mapping[str, Any], kind: StructType) -> str:
-    inner = ", ".join(f"{part.name}: {format_value(value.get(part.name), part.field_type)}" for part in kind.fields)
+    inner = ", ".join(f"{field.name}: {format_value(value.get(field.name), field.field_type)}" for field in kind.fields)
     return f"{{{inner}}}"
 
 
@@ -521,7 +521,7 @@ def sort_key_function(kind: Type) -> Callable[[Any], Any]:
     if isinstance(kind, UuidType):
         return _uuid_key
     if isinstance(kind, StructType):
-        parts = [(part.name, _null_first(sort_key_function(part.field_type))) for part in kind.fields]
+        parts = [(field.name, _null_first(sort_key_function(field.field_type))) for field in kind.fields]
         return lambda value: tuple(key(value.get(name)) for name, key in parts)
     if isinstance(kind, ListType):
         element = _null_first(sort_key_function(kind.element_type))
@@ -557,7 +557,7 @@ def _map_key_function(kind: MapType) -> Callable[[Any], Any]:
     key_of, value_of = sort_key_function(kind.key_type), _null_first(sort_key_function(kind.value_type))
 
     def key(value: Mapping[Any, Any]) -> Any:
-        pairs = sorted(((key_of(one), value_of(other)) for one, other in value.items()), key=lambda pair: pair[0])
+        pairs = sorted(((key_of(key), value_of(other)) for key, other in value.items()), key=lambda pair: pair[0])
         return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
 
     return key

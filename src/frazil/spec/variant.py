@@ -193,9 +193,9 @@ def _variant_of_decimal(value: Decimal) -> VariantValue:
             value = Decimal(int(value))
         _, digits, exponent = value.as_tuple()
         if 0 <= -int(exponent) <= MAX_SCALE:
-            for kind, most in DECIMAL_DIGITS.items():
+            for key, most in DECIMAL_DIGITS.items():
                 if len(digits) <= most:
-                    return VariantValue(kind, value)
+                    return VariantValue(key, value)
     raise InvalidRequestError(
         f"Cannot make a variant of the decimal {str(value)[:60]}: it has no form of at most {most_digits} digits and "
         f"a scale of at most {MAX_SCALE}",

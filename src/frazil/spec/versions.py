@@ -142,9 +142,9 @@ def check_schema_allowed(schema: Schema, version: int) -> None:
 def impossible_decimals(schema: Schema) -> list[str]:
     """Return what is wrong with decimals of more digits behind the point than in all, which others let pass."""
     return [
-        f"{schema.name_of(field_id)} is {part.field_type}, and a scale is at most the precision"
-        for field_id, part in sorted(schema.fields_by_id.items())
-        if isinstance(part.field_type, DecimalType) and part.field_type.scale > part.field_type.precision
+        f"{schema.name_of(field_id)} is {field.field_type}, and a scale is at most the precision"
+        for field_id, field in sorted(schema.fields_by_id.items())
+        if isinstance(field.field_type, DecimalType) and field.field_type.scale > field.field_type.precision
     ]
 
 
@@ -156,13 +156,13 @@ def check_schema_version(schema: Schema, version: int) -> None:
     check_version(version)
     problems: list[str] = []
     needed = version
-    for field_id, part in sorted(schema.fields_by_id.items()):
-        if part.field_type.min_format_version > version:
-            needed = max(needed, part.field_type.min_format_version)
-            since = part.field_type.min_format_version
-            problems.append(f"{schema.name_of(field_id)} is {part.field_type}, which needs version {since}")
+    for field_id, field in sorted(schema.fields_by_id.items()):
+        if field.field_type.min_format_version > version:
+            needed = max(needed, field.field_type.min_format_version)
+            since = field.field_type.min_format_version
+            problems.append(f"{schema.name_of(field_id)} is {field.field_type}, which needs version {since}")
         since = FEATURES[Feature.DEFAULT_VALUES].since
-        if part.initial_default is not None and version < since:
+        if field.initial_default is not None and version < since:
             needed = max(needed, since)
             problems.append(f"{schema.name_of(field_id)} has an initial default, which needs version {since}")
     if problems:

@@ -68,7 +68,7 @@ def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadat
     for one in metadata.schemas:
         if one.same_columns(schema):
             return metadata, one.schema_id
-    schema_id = max(max((one.schema_id for one in metadata.schemas), default=-1) + 1, INITIAL_SCHEMA_ID)
+    schema_id = max(max((schema.schema_id for schema in metadata.schemas), default=-1) + 1, INITIAL_SCHEMA_ID)
     if schema_id > _INT_MAX:
         raise InvalidRequestError("Cannot add a schema to the view: its schema ids are used up")
     return replace(metadata, schemas=(*metadata.schemas, schema.with_schema_id(schema_id))), schema_id
@@ -86,7 +86,7 @@ def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[View
         raise InvalidRequestError(
             f"Cannot add a version to the view: its schema_id {version.schema_id} is not among the view's schemas"
         )
-    version_id = max(version.version_id, max(one.version_id for one in metadata.versions) + 1)
+    version_id = max(version.version_id, max(version.version_id for version in metadata.versions) + 1)
     if version_id > _INT_MAX:
         raise InvalidRequestError("Cannot add a version to the view: its version ids are used up")
     kept = replace(version, version_id=version_id)
@@ -118,7 +118,7 @@ def finish_view_change(base: ViewMetadata, changed: ViewMetadata) -> ViewMetadat
         log = (*base.version_log, log[-1])
     versions = _retained_versions(base, changed)
     if len(versions) < len(changed.versions):
-        log = trimmed_version_log(log, {one.version_id for one in versions})
+        log = trimmed_version_log(log, {version.version_id for version in versions})
     return replace(changed, versions=versions, version_log=log)
 
 
@@ -141,7 +141,7 @@ def _retained_versions(base: ViewMetadata, changed: ViewMetadata) -> tuple[ViewV
     # Ids grow with time, so the latest versions are those of the highest ids.
     others = sorted(set(changed.versions_by_id) - {changed.current_version_id}, reverse=True)
     kept = {changed.current_version_id, *others[: limit - 1]}
-    return tuple(one for one in changed.versions if one.version_id in kept)
+    return tuple(version for version in changed.versions if version.version_id in kept)
 
 
 def _history_size(metadata: ViewMetadata) -> int:

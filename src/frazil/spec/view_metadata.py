@@ -71,7 +71,7 @@ class ViewVersion:
         if not _INT_MIN <= self.version_id <= _INT_MAX:
             raise InvalidRequestError(f"Cannot make a view version: the id {self.version_id} does not fit 32 bits")
         seen: set[str] = set()
-        for dialect in (one.dialect.lower() for one in self.sql_representations):
+        for dialect in (sql_representation.dialect.lower() for sql_representation in self.sql_representations):
             if dialect in seen:
                 raise InvalidRequestError(
                     f"Cannot make view version {self.version_id}: it has two queries for the dialect {dialect!r}",
@@ -82,17 +82,26 @@ class ViewVersion:
     @property
     def sql_representations(self) -> tuple[SqlRepresentation, ...]:
         """The definitions in SQL."""
-        return tuple(one for one in self.representations if isinstance(one, SqlRepresentation))
+        return tuple(
+            representation for representation in self.representations if isinstance(representation, SqlRepresentation)
+        )
 
     @property
     def dialects(self) -> frozenset[str]:
         """The SQL dialects it is defined in, in lower case."""
-        return frozenset(one.dialect.lower() for one in self.sql_representations)
+        return frozenset(sql_representation.dialect.lower() for sql_representation in self.sql_representations)
 
     def find_sql(self, dialect: str) -> SqlRepresentation | None:
         """Return the definition in a dialect, upper or lower case, or None."""
         wanted = dialect.lower()
-        return next((one for one in self.sql_representations if one.dialect.lower() == wanted), None)
+        return next(
+            (
+                sql_representation
+                for sql_representation in self.sql_representations
+                if sql_representation.dialect.lower() == wanted
+            ),
+            None,
+        )
 
     def same_definition(self, other: ViewVersion) -> bool:
         """Return whether both define the same, whatever their ids and times."""
@@ -143,12 +152,12 @@ class ViewMetadata:
     @cached_property
     def versions_by_id(self) -> dict[int, ViewVersion]:
         """The versions by their ids."""
-        return {one.version_id: one for one in self.versions}
+        return {version.version_id: version for version in self.versions}
 
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
         """The schemas by their ids."""
-        return {one.schema_id: one for one in self.schemas}
+        return {schema.schema_id: schema for schema in self.schemas}
 
     @property
     def current_version(self) -> ViewVersion:
@@ -205,8 +214,8 @@ def _check(metadata: ViewMetadata) -> None:
         raise _fail(f"view_uuid {metadata.view_uuid[:60]!r} is not a UUID")
     if metadata.location == "":
         raise _fail("location is empty")
-    _check_unique("schemas", (one.schema_id for one in metadata.schemas))
-    _check_unique("versions", (one.version_id for one in metadata.versions))
+    _check_unique("schemas", (schema.schema_id for schema in metadata.schemas))
+    _check_unique("versions", (version.version_id for version in metadata.versions))
     if metadata.current_version_id not in metadata.versions_by_id:
         raise _fail(
             f"current_version_id {metadata.current_version_id} is not among the versions "

@@ -23,9 +23,9 @@ def script_for_spark(text: str, is_ours: Callable[[str], bool]) -> str:
     made: list[str] = []
     at = 0
     start: int | None = None
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if start is None:
-            before = tokens[place - 1] if place else None
+            before = tokens[index - 1] if index else None
             begins = before is not None and (before.is_mark(";") or before.upper in _BEFORE_STATEMENT)
             start = token.start if begins and token.upper in _OURS else None
         if start is not None and token.is_mark(";"):
@@ -47,13 +47,13 @@ def evolution_as_option(text: str) -> str:
     tokens = list(cut_tokens(text))
     made: list[str] = []
     at = 0
-    for place in range(len(tokens)):
-        found = tuple(one.upper for one in tokens[place : place + len(_EVOLVING)])
-        if found != _EVOLVING or place + len(_EVOLVING) == len(tokens):
+    for index in range(len(tokens)):
+        found = tuple(token.upper for token in tokens[index : index + len(_EVOLVING)])
+        if found != _EVOLVING or index + len(_EVOLVING) == len(tokens):
             continue
-        after = _after_name(tokens, place + len(_EVOLVING))
-        has_options = [one.upper or one.text for one in tokens[after : after + 2]] == ["WITH", "("]
-        made += [text[at : tokens[place].end], text[tokens[place + len(_EVOLVING) - 1].end : tokens[after - 1].end]]
+        after = _after_name(tokens, index + len(_EVOLVING))
+        has_options = [token.upper or token.text for token in tokens[after : after + 2]] == ["WITH", "("]
+        made += [text[at : tokens[index].end], text[tokens[index + len(_EVOLVING) - 1].end : tokens[after - 1].end]]
         at = tokens[after - 1].end
         if has_options:
             made.append(f" WITH ('{EVOLUTION_OPTION}'='true', ")

@@ -165,7 +165,7 @@ class _Query:
         return after, self._name_of(TableReference(tuple(names), version, as_of, has_alias))
 
     def _as_written(self, start: int, end: int) -> tuple[int, str]:
-        return end, "".join(self._plain(place)[1] for place in range(start, end))
+        return end, "".join(self._plain(index)[1] for index in range(start, end))
 
     def _state(self, at: int) -> tuple[int, str | None, str | int | None]:
         """Return where the state that follows a name ends, and the version or the time it says."""
@@ -257,7 +257,7 @@ def _check(text: str, tokens: Sequence[Token]) -> None:
     """Refuse what is no query, and words that would be read over."""
     if tokens and tokens[-1].kind == BROKEN:
         raise _syntax(text, tokens[-1], tokens[-1].text)
-    if not [one for one in tokens if not one.is_mark(";")]:
+    if not [token for token in tokens if not token.is_mark(";")]:
         raise InvalidRequestError("Cannot run SQL: there is no statement")
     word = find_no_query(text)
     if word is not None:
@@ -266,9 +266,9 @@ def _check(text: str, tokens: Sequence[Token]) -> None:
         verb = _WRITES.get(word)
         way = f"Use {verb} in Python, or run the statement on Spark." if verb else "Run the statement on Spark."
         raise UnsupportedError(f"Cannot run {word} here: SQL without Spark only reads", hint=way)
-    for at, token in enumerate(tokens):
-        following = tokens[at + 1].upper if at + 1 < len(tokens) else ""
-        is_name = at > 0 and tokens[at - 1].is_mark(".")
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1].upper if index + 1 < len(tokens) else ""
+        is_name = index > 0 and tokens[index - 1].is_mark(".")
         found = token.upper if token.upper in _IGNORED else ""
         if (token.upper, following) in _IGNORED_PAIRS:
             found = f"{token.upper} {following}"
@@ -283,9 +283,9 @@ def _check(text: str, tokens: Sequence[Token]) -> None:
 
 def _check_meaning(tokens: Sequence[Token]) -> None:
     """Refuse words of a query for Spark that DataFusion knows and means otherwise."""
-    for at, token in enumerate(tokens):
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        is_name = at > 0 and tokens[at - 1].is_mark(".")
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        is_name = index > 0 and tokens[index - 1].is_mark(".")
         word = token.text.lower()
         is_call = following is not None and following.is_mark("(")
         is_other = (
@@ -301,12 +301,12 @@ def _check_meaning(tokens: Sequence[Token]) -> None:
 def _common_names(tokens: Sequence[Token]) -> set[str]:
     """Return what WITH gives names to, in lower case: `name AS (`, `name (a, b) AS (`."""
     found: set[str] = set()
-    if not any(one.upper == "WITH" for one in tokens):
+    if not any(token.upper == "WITH" for token in tokens):
         return found
-    for at, token in enumerate(tokens[:-2]):
+    for index, token in enumerate(tokens[:-2]):
         if token.kind not in (WORD, QUOTED):
             continue
-        after = at + 1
+        after = index + 1
         if tokens[after].is_mark("("):
             while after < len(tokens) and not tokens[after].is_mark(")"):
                 after += 1

@@ -32,8 +32,8 @@ def find_no_query(text: str) -> str | None:
     for one, following in pairwise(tokens):
         if one.upper == "INSERT" and following.upper in _AFTER_INSERT:
             return "INSERT"
-    last = next((place for place, one in enumerate(tokens) if one.is_mark(";")), len(tokens))
-    more = next((one for one in tokens[last:] if not one.is_mark(";")), None)
+    last = next((index for index, token in enumerate(tokens) if token.is_mark(";")), len(tokens))
+    more = next((token for token in tokens[last:] if not token.is_mark(";")), None)
     return None if more is None else "; " + more.text.upper()
 
 

@@ -93,7 +93,8 @@ def stored_literal(value: Any, kind: Type) -> str:
 def _nested(value: Any, kind: Type) -> str:
     if isinstance(kind, StructType):
         parts = (
-            f"{text_literal(one.name)}, {stored_literal(value.get(one.name), one.field_type)}" for one in kind.fields
+            f"{text_literal(field.name)}, {stored_literal(value.get(field.name), field.field_type)}"
+            for field in kind.fields
         )
         return f"named_struct({', '.join(parts)})"
     if isinstance(kind, ListType):

@@ -25,7 +25,7 @@ _PLURALS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 def spark_type_name(kind: Type) -> str:
     """Return a type as Spark's `simpleString` writes it."""
     if isinstance(kind, StructType):
-        parts = (f"{quote_if_needed(one.name)}:{spark_type_name(one.field_type)}" for one in kind.fields)
+        parts = (f"{quote_if_needed(field.name)}:{spark_type_name(field.field_type)}" for field in kind.fields)
         return f"struct<{','.join(parts)}>"
     if isinstance(kind, ListType):
         return f"array<{spark_type_name(kind.element_type)}>"
@@ -40,7 +40,7 @@ def spark_type_name(kind: Type) -> str:
 def sql_type_name(kind: Type) -> str:
     """Return a type as a CREATE TABLE of Spark SQL writes it, so that it can be run again."""
     if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quote_if_needed(one.name)}: {_part(one)}' for one in kind.fields)}>"
+        return f"STRUCT<{', '.join(f'{quote_if_needed(field.name)}: {_part(field)}' for field in kind.fields)}>"
     if isinstance(kind, ListType):
         return f"ARRAY<{sql_type_name(kind.element_type)}>"
     if isinstance(kind, MapType):
@@ -86,18 +86,18 @@ def column_name(schema: Schema, field_id: int) -> str:
 
 def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
     """Return what a table is partitioned by, as SQL writes it; fields that are void are left out."""
-    return [term_name(schema, one.transform, one.source_ids) for one in live_fields(spec)]
+    return [term_name(schema, field.transform, field.source_ids) for field in live_fields(spec)]
 
 
 def live_fields(spec: PartitionSpec) -> list[PartitionField]:
     """Return the fields of a spec that still mean something."""
-    return [one for one in spec.fields if not one.transform.is_void]
+    return [field for field in spec.fields if not field.transform.is_void]
 
 
 def order_terms(schema: Schema, order: SortOrder) -> list[str]:
     """Return what a table is sorted by: `id ASC NULLS FIRST`."""
     return [
-        f"{term_name(schema, one.transform, one.source_ids)} {str(one.direction).upper()} "
-        f"{str(one.null_order).upper().replace('-', ' ')}"
-        for one in order.fields
+        f"{term_name(schema, field.transform, field.source_ids)} {str(field.direction).upper()} "
+        f"{str(field.null_order).upper().replace('-', ' ')}"
+        for field in order.fields
     ]

@@ -225,13 +225,13 @@ class AzureRequests(ObjectRequests):
                 raise unreadable(location, "the answer is not a listing")
             blobs = next(iter(children(root, "Blobs")), ET.Element("Blobs"))
             objects = [
-                (_name(one), int(child_text(told, "Content-Length")), _time_ms(told))
-                for one in children(blobs, "Blob")
-                for told in children(one, "Properties")[:1]
+                (_name(child), int(child_text(told, "Content-Length")), _time_ms(told))
+                for child in children(blobs, "Blob")
+                for told in children(child, "Properties")[:1]
                 # An account with folders of its own lists them too.
                 if child_text(told, "ResourceType") != "directory"
             ]
-            prefixes = [_name(one) for one in children(blobs, "BlobPrefix")]
+            prefixes = [_name(child) for child in children(blobs, "BlobPrefix")]
         except (ET.ParseError, ValueError, OverflowError, TypeError) as error:
             raise unreadable(location, "the answer is not a listing") from error
         following = child_text(root, "NextMarker")
@@ -269,7 +269,7 @@ class BlocksNewFile(PartedNewFile):
         return self._block(number)
 
     def _send_complete(self, condition: Mapping[str, str]) -> Outcome:
-        listed = "".join(f"<Latest>{one}</Latest>" for one in self._etags)
+        listed = "".join(f"<Latest>{etag}</Latest>" for etag in self._etags)
         kept = {name: value for name, value in self._headers.items() if name != "x-ms-blob-type"}
         return self._requests.send(
             "PUT",

@@ -77,7 +77,7 @@ class SchemeStorage(Storage):
                 self._made(scheme)
             except FrazilError as error:
                 refused[scheme] = error
-        kept = {scheme: one for scheme, one in self._storages.items() if scheme != MEMORY_SCHEME}
+        kept = {scheme: storage for scheme, storage in self._storages.items() if scheme != MEMORY_SCHEME}
         return _rebuild, (kept, refused, self._roots, self._schemes)
 
     def storage_of(self, location: str) -> Storage:
@@ -101,21 +101,23 @@ class SchemeStorage(Storage):
             scheme = scheme_of(location) or FILE_SCHEME
             if scheme not in self._schemes:
                 self.storage_of(location)
-            elif self._roots is not None and not any(is_within(location, one) for one in self._roots):
+            elif self._roots is not None and not any(is_within(location, root) for root in self._roots):
                 raise _outside(location, self._roots)
         if self._roots is None:
             return
         # A file may itself be a link that leads outside.
-        local = [one for one in locations if (scheme_of(one) or FILE_SCHEME) == FILE_SCHEME]
+        local = [location for location in locations if (scheme_of(location) or FILE_SCHEME) == FILE_SCHEME]
         if not local:
             return
         storage = self._storages[FILE_SCHEME]
-        roots = [storage.resolve_folder(one) for one in self._roots if (scheme_of(one) or FILE_SCHEME) == FILE_SCHEME]
+        roots = [
+            storage.resolve_folder(root) for root in self._roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME
+        ]
         known: dict[str, bool] = {}
         for location, really in zip(local, storage.resolve_files(local), strict=True):
             folder = really.rpartition("/")[0]
             if folder not in known:
-                known[folder] = any(is_within(folder, one) for one in roots)
+                known[folder] = any(is_within(folder, root) for root in roots)
             if not known[folder]:
                 raise _outside(location, self._roots)
 
@@ -125,7 +127,7 @@ class SchemeStorage(Storage):
         return self._roots is not None
 
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
-        own = [one for one in roots if is_within(location, one)]
+        own = [root for root in roots if is_within(location, root)]
         if own:
             # Only now is it certain that the storage is the roots' own, and may be asked about links.
             really = storage.resolve_folder(location)

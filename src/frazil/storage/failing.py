@@ -163,10 +163,10 @@ class FailingStorage(Storage):
             if self.has_crashed:
                 raise SimulatedCrash(f"{verb} {path} after the crash")
             kind: FaultKind | None = None
-            for at, fault in enumerate(self.faults):
+            for index, fault in enumerate(self.faults):
                 if fault.verbs is None or verb in fault.verbs:
-                    self._counts[at] += 1
-                    if self._counts[at] == fault.call:
+                    self._counts[index] += 1
+                    if self._counts[index] == fault.call:
                         kind = fault.kind
             self.calls.append(Call(len(self.calls) + 1, verb, path, kind))
             return kind

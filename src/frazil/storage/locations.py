@@ -82,7 +82,7 @@ def table_folders(table_location: str, properties: Mapping[str, str]) -> tuple[s
         data_folder(table_location, properties),
         metadata_folder(table_location, properties),
     )
-    outside = [one for one in folders[1:] if one != folders[0] and not is_under(one, folders[0])]
+    outside = [folder for folder in folders[1:] if folder != folders[0] and not is_under(folder, folders[0])]
     return (folders[0], *dict.fromkeys(outside))
 
 

@@ -89,7 +89,7 @@ def _delete_in_bulk(requests: ObjectRequests, places: list[Place], failed: dict[
         root = parse_xml(answer.body)
     except ET.ParseError:
         return places
-    kept = {child_text(one, "Key"): child_text(one, "Code") for one in children(root, "Error")}
+    kept = {child_text(child, "Key"): child_text(child, "Code") for child in children(root, "Error")}
     return [place for place in places if kept.get(place.key, "NoSuchKey") != "NoSuchKey"]
 
 

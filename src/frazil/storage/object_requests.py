@@ -284,10 +284,10 @@ def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
             raise unreadable(location, "the answer is not a listing")
         is_escaped = child_text(root, "EncodingType") == "url"
         objects = [
-            (_name(child_text(one, "Key"), is_escaped), int(child_text(one, "Size")), _time_ms(one))
-            for one in children(root, "Contents")
+            (_name(child_text(child, "Key"), is_escaped), int(child_text(child, "Size")), _time_ms(child))
+            for child in children(root, "Contents")
         ]
-        prefixes = [_name(child_text(one, "Prefix"), is_escaped) for one in children(root, "CommonPrefixes")]
+        prefixes = [_name(child_text(child, "Prefix"), is_escaped) for child in children(root, "CommonPrefixes")]
     except (ET.ParseError, ValueError, OverflowError) as error:
         raise unreadable(location, "the answer is not a listing") from error
     following: str | None = None

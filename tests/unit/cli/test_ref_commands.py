@@ -188,3 +188,19 @@ def test_a_purge_that_nobody_can_be_asked_about_needs_yes(warehouse: str) -> Non
     assert count(warehouse) == 3
     rows(warehouse, "table", "drop", NAME, "--purge", "--yes")
     assert not list(Path(warehouse).rglob("*.parquet"))
+
+
+def test_a_branch_s_retention_is_changed_and_taken_away(warehouse: str) -> None:
+    rows(warehouse, "branch", "create", NAME, "audit", "--keep-snapshots", "5", "--lasts-for", "2w")
+    (changed,) = rows(warehouse, "branch", "retain", NAME, "audit", "--keep-for", "7d", "--lasts-for", "0")
+    assert changed["min_snapshots_to_keep"] == 5
+    assert changed["max_snapshot_age_ms"] == 7 * DAY_MS
+    assert changed["max_ref_age_ms"] is None
+    assert "nothing to set" in refused(warehouse, "branch", "retain", NAME, "audit")
+    assert "there is none" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
+
+
+def test_a_tag_s_retention_is_changed(warehouse: str) -> None:
+    rows(warehouse, "tag", "create", NAME, "eom")
+    assert rows(warehouse, "tag", "retain", NAME, "eom", "--lasts-for", "30d")[0]["max_ref_age_ms"] == 30 * DAY_MS
+    assert "there is none" in refused(warehouse, "tag", "retain", NAME, "main", "--lasts-for", "30d")

@@ -41,10 +41,10 @@ def settle_values(
         if not is_same
     ]
     made = []
-    for at, name in enumerate(unsettled):
+    for index, name in enumerate(unsettled):
         value = columns[name] if only is None else F.when(only, columns[name])
-        made.append(value.alias(f"{prefix}{at}"))
-        columns[name] = F.col(f"{prefix}{at}")
+        made.append(value.alias(f"{prefix}{index}"))
+        columns[name] = F.col(f"{prefix}{index}")
     return (frame.select("*", *made) if made else frame), columns
 
 
@@ -71,7 +71,7 @@ def assigned_columns(
             hint="Give the whole column, as in named_struct('a', 1, 'b', 2).",
         )
     given = [to_column(value) for parts in found.values() for value in parts.values()]
-    typed = iter(frame.select(*(one.alias(f"v{at}") for at, one in enumerate(given))).schema.fields)
+    typed = iter(frame.select(*(one.alias(f"v{index}") for index, one in enumerate(given))).schema.fields)
     spark = frame.sparkSession
 
     def assign(part: NestedField, old: Column | None, parts: Mapping[tuple[str, ...], _Typed], path: str) -> Column:
@@ -86,11 +86,11 @@ def assigned_columns(
         assert isinstance(part.field_type, StructType)
         return F.struct(
             *(
-                assign(one, old.getField(one.name), _inside(parts, one.name), f"{path}.{one.name}").alias(
-                    one.name, metadata={FIELD_ID: one.field_id}
+                assign(field, old.getField(field.name), _inside(parts, field.name), f"{path}.{field.name}").alias(
+                    field.name, metadata={FIELD_ID: field.field_id}
                 )
-                for one in part.field_type.fields
-                if not isinstance(one.field_type, UnknownType)
+                for field in part.field_type.fields
+                if not isinstance(field.field_type, UnknownType)
             )
         )
 

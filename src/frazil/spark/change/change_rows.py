@@ -101,7 +101,7 @@ class RowChange(RowLevelChange):
         written = list(expressions)
         self._columns = next((one.columns for one in written if isinstance(one, Resolved)), None)
         text = " ".join(map(str, written)).lower()
-        taken = {part.name.lower() for part in self.schema.fields} | {name.lower() for name in other_names}
+        taken = {field.name.lower() for field in self.schema.fields} | {name.lower() for name in other_names}
         partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
         known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
         self._offered = [part for part in known if part.name in text and part.name not in taken]
@@ -120,19 +120,19 @@ class RowChange(RowLevelChange):
         if stored is None:
             return self.no_rows()
         columns: list[Column] = []
-        for part in self.schema.fields:
-            column = F.col(quote(part.name))
-            if is_shown_as_stored(part.field_type):
+        for field in self.schema.fields:
+            column = F.col(quote(field.name))
+            if is_shown_as_stored(field.field_type):
                 columns.append(column)
             else:
-                columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
-                columns.append(column.alias(f"{_STORED}{part.field_id}"))
+                columns.append(show_column(column, field.field_type, self.spark).alias(field.name))
+                columns.append(column.alias(f"{_STORED}{field.field_id}"))
         columns += [F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN)]
         if self.has_lineage:
             columns.append(F.col(ROW_ID.name).alias(ROW_ID_COLUMN))
-        for part in self._offered:
-            column = F.col(PATH.name if part == FILE else part.name)
-            columns.append(show_column(column, part.field_type, self.spark).alias(part.name))
+        for field in self._offered:
+            column = F.col(PATH.name if field == FILE else field.name)
+            columns.append(show_column(column, field.field_type, self.spark).alias(field.name))
         return self._bound(stored.select(*columns))
 
     def _bound(self, frame: DataFrame) -> DataFrame:
@@ -145,10 +145,10 @@ class RowChange(RowLevelChange):
 
     def _row_schema(self) -> st.StructType:
         fields = []
-        for shown, part in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
+        for shown, field in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
             fields.append(st.StructField(shown.name, shown.dataType, True))
-            if not is_shown_as_stored(part.field_type):
-                fields.append(st.StructField(f"{_STORED}{part.field_id}", stored_type(part.field_type)))
+            if not is_shown_as_stored(field.field_type):
+                fields.append(st.StructField(f"{_STORED}{field.field_id}", stored_type(field.field_type)))
         fields += [st.StructField(FILE_COLUMN, st.IntegerType()), st.StructField(POS_COLUMN, st.LongType())]
         if self.has_lineage:
             fields.append(st.StructField(ROW_ID_COLUMN, st.LongType()))
@@ -210,7 +210,7 @@ class RowChange(RowLevelChange):
         if rest is not None:
             frames.insert(0, rest)
         written = self._write(frames, None if settled.staying is None else new_count + settled.staying)
-        self.copied = sum(one.record_count for one in written) - new_count
+        self.copied = sum(file.record_count for file in written) - new_count
         return self.plan_rewrite(read, settled, tasks, [*added, *written])
 
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
@@ -240,13 +240,13 @@ class RowChange(RowLevelChange):
             return []
         table = write_target(self.loaded)
         whole = frames[0]
-        for one in frames[1:]:
-            whole = whole.unionByName(one)
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame)
         own = in_own_session(whole, write_settings(table))
         files = write_stored(own, table, distribution=self.rules.distribution)
-        written = sum(one.record_count for one in files)
+        written = sum(file.record_count for file in files)
         if count is not None and written != count:
-            self.loaded.storage.delete_many([one.file_path for one in files])
+            self.loaded.storage.delete_many([file.file_path for file in files])
             raise EngineError(
                 f"Cannot change {self.loaded.name}: Spark wrote {written} rows where it had found {count}",
                 hint="Use a source that gives the same rows each time it runs.",
@@ -254,7 +254,7 @@ class RowChange(RowLevelChange):
         return files
 
     def _unknown_names(self) -> list[str]:
-        return [part.name for part in self.schema.fields if isinstance(part.field_type, UnknownType)]
+        return [field.name for field in self.schema.fields if isinstance(field.field_type, UnknownType)]
 
     def lineage_columns(self, row_id: Column) -> list[Column]:
         """Return the row lineage of rows that this change makes: their ids, and no number, which the commit gives."""

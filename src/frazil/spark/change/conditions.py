@@ -103,10 +103,10 @@ def _leaf_names(schema: Schema, names: set[str]) -> list[str]:
         found.append(part.name)
         if isinstance(part.field_type, StructType):
             found += [
-                schema.name_of(one.field_id)
-                for one, _, _ in walk_fields(part.field_type)
+                schema.name_of(field.field_id)
+                for field, _, _ in walk_fields(part.field_type)
                 if not any(
-                    isinstance(above.field_type, ListType | MapType) for above in schema.ancestors_of(one.field_id)
+                    isinstance(above.field_type, ListType | MapType) for above in schema.ancestors_of(field.field_id)
                 )
             ]
     return found

@@ -50,7 +50,7 @@ def plan_delete(
 
 def _count(change: RowChange, found: FoundRows) -> int | None:
     """Return how many rows were found; None where files go whole of which equality deletes hide rows."""
-    count = sum(one.cardinality for one in found.positions.values())
+    count = sum(position.cardinality for position in found.positions.values())
     for task in found.whole:
         if len(position_tasks(task)) != len(task.delete_files):
             return None

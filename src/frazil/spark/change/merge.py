@@ -95,7 +95,7 @@ def merge_rows(
     """
     check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
-    written_out = [part for one in clauses for part in (one.condition, *(one.values or {}).values())]
+    written_out = [part for clause in clauses for part in (clause.condition, *(clause.values or {}).values())]
     change.offer([on, *written_out], source.columns)
     with engine_errors(f"merge into {loaded.name}"):
         pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
@@ -103,7 +103,7 @@ def merge_rows(
         condition = to_column(on)
         if looked is None:
             looked = SourceKeys(TRUE)
-            if not any(one.when == "not_matched_by_source" for one in clauses):
+            if not any(clause.when == "not_matched_by_source" for clause in clauses):
                 looked = read_keys(source, _find_keys(change, source, condition), loaded.metadata.default_spec)
         joined = _join(change, source, condition, clauses, looked, may_lack_columns=may_lack_columns)
         changed = keep_rows(joined)
@@ -114,7 +114,7 @@ def merge_rows(
             hint="Remove duplicates from the source, or join by more columns.",
         )
     positions = change.by_path(places)
-    written = [at + 1 for at, one in enumerate(clauses) if one.do != "delete"]
+    written = [index + 1 for index, clause in enumerate(clauses) if clause.do != "delete"]
     new_count = sum(places.counts.get(at, 0) for at in written)
     if not positions and new_count == 0:
         return None
@@ -134,15 +134,17 @@ def _rows_of_clauses(clauses: Sequence[MergeClause], places: Places) -> Mapping[
     if not places.is_twice:
         return places.counts
     counts = dict(places.counts)
-    others = sum(counts.get(at + 1, 0) for at, one in enumerate(clauses) if one.when == "not_matched_by_source")
-    (going,) = (at + 1 for at, one in enumerate(clauses) if one.when == "matched")
-    counts[going] = sum(one.cardinality for one in places.positions.values()) - others
+    others = sum(
+        counts.get(index + 1, 0) for index, clause in enumerate(clauses) if clause.when == "not_matched_by_source"
+    )
+    (going,) = (index + 1 for index, clause in enumerate(clauses) if clause.when == "matched")
+    counts[going] = sum(position.cardinality for position in places.positions.values()) - others
     return counts
 
 
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
     """Return the columns of the table that a condition says to equal an expression over the source."""
-    parts = {part.name: part for part in change.schema.fields}
+    parts = {field.name: field for field in change.schema.fields}
     joined = change.no_rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
     return [
         JoinKey(parts[name], value, is_null_safe)
@@ -163,8 +165,8 @@ def _join(
     """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
     rows = change.rows(looked.prune).alias(TARGET)
     given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
-    clauses = [_one_sided(one, rows, given) for one in clauses]
-    whens = {one.when for one in clauses}
+    clauses = [_one_sided(clause, rows, given) for clause in clauses]
+    whens = {clause.when for clause in clauses}
     if whens == {"not_matched"}:
         # Rows that meet the table are not needed, only known to do so.
         joined = given.join(rows, on, "left_anti")
@@ -183,21 +185,21 @@ def _join(
         "not_matched_by_source": ~has_source,
     }
     action: Any = F
-    for at, one in enumerate(clauses):
-        holds = tests[one.when]
-        if one.condition is not None:
-            which = f"the condition of clause {at + 1}"
-            filter_rows(joined, one.condition, f"merge into {change.loaded.name}", which)
-            holds = holds & to_column(one.condition)
-        action = action.when(holds, F.lit(at + 1))
+    for index, clause in enumerate(clauses):
+        holds = tests[clause.when]
+        if clause.condition is not None:
+            which = f"the condition of clause {index + 1}"
+            filter_rows(joined, clause.condition, f"merge into {change.loaded.name}", which)
+            holds = holds & to_column(clause.condition)
+        action = action.when(holds, F.lit(index + 1))
     if needs_single_match(clauses):
         action = action.when(tests["matched"], F.lit(_MATCHED_ONLY))
     chosen = joined.select("*", action.otherwise(F.lit(0)).alias(ACTION_COLUMN)).filter(F.col(ACTION_COLUMN) != 0)
-    for at, one in enumerate(clauses):
-        if one.values is not None:
-            is_chosen = F.col(ACTION_COLUMN) == at + 1
-            chosen, values = settle_values(chosen, one.values, f"__frazil_value_{at}_", is_chosen)
-            clauses[at] = replace(one, values=values)
+    for index, clause in enumerate(clauses):
+        if clause.values is not None:
+            is_chosen = F.col(ACTION_COLUMN) == index + 1
+            chosen, values = settle_values(chosen, clause.values, f"__frazil_value_{index}_", is_chosen)
+            clauses[index] = replace(clause, values=values)
     return chosen.select(*_new_row(change, source, chosen, clauses, may_lack_columns=may_lack_columns))
 
 
@@ -205,7 +207,7 @@ def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeC
     """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
     if clause.when == "matched" or isinstance(clause.condition, Resolved):
         return clause
-    if any(isinstance(one, Resolved) for one in (clause.values or {}).values()):
+    if any(isinstance(value, Resolved) for value in (clause.values or {}).values()):
         return clause
     own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
     names = list(clause.values or ())
@@ -221,7 +223,7 @@ def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeC
 def _is_large(change: RowChange, prune: Predicate) -> bool:
     """Return whether Spark would not take the files that may match for small enough to send them to every task."""
     text = change.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
-    size = sum(one.data_file.file_size_in_bytes for one in change.plan_files(prune).values())
+    size = sum(file.data_file.file_size_in_bytes for file in change.plan_files(prune).values())
     return size > max(to_bytes(change.spark, text), 0)
 
 
@@ -233,15 +235,15 @@ def _new_row(
         (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(kind)).alias(name)
         for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
-    writing = [(at + 1, one) for at, one in enumerate(clauses) if one.do != "delete"]
+    writing = [(index + 1, clause) for index, clause in enumerate(clauses) if clause.do != "delete"]
     given = {at: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for at, one in writing}
     columns = []
-    for part in change.stored_fields:
+    for stored_field in change.stored_fields:
         value: Any = F
         for at, one in writing:
-            value = value.when(F.col(ACTION_COLUMN) == at, _value(change, given[at], part, one))
-        made = value if writing else literal(None, part.field_type)
-        columns.append(made.alias(part.name))
+            value = value.when(F.col(ACTION_COLUMN) == at, _value(change, given[at], stored_field, one))
+        made = value if writing else literal(None, stored_field.field_type)
+        columns.append(made.alias(stored_field.name))
     kept_ids = [at for at, one in writing if one.do == "update"]
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
@@ -268,7 +270,7 @@ def _values(
 
 def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
     given = [name for name in source.columns if name != _FOUND]
-    found = same_names((part.name for part in change.stored_fields), given)
+    found = same_names((stored_field.name for stored_field in change.stored_fields), given)
     missing = [name for name, one in found.items() if one is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(

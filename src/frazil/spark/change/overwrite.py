@@ -42,5 +42,5 @@ def plan_overwrite(
             return start_over_if_lost(plan)
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many([one.file_path for one in files])
+            loaded.storage.delete_many([file.file_path for file in files])
         raise

@@ -58,12 +58,12 @@ def read_keys(
 
     `unique` are columns of the source that must not have the same values twice, null being a value.
     """
-    usable = [one for one in keys if is_usable_key(one.part)]
+    usable = [key for key in keys if is_usable_key(key.part)]
     asked = [one for key in usable for one in _columns_of(key, spec, kept)]
     names = [F.col(quote(name)) for name in unique]
     is_comparable = all(_is_comparable(kept.schema[name].dataType) for name in unique)
-    told = [one.column.alias(f"a{at}") for at, one in enumerate(asked)]
-    more = [one.alias(f"u{at}") for at, one in enumerate(names)] if is_comparable else []
+    told = [one.column.alias(f"a{index}") for index, one in enumerate(asked)]
+    more = [name.alias(f"u{index}") for index, name in enumerate(names)] if is_comparable else []
     found = collect_few(kept, [*told, *more], few_rows)
     if found is None:
         twice = _find_twice(kept, names)
@@ -71,7 +71,7 @@ def read_keys(
     twice = _find_twice_here(found, len(more)) if is_comparable else _find_twice(kept, names)
     if found.num_rows == 0:
         return SourceKeys(FALSE if usable else TRUE, is_few=True, twice=twice)
-    values = [ValuesHere(found.column(f"a{at}")) for at in range(len(asked))]
+    values = [ValuesHere(found.column(f"a{index}")) for index in range(len(asked))]
     return SourceKeys(_prune(usable, asked, values), is_few=True, twice=twice)
 
 
@@ -91,34 +91,34 @@ class _ValuesThere:
 
 def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_Asked]:
     found = [_Asked(key, plain_number(key.value, key.part.field_type))]
-    for one in spec.fields_of_source(key.part.field_id):
-        unit = unit_of(one.transform, key.part)
+    for field in spec.fields_of_source(key.part.field_id):
+        unit = unit_of(field.transform, key.part)
         if unit is not None:
-            times = transform_value(one.transform, key.value, key.part.field_type, source.sparkSession)
+            times = transform_value(field.transform, key.value, key.part.field_type, source.sparkSession)
             found.append(_Asked(key, times, unit))
     return found
 
 
 def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequence[_Asked]) -> Predicate:
     columns: list[Column] = []
-    for at, one in enumerate(asked):
-        columns += [F.min(one.column).alias(f"low{at}"), F.max(one.column).alias(f"high{at}")]
-        columns += [F.count_if(one.column.isNull()).alias(f"nulls{at}")]
-        columns += [F.approx_count_distinct(one.column).alias(f"about{at}")]
+    for index, one in enumerate(asked):
+        columns += [F.min(one.column).alias(f"low{index}"), F.max(one.column).alias(f"high{index}")]
+        columns += [F.count_if(one.column.isNull()).alias(f"nulls{index}")]
+        columns += [F.approx_count_distinct(one.column).alias(f"about{index}")]
     told = kept.agg(*columns).collect()[0]
     listed: dict[int, list[Any]] = {}
-    few = [at for at in range(len(asked)) if told[f"about{at}"] <= MAX_VALUES]
+    few = [index for index in range(len(asked)) if told[f"about{index}"] <= MAX_VALUES]
     if few:
         # About so few values each, so they may come together here.
         sets = kept.agg(*(F.collect_set(asked[at].column).alias(f"set{at}") for at in few)).collect()[0]
         listed = {at: [_value(one) for one in sets[f"set{at}"]] for at in few}
     values = [
         _ValuesThere(
-            (_value(told[f"low{at}"]), _value(told[f"high{at}"])),
-            told[f"nulls{at}"] > 0,
-            listed.get(at) if len(listed.get(at, ())) <= MAX_VALUES else None,
+            (_value(told[f"low{index}"]), _value(told[f"high{index}"])),
+            told[f"nulls{index}"] > 0,
+            listed.get(index) if len(listed.get(index, ())) <= MAX_VALUES else None,
         )
-        for at in range(len(asked))
+        for index in range(len(asked))
     ]
     return _prune(keys, asked, values)
 
@@ -143,7 +143,7 @@ def _find_twice(kept: DataFrame, names: Sequence[Column]) -> tuple[Any, ...] | N
 
 
 def _find_twice_here(found: pa.Table, count: int) -> tuple[Any, ...] | None:
-    names = [f"u{at}" for at in range(count)]
+    names = [f"u{index}" for index in range(count)]
     if not names:
         return None
     counted = found.select(names).group_by(names).aggregate([([], "count_all")])

@@ -50,7 +50,7 @@ def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> Planned
     positions = change.by_path(change.read_places(changed))
     if not positions:
         return None
-    count = sum(one.cardinality for one in positions.values())
+    count = sum(position.cardinality for position in positions.values())
     planned = change.finish(positions, changed.drop(FILE_COLUMN, POS_COLUMN, ACTION_COLUMN), new_count=count)
     return None if planned is None else replace(planned, rows=count)
 
@@ -59,7 +59,10 @@ def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> 
     """Return the places of rows, and their new values in stored form."""
     found, values = settle_values(found, values, "__frazil_value_")
     new = assigned_columns(found, change.schema, values, change.stored_column)
-    columns = [new.get(part.field_id, change.stored_column(part)).alias(part.name) for part in change.stored_fields]
+    columns = [
+        new.get(stored_field.field_id, change.stored_column(stored_field)).alias(stored_field.name)
+        for stored_field in change.stored_fields
+    ]
     row_id = F.col(ROW_ID_COLUMN) if change.has_lineage else F.lit(None)
     action = F.lit(1).alias(ACTION_COLUMN)
     return found.select(FILE_COLUMN, POS_COLUMN, action, *columns, *change.lineage_columns(row_id))

@@ -70,16 +70,16 @@ def plan_upsert(
 
 def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spark: SparkSession) -> Column | None:
     """Return where a value differs, so that other rows stay as they are; None where that cannot be told by type."""
-    theirs = same_names((part.name for part in schema.fields), source.columns)
+    theirs = same_names((field.name for field in schema.fields), source.columns)
     tests = []
-    for part in schema.fields:
-        name = theirs[part.name]
-        if isinstance(part.field_type, UnknownType) or name is None or (part.name, name) in keys:
+    for field in schema.fields:
+        name = theirs[field.name]
+        if isinstance(field.field_type, UnknownType) or name is None or (field.name, name) in keys:
             continue
-        want = shown_type(part.field_type, spark)
+        want = shown_type(field.field_type, spark)
         if not _is_told(source.schema[name].dataType, want) or _has_map(want):
             return None
-        ours, given = F.col(f"{TARGET}.{quote(part.name)}"), F.col(f"{SOURCE}.{quote(name)}")
+        ours, given = F.col(f"{TARGET}.{quote(field.name)}"), F.col(f"{SOURCE}.{quote(name)}")
         same = ours.eqNullSafe(given)
         if _has_floats(want):
             # To a comparison both zeros are one; as text they are two.
@@ -99,8 +99,8 @@ def _has_floats(kind: st.DataType) -> bool:
 def _walk(kind: st.DataType) -> Iterator[st.DataType]:
     yield kind
     if isinstance(kind, st.StructType):
-        for part in kind.fields:
-            yield from _walk(part.dataType)
+        for field in kind.fields:
+            yield from _walk(field.dataType)
     elif isinstance(kind, st.ArrayType):
         yield from _walk(kind.elementType)
 
@@ -121,8 +121,8 @@ def _key_names(schema: Schema, source: DataFrame, keys: Sequence[str], table: st
         raise InvalidRequestError(f"Cannot upsert into {table}: give the key columns as a list of names")
     found = []
     for key in keys:
-        ours = next((one.name for one in schema.fields if one.name == key), None)
-        ours = ours or next((one.name for one in schema.fields if one.name.lower() == key.lower()), None)
+        ours = next((field.name for field in schema.fields if field.name == key), None)
+        ours = ours or next((field.name for field in schema.fields if field.name.lower() == key.lower()), None)
         theirs = key if key in source.columns else next((n for n in source.columns if n.lower() == key.lower()), None)
         if ours is None or theirs is None:
             where = "the table" if ours is None else "the source"

@@ -221,8 +221,8 @@ def _join(spark: SparkSession, package: Any) -> None:
 def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
     jvm: Any = spark._jvm
     kept = jvm.java.util.ArrayList()
-    for at in range(rules.size()):
-        one = rules.apply(at)
+    for index in range(rules.size()):
+        one = rules.apply(index)
         if one.getClass().getName() not in {f"frazil.{kind}" for kind in kinds}:
             kept.add(one)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
@@ -238,11 +238,11 @@ def _extend(extensions: Any, package: Any) -> None:
 def _field(target: Any, name: str) -> Any:
     kind = target.getClass()
     while kind is not None:
-        for one in kind.getDeclaredFields():
+        for getdeclaredfield in kind.getDeclaredFields():
             # A value of a trait has the trait's name before its own.
-            if one.getName() == name or one.getName().endswith(f"$${name}"):
-                one.setAccessible(True)
-                return one
+            if getdeclaredfield.getName() == name or getdeclaredfield.getName().endswith(f"$${name}"):
+                getdeclaredfield.setAccessible(True)
+                return getdeclaredfield
         kind = kind.getSuperclass()
     raise AttributeError(f"no field {name}")
 

@@ -49,7 +49,7 @@ def expression(text: str) -> Column:
 
 def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:
     """Return the columns that texts stand for; one call to the JVM for all of them, where none has a variable in it."""
-    if any(_MARK in one for one in texts):
+    if any(_MARK in text for text in texts):
         return frame.select(*map(expression, texts))
     return frame.selectExpr(*texts)
 

@@ -118,4 +118,4 @@ def missing_line(place: str) -> str:
 
 
 def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((properties[one] for one in names if one in properties), None)
+    return next((properties[name] for name in names if name in properties), None)

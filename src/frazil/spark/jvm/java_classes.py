@@ -129,8 +129,8 @@ def compile_classes(gateway: Any) -> dict[str, bytes]:
     made = jvm.java.util.HashMap()
     compiler.setClassFileCreator(resources.MapResourceCreator(made))
     given = gateway.new_array(resources.Resource, len(sources))
-    for at, (name, text) in enumerate(sources.items()):
-        given[at] = resources.StringResource(name, text)
+    for index, (name, text) in enumerate(sources.items()):
+        given[index] = resources.StringResource(name, text)
     compiler.compile(given)
     return {str(name): bytes(made.get(name)) for name in made.keySet()}
 
@@ -140,10 +140,10 @@ def _for_this_spark(jvm: Any, text: str) -> str:
     if "$PARTS" not in text:
         return text
     (made,) = jvm.java.lang.Class.forName(_SCAN).getConstructors()
-    kinds = [str(one.getName()) for one in made.getParameterTypes()]
-    names = [f"part{at}" for at in range(len(kinds))]
+    kinds = [str(getparametertype.getName()) for getparametertype in made.getParameterTypes()]
+    names = [f"part{index}" for index in range(len(kinds))]
     # The first part is the relation.
-    parts = [_part(at, kind) for at, kind in enumerate(kinds) if at]
+    parts = [_part(index, kind) for index, kind in enumerate(kinds) if index]
     return (
         text.replace("$PARAMETERS", ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names, strict=True)))
         .replace("$NAMES", ", ".join(names))
@@ -160,8 +160,8 @@ def _part(at: int, kind: str) -> str:
 def _define(jvm: Any, classes: dict[str, bytes]) -> None:
     loader = _sparks_loader(jvm)
     methods = jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethods()
-    (define,) = [one for one in methods if one.getName() == "defineClass" and one.getParameterCount() == 4
-                 and one.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
+    (define,) = [method for method in methods if method.getName() == "defineClass" and method.getParameterCount() == 4
+                 and method.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
     define.setAccessible(True)
     waiting = list(classes.items())
     while waiting:

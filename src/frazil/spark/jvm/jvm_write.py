@@ -63,11 +63,11 @@ def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> Da
     spark = frame.sparkSession
     jvm: Any = spark.sparkContext._jvm
     # A projection of the values has them as expressions that Spark has made sense of.
-    named = [one.alias(f"v{at}") for at, one in enumerate(values)]
+    named = [value.alias(f"v{index}") for index, value in enumerate(values)]
     aliases = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
     keys = jvm.java.util.ArrayList()
-    for at in range(len(named)):
-        keys.add(aliases.apply(at).child())
+    for index in range(len(named)):
+        keys.add(aliases.apply(index).child())
     balanced = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         jvm.scala.jdk.javaapi.CollectionConverters.asScala(keys).toList(),
         frame._jdf.queryExecution().analyzed(),
@@ -111,8 +111,8 @@ def can_reach(spark: SparkSession, location: str, options: Mapping[str, str]) ->
 def ask_for_files(frame: DataFrame) -> None:
     """Plan a query and have its relations name their files, without running it."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
-    for at in range(leaves.size()):
-        leaf = leaves.apply(at)
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
         if leaf.getClass().getName() == "frazil.ScanToEnd":
             leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
 
@@ -123,7 +123,7 @@ def referenced_names(filtered: DataFrame) -> set[str] | None:
     if "subquery" in condition.toString().lower():
         return None
     found = condition.references().toList()
-    return {found.apply(at).name() for at in range(found.size())}
+    return {found.apply(index).name() for index in range(found.size())}
 
 
 def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
@@ -180,11 +180,11 @@ def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -
     plans: list[Any] = [one._jdf.queryExecution().analyzed() for one in (own, other)]
     if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
         return expressions
-    asked = own.select(*[one.alias(f"found{at}") for at, one in enumerate(expressions)])
+    asked = own.select(*[expression.alias(f"found{index}") for index, expression in enumerate(expressions)])
     plan: Any = asked._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "Project":
         return expressions
-    return [_as_column(tools, plan.projectList().apply(at).child()) for at in range(len(expressions))]
+    return [_as_column(tools, plan.projectList().apply(index).child()) for index in range(len(expressions))]
 
 
 def is_deterministic(frame: DataFrame) -> bool:
@@ -197,8 +197,12 @@ def is_deterministic(frame: DataFrame) -> bool:
 
 def are_deterministic(frame: DataFrame, columns: Sequence[Column]) -> list[bool]:
     """Return of each expression over a frame whether it gives the same value each time, as far as Spark can tell."""
-    plan: Any = frame.select(*[one.alias(f"v{at}") for at, one in enumerate(columns)])._jdf.queryExecution().analyzed()
-    return [bool(plan.projectList().apply(at).deterministic()) for at in range(len(columns))]
+    plan: Any = (
+        frame.select(*[column.alias(f"v{index}") for index, column in enumerate(columns)])
+        ._jdf.queryExecution()
+        .analyzed()
+    )
+    return [bool(plan.projectList().apply(index).deterministic()) for index in range(len(columns))]
 
 
 def is_deterministic_filter(filtered: DataFrame) -> bool:
@@ -264,7 +268,7 @@ def job_totals(spark: SparkSession, tag: str) -> JobTotals:
     seen: set[int] = set()
     for job in context.statusTracker().getJobIdsForTag(tag):
         stages = store.job(job).stageIds()
-        seen |= {stages.apply(at) for at in range(stages.size())}
+        seen |= {stages.apply(index) for index in range(stages.size())}
     for number in seen:
         stage = store.lastStageAttempt(number)
         if stage.status().name() not in ("ACTIVE", "COMPLETE"):

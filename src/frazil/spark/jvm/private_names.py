@@ -323,7 +323,7 @@ def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
             if files.getClass().getName() == "frazil.PlannedFiles":
                 files.setShown(known)
         children = node.children()
-        stack += [children.apply(at) for at in range(children.size())]
+        stack += [children.apply(index) for index in range(children.size())]
 
 
 def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:

@@ -64,8 +64,8 @@ class SessionBuilder(SparkSession.Builder):
     def getOrCreate(self) -> SparkSession:  # noqa: N802 - PySpark's name
         """Return a session with the lakes; a session that runs already is given them."""
         lakes = {**lakes_of(self._options), **self._lakes}
-        for one in lakes.values():
-            self._add_package(one)
+        for lake in lakes.values():
+            self._add_package(lake)
         self._start_jvm()
         made: SparkSession = super().getOrCreate()
         # What spark-submit was told is known when Spark runs.
@@ -76,10 +76,10 @@ class SessionBuilder(SparkSession.Builder):
                 hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
             )
         hadoop = made.sparkContext._jsc.hadoopConfiguration()
-        for name, one in lakes.items():
-            for key, value in settings_of(one.warehouse, one.properties).items():
+        for name, lake in lakes.items():
+            for key, value in settings_of(lake.warehouse, lake.properties).items():
                 hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
-            self._attach(made, name, one)
+            self._attach(made, name, lake)
         return made
 
     def __getattr__(self, name: str) -> Any:

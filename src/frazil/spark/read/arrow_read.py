@@ -58,8 +58,8 @@ class ArrowRead:
         """The rows' schema on Spark, in the stored form."""
         return st.StructType(
             [
-                st.StructField(name, stored_type(part.field_type, with_ids=self.with_ids), part.optional)
-                for name, part in zip(self.columns, self.projection.fields, strict=True)
+                st.StructField(name, stored_type(field.field_type, with_ids=self.with_ids), field.optional)
+                for name, field in zip(self.columns, self.projection.fields, strict=True)
             ]
         )
 
@@ -68,8 +68,8 @@ class ArrowRead:
         """The same as Arrow describes it."""
         return pa.schema(
             [
-                pa.field(name, arrow_type_of(part.field_type), part.optional)
-                for name, part in zip(self.columns, self.projection.fields, strict=True)
+                pa.field(name, arrow_type_of(field.field_type), field.optional)
+                for name, field in zip(self.columns, self.projection.fields, strict=True)
             ]
         )
 
@@ -80,8 +80,8 @@ class ArrowRead:
             for task in tasks:
                 for batch in read_task(task, self.view, self.projection, self.storage, cache=cache):
                     columns = [
-                        stored_array(batch.column(at), part.field_type, schema.field(at).type)
-                        for at, part in enumerate(self.projection.fields)
+                        stored_array(batch.column(index), field.field_type, schema.field(index).type)
+                        for index, field in enumerate(self.projection.fields)
                     ]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -157,7 +157,8 @@ def stored_array(array: Any, kind: Type, target: pa.DataType) -> Any:
         )
     if isinstance(kind, StructType):
         parts = [
-            stored_array(array.field(at), part.field_type, target.field(at).type) for at, part in enumerate(kind.fields)
+            stored_array(array.field(index), field.field_type, target.field(index).type)
+            for index, field in enumerate(kind.fields)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
     if isinstance(kind, ListType):

@@ -24,12 +24,12 @@ from frazil.sql.quote_names import quote
 
 UPDATE_BEFORE = "UPDATE_BEFORE"
 UPDATE_AFTER = "UPDATE_AFTER"
-_OWN = {one.name for one in CHANGE_COLUMNS}
+_OWN = {change_column.name for change_column in CHANGE_COLUMNS}
 
 
 def without_carry_overs(changes: DataFrame) -> DataFrame:
     """Return the changes of each snapshot without the rows that it removed and added again as they were."""
-    same = [one for one in changes.columns if one != CHANGE_TYPE.name]
+    same = [column for column in changes.columns if column != CHANGE_TYPE.name]
     _check_comparable(changes, same)
     found = changes.groupBy(*map(_column, same)).agg(
         F.sum(_sign()).alias("__balance"), F.first(F.struct(*map(_column, changes.columns))).alias("__row")
@@ -46,7 +46,7 @@ def net_changes(changes: DataFrame) -> DataFrame:
 
     What is left is told as of the first snapshot since the row last was as in the beginning.
     """
-    same = [one for one in changes.columns if one not in _OWN]
+    same = [column for column in changes.columns if column not in _OWN]
     _check_comparable(changes, same)
     # In the order of snapshots, what one removes before what it adds.
     event = F.struct(_column(CHANGE_ORDINAL.name), _sign().alias("sign"), _column(COMMIT_SNAPSHOT_ID.name))
@@ -92,14 +92,14 @@ def with_updates(changes: DataFrame, identifiers: Sequence[str]) -> DataFrame:
             "Cannot compute updates: the table has no identifier columns",
             hint="Give identifier_columns, or set the table's identifier fields.",
         )
-    known = {one.lower(): one for one in changes.columns if one not in _OWN}
-    unknown = [one for one in identifiers if one.lower() not in known]
+    known = {column.lower(): column for column in changes.columns if column not in _OWN}
+    unknown = [identifier for identifier in identifiers if identifier.lower() not in known]
     if unknown:
         raise InvalidRequestError(
             f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
             hint=f"The columns are: {', '.join(known.values())}.",
         )
-    keys = [_column(known[one.lower()]) for one in identifiers]
+    keys = [_column(known[identifier.lower()]) for identifier in identifiers]
     found = without_carry_overs(changes)
     kind = _column(CHANGE_TYPE.name)
     window = Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name))
@@ -123,7 +123,9 @@ def with_updates(changes: DataFrame, identifiers: Sequence[str]) -> DataFrame:
         .when(F.col("__at") == 1, F.lit(UPDATE_AFTER))
         .otherwise(kind)
     )
-    return ranked.select(*[told.alias(one) if one == CHANGE_TYPE.name else _column(one) for one in changes.columns])
+    return ranked.select(
+        *[told.alias(column) if column == CHANGE_TYPE.name else _column(column) for column in changes.columns]
+    )
 
 
 def _sign() -> Column:
@@ -136,21 +138,21 @@ def _column(name: str) -> Column:
 
 def _columns_of(changes: DataFrame, others: dict[str, Column]) -> list[Column]:
     """Return the columns of the changes from a row that stands for others, some of them made anew."""
-    return [others.get(one, F.col(f"__row.{quote(one)}")).alias(one) for one in changes.columns]
+    return [others.get(column, F.col(f"__row.{quote(column)}")).alias(column) for column in changes.columns]
 
 
 def _check_comparable(changes: DataFrame, names: Sequence[str]) -> None:
-    for one in changes.schema.fields:
-        if one.name in names and _holds(one.dataType, st.VariantType):
+    for field in changes.schema.fields:
+        if field.name in names and _holds(field.dataType, st.VariantType):
             raise UnsupportedError(
-                f"Cannot compare rows by the column {one.name!r}: variants cannot be compared",
+                f"Cannot compare rows by the column {field.name!r}: variants cannot be compared",
                 hint="Read the table's changes as they are, from its metadata table changes.",
             )
 
 
 def _holds(kind: st.DataType, wanted: type[st.DataType]) -> bool:
     if isinstance(kind, st.StructType):
-        return any(_holds(one.dataType, wanted) for one in kind.fields)
+        return any(_holds(field.dataType, wanted) for field in kind.fields)
     if isinstance(kind, st.ArrayType):
         return _holds(kind.elementType, wanted)
     if isinstance(kind, st.MapType):

@@ -57,7 +57,7 @@ def some_value(kind: Type) -> Column:
 
 def _sample(kind: Type) -> Any:
     if isinstance(kind, StructType):
-        return {one.name: _sample(one.field_type) for one in kind.fields}
+        return {field.name: _sample(field.field_type) for field in kind.fields}
     if isinstance(kind, ListType | MapType):
         return [] if isinstance(kind, ListType) else {}
     if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):

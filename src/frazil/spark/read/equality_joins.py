@@ -82,7 +82,7 @@ class EqualityJoins:
 
     def columns(self) -> list[NestedField]:
         """Return the top-level columns that rows are compared by, dropped ones too; one for each set it is in."""
-        return [part for one in self.sets for part in one.schema.fields]
+        return [field for one in self.sets for field in one.schema.fields]
 
     def without_deleted(
         self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
@@ -94,7 +94,7 @@ class EqualityJoins:
         marks = []
         for number, one in enumerate(self.sets):
             references = [reference_to(one.schema, field_id) for field_id in one.field_ids]
-            theirs = [self.names.own(f"key_{number}_{at}") for at in range(len(references))]
+            theirs = [self.names.own(f"key_{number}_{index}") for index in range(len(references))]
             sequence, part = self.names.own(f"sequence_{number}"), self.names.own(f"part_{number}")
             deleted = self._deleted_keys(spark, one, references, theirs, sequence, part)
             condition = F.col(quote(sequence)) > F.col(quote(self.names.own("sequence")))

@@ -78,11 +78,11 @@ BY_ID = FileShape()
 def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
     """Return the ids of fields with a default that Spark's reader does not fill: parts of columns, nested columns."""
     schema = Schema(tuple(fields))
-    top = {part.field_id for part in fields}
+    top = {field.field_id for field in fields}
     return frozenset(
         field_id
-        for field_id, part in schema.fields_by_id.items()
-        if part.initial_default is not None and (field_id not in top or not is_filled_by_spark(part.field_type))
+        for field_id, field in schema.fields_by_id.items()
+        if field.initial_default is not None and (field_id not in top or not is_filled_by_spark(field.field_type))
     )
 
 
@@ -95,13 +95,13 @@ def is_filled_by_spark(kind: Type) -> bool:
 
 def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> frozenset[int]:
     """Return the ids of fields in nanoseconds that files may store as dates: Spark reads those as other numbers."""
-    ids = {one.schema_id for one in metadata.schemas}
+    ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
     return frozenset(
         field_id
-        for field_id, part in Schema(tuple(fields)).fields_by_id.items()
-        if isinstance(part.field_type, TimestampNsType)
-        and (not is_complete or any(_is_date(one.find_field(field_id)) for one in metadata.schemas))
+        for field_id, field in Schema(tuple(fields)).fields_by_id.items()
+        if isinstance(field.field_type, TimestampNsType)
+        and (not is_complete or any(_is_date(schema.find_field(field_id)) for schema in metadata.schemas))
     )
 
 
@@ -156,11 +156,11 @@ class FileShapes:
 
     def _shape(self, path: str, size: int) -> FileShape:
         found = _footers.schema_of(self._storage, path, size, self._rules)
-        parts = [part for part in walk(found.fields) if part.field_id in self._dates]
-        dates = frozenset(part.field_id for part in parts if part.field_id is not None and is_date(part.arrow))
+        parts = [field for field in walk(found.fields) if field.field_id in self._dates]
+        dates = frozenset(field.field_id for field in parts if field.field_id is not None and is_date(field.arrow))
         if not found.is_mapped:
             return FileShape(absent=self._asked - self._with_ancestors(found.field_ids), dates=dates)
-        names = {part.field_id: part.name for part in walk(found.fields) if part.field_id is not None}
+        names = {field.field_id: field.name for field in walk(found.fields) if field.field_id is not None}
         return FileShape(has_ids=False, names=tuple(sorted(names.items())), dates=dates)
 
     def _with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:

@@ -17,8 +17,8 @@ COLUMNS = ("file_path", "last_modified")
 
 def listed_files(frame: DataFrame) -> Iterator[tuple[str, int]]:
     """Yield the files of a frame, each with when it was last changed, in milliseconds from 1970."""
-    names = {one.lower() for one in frame.columns}
-    missing = [one for one in COLUMNS if one not in names]
+    names = {column.lower() for column in frame.columns}
+    missing = [column for column in COLUMNS if column not in names]
     if missing:
         raise InvalidRequestError(
             f"Cannot look at the files of a view: it has no column {missing[0]!r}",

@@ -66,29 +66,29 @@ def field_column(schema: Schema, field_id: int) -> Column:
     """Return a column of a frame in the table's form, or a field in a struct of it."""
     steps = [*reversed(schema.ancestors_of(field_id)), schema.field(field_id)]
     column = F.col(quote(steps[0].name))
-    for one in steps[1:]:
-        column = column.getField(one.name)
+    for step in steps[1:]:
+        column = column.getField(step.name)
     return column
 
 
 def partition_values(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> list[Column]:
     """Return the values of each field of a spec for the rows of a frame in stored form; void ones are left out."""
     return [
-        transform_value(one.transform, field_column(schema, one.source_ids[0]), one.source_type(schema), spark)
-        for one in spec.fields
-        if not one.transform.is_void
+        transform_value(field.transform, field_column(schema, field.source_ids[0]), field.source_type(schema), spark)
+        for field in spec.fields
+        if not field.transform.is_void
     ]
 
 
 def is_generated(spec: PartitionSpec, schema: Schema) -> bool:
     """Return whether Spark computes all values of a spec in generated code, so that they may be computed twice."""
-    return not any(_needs_arrow(one.transform, one.source_type(schema)) for one in spec.fields)
+    return not any(_needs_arrow(field.transform, field.source_type(schema)) for field in spec.fields)
 
 
 def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> Column:
     """Return the text that tells the partition of each row."""
     values = partition_values(spec, schema, spark)
-    kinds = [one.result_type(schema) for one in spec.fields if not one.transform.is_void]
+    kinds = [field.result_type(schema) for field in spec.fields if not field.transform.is_void]
     parts = [_encode(value, kind) for value, kind in zip(values, kinds, strict=True)]
     if not parts:
         return F.lit("k")
@@ -100,7 +100,7 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
         return key
     is_long = F.length(key) > F.lit(_MAX_NAME)
     if room >= _MAX_NAME // 2:
-        is_long = sum((F.coalesce(F.octet_length(one), F.lit(0)) for one in texts), F.lit(0)) * 2 > F.lit(room)
+        is_long = sum((F.coalesce(F.octet_length(text), F.lit(0)) for text in texts), F.lit(0)) * 2 > F.lit(room)
     return F.when(is_long, F.concat(F.lit("h"), F.sha2(key, 256))).otherwise(key)
 
 
@@ -110,8 +110,8 @@ def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tu
         return None
     parts = iter(text[1:].split("_"))
     values: list[Any] = []
-    for one, kind in zip(spec.fields, partition_type.fields, strict=True):
-        values.append(None if one.transform.is_void else _decode(next(parts), kind.field_type))
+    for field, kind in zip(spec.fields, partition_type.fields, strict=True):
+        values.append(None if field.transform.is_void else _decode(next(parts), kind.field_type))
     return tuple(values)
 
 

@@ -118,7 +118,7 @@ def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
 
     Floating point is left out, since two zeros and many NaNs are one partition value, and so are parts of columns.
     """
-    top = {part.field_id for part in schema.fields}
+    top = {field.field_id for field in schema.fields}
     return {
         field_id: at
         for field_id, at in identity_sources(spec, schema).items()
@@ -129,11 +129,11 @@ def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
 def identity_sources(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
     """Return every field that a file's partition tells where the file itself does not hold it."""
     found: dict[int, int] = {}
-    for at, part in enumerate(spec.fields):
-        if isinstance(part.transform, Identity) and len(part.source_ids) == 1:
-            source = schema.find_field(part.source_ids[0])
+    for index, field in enumerate(spec.fields):
+        if isinstance(field.transform, Identity) and len(field.source_ids) == 1:
+            source = schema.find_field(field.source_ids[0])
             if source is not None:
-                found.setdefault(source.field_id, at)
+                found.setdefault(source.field_id, index)
     return found
 
 
@@ -249,7 +249,7 @@ class ScanFiles:
     def inexact_sources(self) -> frozenset[int]:
         """Return the fields that some partition tells, but files tell better."""
         return frozenset(
-            one for spec_id, told in self._sources.items() for one in told.keys() - self._identity[spec_id].keys()
+            key for spec_id, source in self._sources.items() for key in source.keys() - self._identity[spec_id].keys()
         )
 
     def whole(self, plan: Plan) -> list[FileBatch]:
@@ -263,7 +263,9 @@ class ScanFiles:
         found: dict[FileGroup, None] = {}
         for batch in self.whole(plan):
             kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
-            pairs = zip(kinds, deletes, strict=True) if len(kinds) > 1 else ((kinds[0], one) for one in set(deletes))
+            pairs = (
+                zip(kinds, deletes, strict=True) if len(kinds) > 1 else ((kinds[0], delete) for delete in set(deletes))
+            )
             for kind, applying in dict.fromkeys(pairs):
                 found.setdefault(_with_deletes(kind, applying))
         if self.reads_clean_with_marked:
@@ -337,7 +339,7 @@ class ScanFiles:
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
         """Return the files of a group that can match, with their constants, as an Arrow stream."""
         fields = [pa.field("path", pa.string()), pa.field("size", pa.int64()), pa.field("rows", pa.int64())]
-        fields += [pa.field(one.name, one.arrow_type) for one in constants]
+        fields += [pa.field(constant.name, constant.arrow_type) for constant in constants]
         schema = pa.schema(fields, metadata=self._totals())
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as writer:
@@ -346,7 +348,7 @@ class ScanFiles:
                     spark_paths(batch.files.column("file_path").cast(pa.string())),
                     batch.files.column("file_size_in_bytes").cast(pa.int64()),
                     batch.files.column("record_count").cast(pa.int64()),
-                    *(one.values(batch) for one in constants),
+                    *(constant.values(batch) for constant in constants),
                 ]
                 writer.write_table(pa.table(columns, schema=schema))
         return bytes(sink.getvalue())
@@ -396,7 +398,7 @@ class ScanFiles:
         known = plan.delete_files
         for numbers in batch.deletes:
             if numbers not in kinds:
-                by_value = any(known[one].data_file.content is FileContent.EQUALITY_DELETES for one in numbers)
+                by_value = any(known[number].data_file.content is FileContent.EQUALITY_DELETES for number in numbers)
                 kinds[numbers] = DeleteKind.EQUALITY if by_value else DeleteKind.POSITIONS
         return [kinds[numbers] for numbers in batch.deletes]
 
@@ -404,7 +406,9 @@ class ScanFiles:
         """Return about how many bytes the deleted positions of all files would take as bits."""
         plan = self.plan()
         total = 0
-        by_position = [one.data_file.content is FileContent.POSITION_DELETES for one in plan.delete_files]
+        by_position = [
+            delete_file.data_file.content is FileContent.POSITION_DELETES for delete_file in plan.delete_files
+        ]
         if not any(by_position):
             return total
         for batch in self.whole(plan):
@@ -412,7 +416,7 @@ class ScanFiles:
                 continue
             rows = batch.files.column("record_count").to_pylist()
             for numbers, count in zip(batch.deletes, rows, strict=True):
-                total += most_vector_bytes(count) if any(by_position[one] for one in numbers) else 0
+                total += most_vector_bytes(count) if any(by_position[number] for number in numbers) else 0
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
@@ -433,15 +437,15 @@ def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
     files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
     if batch.deletes is None:
         return FileBatch(files, None)
-    return FileBatch(files, [one for one, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept])
+    return FileBatch(files, [delete for delete, is_kept in zip(batch.deletes, keep.tolist(), strict=True) if is_kept])
 
 
 def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
     """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
-    paths = pa.chunked_array([pa.array([one.file_path for one in files], pa.string())])
+    paths = pa.chunked_array([pa.array([file.file_path for file in files], pa.string())])
     check_paths(scan.loaded.storage, paths)
-    sizes = pa.array([one.file_size_in_bytes for one in files], pa.int64())
-    rows = pa.array([one.record_count for one in files], pa.int64())
+    sizes = pa.array([file.file_size_in_bytes for file in files], pa.int64())
+    rows = pa.array([file.record_count for file in files], pa.int64())
     table = pa.table({"path": spark_paths(paths), "size": sizes, "rows": rows, **constants})
     table = table.replace_schema_metadata({"about": scan.about, "mark": scan.mark})
     sink = pa.BufferOutputStream()
@@ -570,7 +574,7 @@ def has_vector_constant(name: str) -> Constant:
     def values(batch: PlannedBatch) -> pa.Array:
         applying = batch.batch.deletes or [()] * len(batch.files)
         known = batch.plan.delete_files
-        return pa.array([any(known[one].data_file.is_deletion_vector for one in numbers) for numbers in applying])
+        return pa.array([any(known[number].data_file.is_deletion_vector for number in numbers) for numbers in applying])
 
     return Constant(name, pa.bool_(), values)
 
@@ -578,7 +582,11 @@ def has_vector_constant(name: str) -> Constant:
 def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:
     """Return the number that each file's partition has among `keys`, -1 where it has none."""
     return Constant(
-        name, pa.int32(), lambda batch: pa.array([keys.get(one, -1) for one in partition_keys(batch.files)], pa.int32())
+        name,
+        pa.int32(),
+        lambda batch: pa.array(
+            [keys.get(partition_key, -1) for partition_key in partition_keys(batch.files)], pa.int32()
+        ),
     )
 
 
@@ -590,9 +598,9 @@ def tuple_constant(name: str, part: NestedField) -> Constant:
     target = arrow_type_of(part.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
-        for at, one in enumerate(batch.files.partition_type.fields):
-            if one.field_id == part.field_id:
-                return to_stored(_child(batch.files, at), target)
+        for index, field in enumerate(batch.files.partition_type.fields):
+            if field.field_id == part.field_id:
+                return to_stored(_child(batch.files, index), target)
         return pa.nulls(len(batch.files), target)
 
     return Constant(name, target, values)

@@ -71,7 +71,11 @@ class PositionJoin:
     @classmethod
     def of(cls, scan: ScanFiles, names: ReadNames, options: dict[str, str]) -> PositionJoin:
         """Return the position deletes of a scan."""
-        tasks = [one for one in scan.plan().delete_files if one.data_file.content is FileContent.POSITION_DELETES]
+        tasks = [
+            delete_file
+            for delete_file in scan.plan().delete_files
+            if delete_file.data_file.content is FileContent.POSITION_DELETES
+        ]
         keys: dict[PartitionKey, int] = {}
         for task in tasks:
             keys.setdefault(partition_key_of(task.data_file), len(keys))
@@ -103,8 +107,8 @@ class PositionJoin:
         return reduce(Column.__and__, tests)
 
     def _deleted(self, spark: SparkSession) -> DataFrame:
-        native = [one for one in self.tasks if one.data_file.file_format is FileFormat.PARQUET]
-        other = [one for one in self.tasks if one.data_file.file_format is not FileFormat.PARQUET]
+        native = [task for task in self.tasks if task.data_file.file_format is FileFormat.PARQUET]
+        other = [task for task in self.tasks if task.data_file.file_format is not FileFormat.PARQUET]
         legs = []
         if native:
             legs.append(self._read_native(spark, native))
@@ -113,20 +117,20 @@ class PositionJoin:
         return reduce(DataFrame.unionAll, legs)
 
     def _numbers(self, tasks: list[DeleteTask]) -> tuple[list[int], list[int]]:
-        sequences = [one.data_sequence_number for one in tasks]
-        return sequences, [self.keys[partition_key_of(one.data_file)] for one in tasks]
+        sequences = [task.data_sequence_number for task in tasks]
+        return sequences, [self.keys[partition_key_of(task.data_file)] for task in tasks]
 
     def _read_native(self, spark: SparkSession, tasks: list[DeleteTask]) -> DataFrame:
         sequences, parts = self._numbers(tasks)
         stream = files_stream(
             self.scan,
-            [one.data_file for one in tasks],
+            [task.data_file for task in tasks],
             {"sequence": pa.array(sequences, pa.int64()), "part": pa.array(parts, pa.int32())},
         )
         found = planned_relation(
             spark,
             lambda _: stream,
-            key=f"position deletes {[one.data_file.file_path for one in tasks]} {sequences} {parts}",
+            key=f"position deletes {[task.data_file.file_path for task in tasks]} {sequences} {parts}",
             root=self.scan.loaded.metadata.location,
             data=st.StructType(
                 [
@@ -138,8 +142,8 @@ class PositionJoin:
                 [st.StructField("sequence", st.LongType(), False), st.StructField("part", st.IntegerType(), False)]
             ),
             table=self.scan.loaded.name,
-            size_bytes=sum(one.data_file.file_size_in_bytes for one in tasks),
-            rows=sum(one.data_file.record_count for one in tasks),
+            size_bytes=sum(task.data_file.file_size_in_bytes for task in tasks),
+            rows=sum(task.data_file.record_count for task in tasks),
             file_format=FileFormat.PARQUET.value,
             options=self.options,
             session=self.scan.session,

@@ -196,13 +196,15 @@ class _Reader:
             if len(parts) > _MOST_SHOWN or any(one[0] != "lit" for one in parts[1:]):
                 return None
             tests = [self._compare_shown(Op.EQ, parts[0], one) for one in parts[1:] if one[2] is not None]
-            return None if any(one is None for one in tests) else any_of(*(one for one in tests if one is not None))
+            return (
+                None if any(test is None for test in tests) else any_of(*(test for test in tests if test is not None))
+            )
 
         def make(column: str, field: NestedField) -> Predicate | None:
             values = [_value(one, field.field_type) for one in parts[1:] if one[0] != "lit" or one[2] is not None]
-            if any(one is None for one in values):
+            if any(value is None for value in values):
                 return None
-            numbers = [one for one in values if not _is_nan(one)]
+            numbers = [value for value in values if not _is_nan(value)]
             found = is_in(column, numbers)
             return found if len(numbers) == len(values) else any_of(found, is_nan(column))
 
@@ -212,8 +214,8 @@ class _Reader:
         """Return a predicate for "none of these": weaker with NaN, which then matches every number."""
 
         def make(column: str, field: NestedField) -> Predicate | None:
-            values = [_value(one, field.field_type) for one in literals]
-            if any(one is None or _is_nan(one) for one in values):
+            values = [_value(literal, field.field_type) for literal in literals]
+            if any(value is None or _is_nan(value) for value in values):
                 return None
             different = not_equal(column, values[0]) if len(values) == 1 else not_in(column, values)
             return all_of(not_null(column), different)
@@ -396,7 +398,7 @@ def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
     if predicate in (TRUE, FALSE):
         return "true" if predicate == TRUE else "false"
     if isinstance(predicate, And):
-        return " AND ".join(f"({_sql(one, find)})" for one in predicate.children)
+        return " AND ".join(f"({_sql(child, find)})" for child in predicate.children)
     if isinstance(predicate, Or):
         return " OR ".join(f"({one})" for one in _any_sql(predicate.children, find))
     if isinstance(predicate, Bound):
@@ -411,9 +413,9 @@ def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
 
 def _any_sql(children: Sequence[Predicate], find: Callable[[BoundReference], str]) -> list[str]:
     """Return the alternatives; "greater, or NaN" is Spark's own comparison, which it pushes down to files."""
-    tests = [one for one in children if isinstance(one, Bound) and isinstance(one.term, BoundReference)]
-    nans = {one.term for one in tests if one.op is Op.IS_NAN}
-    greater = [one for one in tests if one.op in (Op.GT, Op.GT_EQ) and one.term in nans]
+    tests = [child for child in children if isinstance(child, Bound) and isinstance(child.term, BoundReference)]
+    nans = {test.term for test in tests if test.op is Op.IS_NAN}
+    greater = [test for test in tests if test.op in (Op.GT, Op.GT_EQ) and test.term in nans]
     covered = {one.term for one in greater}
     found = []
     for child in children:
@@ -435,7 +437,7 @@ def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
         return f"{column} IS {'NULL' if op is Op.IS_NULL else 'NOT NULL'}"
     if op in (Op.IS_NAN, Op.NOT_NAN):
         return f"isnan({column})" if op is Op.IS_NAN else f"{column} IS NULL OR NOT isnan({column})"
-    literals = [stored_literal(one, kind) for one in predicate.literals]
+    literals = [stored_literal(literal, kind) for literal in predicate.literals]
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         starts = f"startswith({column}, {literals[0]})"
         return starts if op is Op.STARTS_WITH else f"{column} IS NULL OR NOT {starts}"

@@ -85,15 +85,15 @@ def read_names(metadata: TableMetadata) -> ReadNames:
             names.setdefault(field_id, set()).add(part.name)
         # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
         # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
-        ambiguous |= {part.field_id for part in schema.fields if holds_float(part.field_type)}
-        ambiguous |= {part.field_id for part in schema.fields if part.name.lower() in _SPARKS_OWN}
+        ambiguous |= {field.field_id for field in schema.fields if holds_float(field.field_type)}
+        ambiguous |= {field.field_id for field in schema.fields if field.name.lower() in _SPARKS_OWN}
     for schema in metadata.schemas:
         for column in schema.fields:
             parts = list(_struct_parts(column.field_type))
-            if any(one.field_id in ambiguous or len(names[one.field_id]) > 1 for one in (column, *parts)):
+            if any(field.field_id in ambiguous or len(names[field.field_id]) > 1 for field in (column, *parts)):
                 # Where a query uses some parts of a column, Spark forgets the ids of those it asks files for and goes
                 # by name. Parts of other names are read all, and named by a cast that Spark does not look through.
-                ambiguous |= {one.field_id for one in parts}
+                ambiguous |= {field.field_id for field in parts}
     ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
     seed = metadata.table_uuid or metadata.location
@@ -103,7 +103,7 @@ def read_names(metadata: TableMetadata) -> ReadNames:
 def holds_float(kind: Type) -> bool:
     """Return whether a column, or a part of a struct, is floating point."""
     if isinstance(kind, StructType):
-        return any(holds_float(part.field_type) for part in kind.fields)
+        return any(holds_float(field.field_type) for field in kind.fields)
     return isinstance(kind, FloatType | DoubleType)
 
 
@@ -170,12 +170,12 @@ class ReadColumn:
 
     def _read_struct(self, kind: StructType, *, with_own_names: bool) -> st.StructType:
         fields = []
-        for part in kind.fields:
-            if self._is_read(part):
-                metadata = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
-                read = self._read_type(part, with_own_names=with_own_names)
-                name = part.name if with_own_names else self._name_of(part)
-                fields.append(st.StructField(name, read, part.optional, metadata))
+        for field in kind.fields:
+            if self._is_read(field):
+                metadata = {FIELD_ID: field.field_id} if self.shape.has_ids else {}
+                read = self._read_type(field, with_own_names=with_own_names)
+                name = field.name if with_own_names else self._name_of(field)
+                fields.append(st.StructField(name, read, field.optional, metadata))
         if not fields:
             # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
             none = {FIELD_ID: _NO_FIELD} if self.shape.has_ids else {}
@@ -211,7 +211,7 @@ class ReadColumn:
             return True
         if any(not self._is_read(part) for part in _struct_parts(kind)):
             return True
-        return bool(self.shape.dates) and any(part.field_id in self.shape.dates for part in _all_parts(kind))
+        return bool(self.shape.dates) and any(field.field_id in self.shape.dates for field in _all_parts(kind))
 
     def _is_renamed(self, kind: Type) -> bool:
         return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
@@ -256,7 +256,7 @@ class ReadColumn:
         if isinstance(kind, UnknownType):
             return F.lit(None)
         if isinstance(kind, StructType):
-            made = F.struct(*(self._filled(one).alias(one.name) for one in kind.fields))
+            made = F.struct(*(self._filled(field).alias(field.name) for field in kind.fields))
             if part.initial_default is not None:
                 return made
             told = [F.col(quote(name)) for name in self.within.get(part.field_id, ())]
@@ -285,11 +285,11 @@ class ReadColumn:
 
     def _paths(self, kind: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
         if isinstance(kind, StructType):
-            for part in kind.fields:
-                if self._is_read(part):
-                    path = (*above, self._name_of(part))
-                    yield path, part.field_id
-                    yield from self._paths(part.field_type, path)
+            for field in kind.fields:
+                if self._is_read(field):
+                    path = (*above, self._name_of(field))
+                    yield path, field.field_id
+                    yield from self._paths(field.field_type, path)
 
 
 def join_fields(
@@ -300,10 +300,10 @@ def join_fields(
     A field whose name another one has by now gets a name of its own.
     """
     fields = dict(wanted)
-    for part in compared:
-        known = fields.get(part.field_id)
-        fields[part.field_id] = part if known is None else _joined(known, part, names)
-    return {part.field_id: part for part in _apart(tuple(fields.values()), names)}
+    for field in compared:
+        known = fields.get(field.field_id)
+        fields[field.field_id] = field if known is None else _joined(known, field, names)
+    return {field.field_id: field for field in _apart(tuple(fields.values()), names)}
 
 
 def _joined(first: NestedField, second: NestedField, names: ReadNames) -> NestedField:
@@ -311,10 +311,10 @@ def _joined(first: NestedField, second: NestedField, names: ReadNames) -> Nested
     mine, theirs = first.field_type, second.field_type
     if not isinstance(mine, StructType) or not isinstance(theirs, StructType):
         return first
-    parts = {part.field_id: part for part in mine.fields}
-    for part in theirs.fields:
-        known = parts.get(part.field_id)
-        parts[part.field_id] = part if known is None else _joined(known, part, names)
+    parts = {field.field_id: field for field in mine.fields}
+    for field in theirs.fields:
+        known = parts.get(field.field_id)
+        parts[field.field_id] = field if known is None else _joined(known, field, names)
     return replace(first, field_type=StructType(_apart(tuple(parts.values()), names)))
 
 
@@ -322,10 +322,10 @@ def _apart(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedFie
     """Return fields under names that differ; the first of a name keeps it."""
     taken: set[str] = set()
     made = []
-    for part in fields:
-        name = part.name if part.name.lower() not in taken else f"{part.name}__{names.token}_{part.field_id}"
+    for field in fields:
+        name = field.name if field.name.lower() not in taken else f"{field.name}__{names.token}_{field.field_id}"
         taken.add(name.lower())
-        made.append(part if name == part.name else replace(part, name=name))
+        made.append(field if name == field.name else replace(field, name=name))
     return tuple(made)
 
 
@@ -334,12 +334,12 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
     if have == want:
         return column
     if isinstance(have, StructType) and isinstance(want, StructType):
-        by_id = {part.field_id: part for part in have.fields}
+        by_id = {field.field_id: field for field in have.fields}
         parts = [
-            narrow_column(column[by_id[part.field_id].name], by_id[part.field_id].field_type, part.field_type).alias(
-                part.name
+            narrow_column(column[by_id[field.field_id].name], by_id[field.field_id].field_type, field.field_type).alias(
+                field.name
             )
-            for part in want.fields
+            for field in want.fields
         ]
         return F.when(column.isNotNull(), F.struct(*parts))
     if isinstance(have, ListType) and isinstance(want, ListType):
@@ -353,21 +353,21 @@ def _holds_empty(kind: Type) -> bool:
     """Return whether a type is, or holds, a struct without parts: it is read with one that says whether it is null."""
     if isinstance(kind, StructType) and not kind.fields:
         return True
-    return isinstance(kind, NestedType) and any(_holds_empty(part.field_type) for part in kind.fields)
+    return isinstance(kind, NestedType) and any(_holds_empty(field.field_type) for field in kind.fields)
 
 
 def _all_parts(kind: Type) -> Iterator[NestedField]:
     if isinstance(kind, NestedType):
         yield from kind.fields
-        for part in kind.fields:
-            yield from _all_parts(part.field_type)
+        for field in kind.fields:
+            yield from _all_parts(field.field_type)
 
 
 def _struct_parts(kind: Type) -> Iterator[NestedField]:
     if isinstance(kind, StructType):
         yield from kind.fields
-        for part in kind.fields:
-            yield from _struct_parts(part.field_type)
+        for field in kind.fields:
+            yield from _struct_parts(field.field_type)
     elif isinstance(kind, ListType):
         yield from _struct_parts(kind.element_type)
     elif isinstance(kind, MapType):

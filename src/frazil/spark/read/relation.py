@@ -208,9 +208,9 @@ class Reader:
         self.positions: PositionJoin | None = None
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
-        wanted = {part.field_id: part for part in request.shown.fields if not is_reserved_id(part.field_id)}
-        wanted |= {part.field_id: part for part in schema.fields if part.field_id in tested}
-        self.compared_only = {part.field_id for part in self.joins.columns()} - set(wanted)
+        wanted = {field.field_id: field for field in request.shown.fields if not is_reserved_id(field.field_id)}
+        wanted |= {field.field_id: field for field in schema.fields if field.field_id in tested}
+        self.compared_only = {column.field_id for column in self.joins.columns()} - set(wanted)
         self.fields = join_fields(wanted, self.joins.columns(), self.names)
         self.read_schema = Schema(tuple(self.fields.values()))
         self.scan.shapes = FileShapes(
@@ -225,7 +225,7 @@ class Reader:
         """Return the fields, and the structs around them, that partitions tell where a file does not hold them."""
         known = self.read_schema.fields_by_id.keys()
         found = self.scan.inexact_sources() & known
-        around = {one.field_id for field_id in found for one in self.request.schema.ancestors_of(field_id)}
+        around = {field.field_id for field_id in found for field in self.request.schema.ancestors_of(field_id)}
         return frozenset(found | (around & known))
 
     def frame(self) -> DataFrame:
@@ -252,9 +252,9 @@ class Reader:
     def result_schema(self) -> st.StructType:
         """Return the schema of the result."""
         fields = []
-        for part in self.request.shown.fields:
-            kind = stored_type(part.field_type) if self.request.as_stored else shown_type(part.field_type, self.spark)
-            fields.append(st.StructField(part.name, kind, part.optional, _comment(part)))
+        for field in self.request.shown.fields:
+            kind = stored_type(field.field_type) if self.request.as_stored else shown_type(field.field_type, self.spark)
+            fields.append(st.StructField(field.name, kind, field.optional, _comment(field)))
         return st.StructType(fields)
 
     def may_read_parquet(self) -> bool:
@@ -265,8 +265,8 @@ class Reader:
         if setting(self.spark, _NULL_STRUCTS) is not None:
             return True
         structs = {
-            one: {part.field_id for part in found.field_type.fields}
-            for one, found in self.read_schema.fields_by_id.items()
+            key: {field.field_id for field in found.field_type.fields}
+            for key, found in self.read_schema.fields_by_id.items()
             if isinstance(found.field_type, StructType)
         }
         if not structs:
@@ -276,8 +276,8 @@ class Reader:
         return all(
             parts <= schema.fields_by_id.keys()
             for schema in self.request.loaded.metadata.schemas
-            for one, parts in structs.items()
-            if one in schema.fields_by_id
+            for key, parts in structs.items()
+            if key in schema.fields_by_id
         )
 
     def may_read_orc(self) -> bool:
@@ -289,7 +289,7 @@ class Reader:
         known = self.request.loaded.metadata.schemas
         for part in self.fields.values():
             former = [one for one in (schema.find_field(part.field_id) for schema in known) if one is not None]
-            is_same = all(one.name == part.name and one.field_type == part.field_type for one in former)
+            is_same = all(field.name == part.name and field.field_type == part.field_type for field in former)
             if not is_same or self.names.of(part) != part.name or part.name.lower().startswith("_col"):
                 return False
             if part.initial_default is not None or not isinstance(part.field_type, _SAME_IN_ORC):
@@ -310,13 +310,13 @@ class Reader:
             mark = self.names.own("gone") if self._shows(DELETED) else None
             frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
         frame = self._filtered(frame, columns)
-        shown = {part: self._shown_text(part, columns) for part in self.request.shown.fields}
+        shown = {field: self._shown_text(field, columns) for field in self.request.shown.fields}
         if all(shown.values()):
             # A call to the JVM for each column, where it takes seven otherwise.
             frame = select_exactly(frame, list(shown.values()))
         else:
             frame = frame.select(
-                *(expression(text) if text else self._shown(part, group, columns) for part, text in shown.items())
+                *(expression(text) if text else self._shown(key, group, columns) for key, text in shown.items())
             )
         if not self.request.as_stored:
             self._name_shown_forms(frame, columns)
@@ -325,10 +325,10 @@ class Reader:
     def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
         """Let filters on what users see of a column prune by what it holds."""
         forms = {}
-        for at, part in enumerate(self.request.shown.fields):
-            column = columns.get(part.field_id)
-            if column is not None and column.is_plain and isinstance(part.field_type, SHOWN_OTHERWISE):
-                forms[at] = json.dumps(["shown", ["col", column.name]])
+        for index, field in enumerate(self.request.shown.fields):
+            column = columns.get(field.field_id)
+            if column is not None and column.is_plain and isinstance(field.field_type, SHOWN_OTHERWISE):
+                forms[index] = json.dumps(["shown", ["col", column.name]])
         if forms:
             name_shown_forms(frame, forms)
 
@@ -345,15 +345,15 @@ class Reader:
         given: dict[int, str] = {}
         within: dict[int, tuple[str, ...]] = {}
         for field_id in sorted(group.identity_ids):
-            above = [one.field_id for one in schema.ancestors_of(field_id) if one.field_id in parts]
+            above = [field.field_id for field in schema.ancestors_of(field_id) if field.field_id in parts]
             if field_id in parts or above:
                 named = field_id in parts and group.shape.has_ids
                 given[field_id] = self.names.of(parts[field_id]) if named else self.names.own(f"told_{field_id}")
                 within |= {one: (*within.get(one, ()), given[field_id]) for one in above}
         is_joined = group.deletes is DeleteKind.EQUALITY
         return {
-            field_id: ReadColumn(part, self.names, group.shape, given, within, self.request.as_stored)
-            for field_id, part in self.fields.items()
+            field_id: ReadColumn(field, self.names, group.shape, given, within, self.request.as_stored)
+            for field_id, field in self.fields.items()
             if is_joined or field_id not in self.compared_only
         }
 
@@ -376,37 +376,37 @@ class Reader:
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
         """Return the rows of files that Spark's readers cannot read."""
-        fields = [part for part in self.request.shown.fields if not isinstance(part.field_type, UnknownType)]
+        fields = [field for field in self.request.shown.fields if not isinstance(field.field_type, UnknownType)]
         if not fields:
             fields = [POS]
         loaded, snapshot = self.request.loaded, self.request.snapshot
         read = ArrowRead(
             self.view,
             Schema(tuple(fields)),
-            tuple(self.names.own(f"column_{part.field_id}") for part in fields),
+            tuple(self.names.own(f"column_{field.field_id}") for field in fields),
             loaded.storage,
             loaded.name,
             None if snapshot is None else snapshot.snapshot_id,
             self.request.as_stored,
         )
-        tasks = [task for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)]
+        tasks = [task for batch in self.scan.batches(group, None) for task in batch.plan.tasks_of(batch.batch)]
         frame = read_through_arrow(self.spark, read, tasks, self._split_options())
         shown = []
-        for part in self.request.shown.fields:
-            if isinstance(part.field_type, UnknownType):
+        for field in self.request.shown.fields:
+            if isinstance(field.field_type, UnknownType):
                 value = F.lit(None)
             else:
-                value = F.col(quote(self.names.own(f"column_{part.field_id}")))
+                value = F.col(quote(self.names.own(f"column_{field.field_id}")))
                 if not self.request.as_stored:
-                    value = show_column(value, part.field_type, self.spark)
-            shown.append(value.alias(part.name, metadata=_comment(part)))
+                    value = show_column(value, field.field_type, self.spark)
+            shown.append(value.alias(field.name, metadata=_comment(field)))
         return frame.select(*shown)
 
     def _relation(self, group: FileGroup, columns: dict[int, ReadColumn]) -> DataFrame:
         # What is not asked for may be null, whatever it is.
-        unasked = {one: replace(part, required=False) for one, part in self.request.schema.fields_by_id.items()}
+        unasked = {key: replace(part, required=False) for key, part in self.request.schema.fields_by_id.items()}
         parts = {**unasked, **self.read_schema.fields_by_id}
-        given = next((one.given for one in columns.values()), {})
+        given = next((column.given for column in columns.values()), {})
         constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
         required = {name for field_id, name in given.items() if parts[field_id].required}
         data = [column.struct_field() for column in columns.values() if column.is_read]
@@ -417,7 +417,7 @@ class Reader:
             data.append(st.StructField(self._row_index, st.LongType()))
         constants += self._own_constants(group)
         paths = dict(path for column in columns.values() for path in column.paths())
-        named = {one.name: one.field for one in columns.values() if one.is_read}
+        named = {column.name: column.field for column in columns.values() if column.is_read}
         named |= {name: parts[field_id] for field_id, name in given.items()}
         stats = relation_stats(self.scan, group, named, self._distinct)
         return planned_relation(
@@ -429,8 +429,8 @@ class Reader:
             shows_ids=self.request.as_stored,
             constants=st.StructType(
                 [
-                    st.StructField(one.name, from_arrow_type(one.arrow_type), one.name not in required)
-                    for one in constants
+                    st.StructField(constant.name, from_arrow_type(constant.arrow_type), constant.name not in required)
+                    for constant in constants
                 ]
             ),
             table=self.request.loaded.name,
@@ -447,7 +447,7 @@ class Reader:
 
         Files without ids are read under their own names, which filters that are pushed find (`read_columns.py`).
         """
-        if group.shape.has_ids or not any(holds_float(one.field.field_type) for one in columns.values()):
+        if group.shape.has_ids or not any(holds_float(column.field.field_type) for column in columns.values()):
             return self.scan.session
         return session_with(self.spark, {**self._settings(), "spark.sql.parquet.filterPushdown": "false"})
 
@@ -488,7 +488,7 @@ class Reader:
         if self._shows(SPEC_ID):
             found.append(spec_constant(names.own("spec")))
         found += [
-            tuple_constant(names.own(f"partition_{part.field_id}"), part) for part in self._shown_partition.fields
+            tuple_constant(names.own(f"partition_{field.field_id}"), field) for field in self._shown_partition.fields
         ]
         if self._shows(ROW_ID) or self._shows(LAST_UPDATED_SEQUENCE_NUMBER):
             found.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
@@ -501,15 +501,15 @@ class Reader:
     def _lineage_fields(self) -> list[st.StructField]:
         """Return the columns in which a file may store row ids and sequence numbers of its own."""
         found = []
-        for part in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER):
-            if self._shows(part):
-                name = self.names.own(part.name)
-                found.append(st.StructField(name, st.LongType(), True, {"parquet.field.id": part.field_id}))
+        for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER):
+            if self._shows(field):
+                name = self.names.own(field.name)
+                found.append(st.StructField(name, st.LongType(), True, {"parquet.field.id": field.field_id}))
         return found
 
     def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
         snapshot = self.request.snapshot
-        columns = ",".join(one.name for one in data) + "|" + ",".join(one.name for one in constants)
+        columns = ",".join(one.name for one in data) + "|" + ",".join(constant.name for constant in constants)
         return (
             f"{self.request.loaded.metadata.table_uuid} {self.request.loaded.name} "
             f"{'none' if snapshot is None else (snapshot.snapshot_id, snapshot.manifest_list)} "
@@ -522,13 +522,13 @@ class Reader:
         return distinct_values(self.request.loaded.metadata, self.scan.snapshot_id)
 
     def _shows(self, part: NestedField) -> bool:
-        return any(one.field_id == part.field_id for one in self.request.shown.fields)
+        return any(field.field_id == part.field_id for field in self.request.shown.fields)
 
     @property
     def _shown_partition(self) -> StructType:
-        for one in self.request.shown.fields:
-            if one.field_id == PARTITION_FIELD_ID and isinstance(one.field_type, StructType):
-                return one.field_type
+        for field in self.request.shown.fields:
+            if field.field_id == PARTITION_FIELD_ID and isinstance(field.field_type, StructType):
+                return field.field_type
         return StructType(())
 
     @cached_property
@@ -591,7 +591,9 @@ class Reader:
             parts = self._shown_partition.fields
             if not parts:
                 return F.lit(None).cast(st.StructType())
-            stored = F.struct(*[F.col(quote(names.own(f"partition_{one.field_id}"))).alias(one.name) for one in parts])
+            stored = F.struct(
+                *[F.col(quote(names.own(f"partition_{field.field_id}"))).alias(field.name) for field in parts]
+            )
         elif isinstance(part.field_type, UnknownType):
             return F.lit(None)
         else:

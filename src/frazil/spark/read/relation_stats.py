@@ -63,11 +63,11 @@ def relation_stats(
         used.update(*(planned.batch.deletes or ()))
     known = scan.plan().delete_files
     files = [known[one].data_file for one in used]
-    rows -= sum(one.record_count for one in files if one.content is FileContent.POSITION_DELETES)
+    rows -= sum(file.record_count for file in files if file.content is FileContent.POSITION_DELETES)
     rows = max(rows, 0)
     told = {
-        name: (min(distinct[part.field_id], rows), part.required)
-        for name, part in columns.items()
-        if part.field_id in distinct
+        name: (min(distinct[column.field_id], rows), column.required)
+        for name, column in columns.items()
+        if column.field_id in distinct
     }
     return RelationStats(max(size, 1), rows, told)

@@ -83,7 +83,7 @@ def _by_file(files: npt.NDArray[np.int32]) -> list[tuple[int, slice]]:
     """Return each file's number and where its rows are, in an array that is sorted."""
     starts = np.flatnonzero(np.diff(files, prepend=-1)).tolist()
     ends = [*starts[1:], len(files)]
-    return [(int(files[start]), slice(start, ends[at])) for at, start in enumerate(starts)]
+    return [(int(files[start]), slice(start, ends[index])) for index, start in enumerate(starts)]
 
 
 def _vector(words: npt.NDArray[np.int32], bits: npt.NDArray[np.int64]) -> DeletionVector:

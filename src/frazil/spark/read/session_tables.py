@@ -132,10 +132,10 @@ def _entry(spark: SparkSession, name: tuple[str, ...]) -> Any:
 def _set_type(spark: SparkSession, entry: Any, kind: str) -> None:
     """Store an entry under another type: all else stays as it is."""
     values = _jvm(spark).java.util.ArrayList()
-    names = [entry.productElementName(at) for at in range(entry.productArity())]
-    for at, name in enumerate(names):
-        values.add(_table_type(spark, kind) if name == "tableType" else entry.productElement(at))
-    copies = [one for one in entry.getClass().getMethods() if one.getName() == "copy"]
+    names = [entry.productElementName(index) for index in range(entry.productArity())]
+    for index, name in enumerate(names):
+        values.add(_table_type(spark, kind) if name == "tableType" else entry.productElement(index))
+    copies = [getmethod for getmethod in entry.getClass().getMethods() if getmethod.getName() == "copy"]
     _catalog(spark).alterTable(copies[0].invoke(entry, values.toArray()))
 
 

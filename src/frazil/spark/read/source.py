@@ -165,10 +165,10 @@ def register_source(spark: SparkSession, open_scan: OpenScan, name: str = SOURCE
 
 
 def _shown(schema: Schema) -> st.StructType:
-    for part in schema.fields_by_id.values():
-        if isinstance(part.field_type, GeometryType | GeographyType):
+    for field in schema.fields_by_id.values():
+        if isinstance(field.field_type, GeometryType | GeographyType):
             raise UnsupportedError(
-                f'Cannot read column {part.name!r} of type {part.field_type} with format("{SOURCE_NAME}")',
+                f'Cannot read column {field.name!r} of type {field.field_type} with format("{SOURCE_NAME}")',
                 hint="Name the columns to read in the option columns, or use scan.to_spark() in a session with a JVM.",
             )
     return shown_schema(schema, None)

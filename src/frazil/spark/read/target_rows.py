@@ -165,7 +165,8 @@ class _ChosenReader(Reader):
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         file_name = self.names.own("file")
         found = [
-            self._number_constant(one.name) if one.name == file_name else one for one in super()._own_constants(group)
+            self._number_constant(constant.name) if constant.name == file_name else constant
+            for constant in super()._own_constants(group)
         ]
         if self._shows(PATH):
             found.append(column_constant(self.names.own("path"), "file_path", pa.string()))
@@ -188,7 +189,7 @@ class _ChosenReader(Reader):
         """Return the rows of files that Python reads: paths become numbers, and positions are joined."""
         self._choice.note(self.predicate)
         whole = self.request
-        shown = Schema(tuple(part for part in whole.shown.fields if part.field_id != PATH.field_id))
+        shown = Schema(tuple(field for field in whole.shown.fields if field.field_id != PATH.field_id))
         self.request = replace(whole, shown=shown)
         frame = super()._read_by_python(group)
         self.request = whole
@@ -196,9 +197,11 @@ class _ChosenReader(Reader):
             return frame
         if self._shows(PATH):
             paths_too = frame.withColumn(PATH.name, F.col(FILE.name))
-            frame = paths_too.select(*(quote(part.name) for part in whole.shown.fields))
+            frame = paths_too.select(*(quote(field.name) for field in whole.shown.fields))
         paths = [
-            task.data_file.file_path for one in self.scan.batches(group, None) for task in one.plan.tasks_of(one.batch)
+            task.data_file.file_path
+            for batch in self.scan.batches(group, None)
+            for task in batch.plan.tasks_of(batch.batch)
         ]
         pairs = [part for path in paths for part in (F.lit(path), F.lit(self._choice.number_of(path)))]
         number = F.create_map(*pairs)[F.col(FILE.name)].cast("int")
@@ -208,7 +211,9 @@ class _ChosenReader(Reader):
         if only is None or not gone:
             return frame
         positions = [only[path].to_numpy() for path in gone]
-        numbers = [np.full(len(one), self._choice.number_of(path)) for path, one in zip(gone, positions, strict=True)]
+        numbers = [
+            np.full(len(position), self._choice.number_of(path)) for path, position in zip(gone, positions, strict=True)
+        ]
         table = pa.table(
             {FILE.name: pa.array(np.concatenate(numbers), pa.int32()), POS.name: pa.array(np.concatenate(positions))}
         )

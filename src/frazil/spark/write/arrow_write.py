@@ -46,7 +46,7 @@ def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
     names = frame.columns
     if any("." in name or "`" in name for name in names):
         # Spark looks the columns that it sends up by name, and takes such a name for another thing.
-        frame = frame.toDF(*[f"column_{at}" for at in range(len(names))])
+        frame = frame.toDF(*[f"column_{index}" for index in range(len(names))])
     with engine_errors("write data files"):
         found = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
     return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
@@ -82,7 +82,7 @@ def can_travel(target: WriteTarget) -> bool:
 
 def _writer_of(target: WriteTarget, names: list[str]) -> Callable[[Batches], Batches]:
     def write(batches: Batches) -> Batches:
-        yield from write_task(target, (one.rename_columns(names) for one in batches))
+        yield from write_task(target, (batch.rename_columns(names) for batch in batches))
 
     return write
 
@@ -121,10 +121,10 @@ class _ArrowForm:
     """Turns what Spark gives, columns in stored form, into the Arrow types of the table."""
 
     def __init__(self, target: WriteTarget, source: pa.Schema) -> None:
-        lineage = tuple(one for one in ROW_LINEAGE_COLUMNS if one.name in source.names)
+        lineage = tuple(lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in source.names)
         fields = target.schema.fields + tuple(one for one in lineage if one not in target.schema.fields)
         schema = stored_schema(Schema(fields))
-        self._names = [part.name for part in schema.fields]
+        self._names = [field.name for field in schema.fields]
         want = to_arrow_schema(schema, with_ids=False)
         kept: list[pa.Field] = []
         self._reshapes: list[Convert | None] = []

@@ -65,12 +65,12 @@ def rewrite_on_spark(
     if target.sort_order.is_unsorted:
         return files
     order_id = find_order_id(loaded, plan.request.order)
-    return [replace(one, sort_order_id=UNSORTED_ORDER_ID if order_id is None else order_id) for one in files]
+    return [replace(file, sort_order_id=UNSORTED_ORDER_ID if order_id is None else order_id) for file in files]
 
 
 def _in_zorder(frame: DataFrame, plan: RewritePlan, group: RewriteGroup) -> DataFrame:
     schema = plan.loaded.metadata.current_schema
-    rows = sum(one.data_file.record_count for one in group.tasks)
+    rows = sum(task.data_file.record_count for task in group.tasks)
     first = [partition_key(plan.spec, schema, frame.sparkSession)] if _is_spread(plan, group) else []
     return arrange_by_place(frame, schema, plan.request.zorder_ids, rows=rows, files=group.expected_files, first=first)
 
@@ -94,7 +94,7 @@ def _read(spark: SparkSession, plan: RewritePlan, group: RewriteGroup, cache: Ma
     frame = read_chosen(spark, request, choice)
     if frame is None:
         return None
-    unknown = [part.name for part in schema.fields if isinstance(part.field_type, UnknownType)]
+    unknown = [field.name for field in schema.fields if isinstance(field.field_type, UnknownType)]
     return frame.drop(*unknown)
 
 
@@ -117,4 +117,4 @@ def _target(plan: RewritePlan, group: RewriteGroup) -> WriteTarget:
 
 def _is_spread(plan: RewritePlan, group: RewriteGroup) -> bool:
     """Return whether rows of a group may go to several partitions: where files are of another spec."""
-    return any(one.data_file.spec_id != plan.spec.spec_id for one in group.tasks)
+    return any(task.data_file.spec_id != plan.spec.spec_id for task in group.tasks)

@@ -58,7 +58,7 @@ def choose_mode(target: WriteTarget, of: Property[DistributionMode | None]) -> D
 
 def has_partitions(target: WriteTarget) -> bool:
     """Return whether rows of the table can be in different partitions."""
-    return any(not one.transform.is_void for one in target.spec.fields)
+    return any(not field.transform.is_void for field in target.spec.fields)
 
 
 def write_settings(target: WriteTarget) -> Mapping[str, str]:
@@ -89,7 +89,7 @@ def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: Distr
     if has_partitions(target):
         frame = frame.withColumn(key_name, partition_key(target.spec, schema, spark))
         keys = [F.col(key_name)]
-    order = [_sort_column(one, target, frame) for one in target.sort_order.fields]
+    order = [_sort_column(field, target, frame) for field in target.sort_order.fields]
     if mode == "hash" and not is_after:
         # Its values are computed once, before rows travel.
         frame = rebalance(frame, keys, task_bytes(target)) if is_classic(spark) else frame.hint("rebalance", key_name)

@@ -85,13 +85,13 @@ def is_native(schema: Schema, properties: Mapping[str, str]) -> bool:
         read_property(properties, known.DEFAULT_FILE_FORMAT) == "parquet"
         and read_property(properties, known.PARQUET_COMPRESSION) != "brotli"
         and not read_property(properties, known.OBJECT_STORE_ENABLED)
-        and all(_is_native_type(part.field_type) for part in schema.fields)
+        and all(_is_native_type(field.field_type) for field in schema.fields)
     )
 
 
 def _is_native_type(kind: Type) -> bool:
     if isinstance(kind, StructType):
-        return all(_is_native_type(part.field_type) for part in kind.fields)
+        return all(_is_native_type(field.field_type) for field in kind.fields)
     return isinstance(kind, _NATIVE)
 
 
@@ -176,15 +176,15 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
 
     described = list(map_in_order(describe, written, threads=min(default_threads(), max(len(written), 1))))
     target.storage.delete_many([*marks, *(one.path for one in listed if one.path.endswith(".crc"))])
-    empty = [one.file_path for one in described if one.record_count == 0]
+    empty = [file.file_path for file in described if file.record_count == 0]
     target.storage.delete_many(empty)
-    return [one for one in described if one.record_count > 0]
+    return [file for file in described if file.record_count > 0]
 
 
 def _is_data(below: str) -> bool:
     """Return whether a file is a task's result: not in a folder, nor of a name, that committers keep to themselves."""
     steps = below.strip("/").split("/")
-    return below.endswith(".parquet") and not any(one.startswith(("_temporary", ".", "_SUCCESS")) for one in steps)
+    return below.endswith(".parquet") and not any(step.startswith(("_temporary", ".", "_SUCCESS")) for step in steps)
 
 
 def _partition_of(
@@ -199,7 +199,7 @@ def _partition_of(
 
 def _first_partition(target: WriteTarget, one: StoredFile) -> tuple[Any, ...]:
     """Return the partition of a file's rows from its first one."""
-    sources = {source for part in target.spec.fields if not part.transform.is_void for source in part.source_ids}
+    sources = {source for field in target.spec.fields if not field.transform.is_void for source in field.source_ids}
     schema = target.schema.project(sources)
     file = DataFile(one.path, "parquet", 0, one.size)  # type: ignore[arg-type]
     for batch in read_columns(target.storage, file, schema, ReadRules(target.schema, None)):

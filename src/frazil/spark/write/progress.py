@@ -92,8 +92,8 @@ def note_files(files: Iterable[DataFile]) -> None:
 
 
 def _result(files: Sequence[DataFile]) -> str:
-    rows = sum(one.record_count for one in files)
-    size = sum(one.file_size_in_bytes for one in files)
+    rows = sum(file.record_count for file in files)
+    size = sum(file.file_size_in_bytes for file in files)
     return f"{len(files):,} files, {rows:,} rows, {show_bytes(size)}"
 
 

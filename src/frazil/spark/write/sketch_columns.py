@@ -70,4 +70,4 @@ def _sketch(
     by_field: dict[int, list[ThetaSketch]] = {one: [] for one in work.field_ids}
     for row in frame.collect():
         by_field[row[0]].append(ThetaSketch(np.frombuffer(bytes(row[2]), np.uint64), row[1]))
-    return {one: reduce(ThetaSketch.union, found, EMPTY_SKETCH) for one, found in by_field.items()}
+    return {key: reduce(ThetaSketch.union, found, EMPTY_SKETCH) for key, found in by_field.items()}

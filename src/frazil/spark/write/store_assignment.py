@@ -61,7 +61,11 @@ def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may
     """
     fields = schema.fields
     if format_version >= 3:
-        fields += tuple(one for one in ROW_LINEAGE_COLUMNS if one.name in frame.columns and one not in fields)
+        fields += tuple(
+            lineage_column
+            for lineage_column in ROW_LINEAGE_COLUMNS
+            if lineage_column.name in frame.columns and lineage_column not in fields
+        )
     plan = _Plan(frame.sparkSession, may_lack_parts=may_lack_parts)
     found = plan.match_fields(fields, frame.schema.fields, lambda name: F.col(quote(name)), "")
     plan.check()
@@ -111,23 +115,23 @@ def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ
     """
     problems: list[str] = []
     columns = []
-    for at, (part, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
+    for index, (part, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
         kind = _place_parts(part.field_type, have.dataType, part.name, problems, may_differ=may_differ)
-        column = F.col(f"c{at}")
+        column = F.col(f"c{index}")
         columns.append((column if kind == have.dataType else column.cast(kind)).alias(part.name))
     _refuse_data(problems)
-    return frame.toDF(*(f"c{at}" for at in range(len(columns)))).select(*columns)
+    return frame.toDF(*(f"c{index}" for index in range(len(columns)))).select(*columns)
 
 
 def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> None:
     """Refuse columns of a view's query whose types are no longer such that the view's own are the same or wider."""
-    for part, one in zip(fields, frame.schema.fields, strict=True):
+    for part, field in zip(fields, frame.schema.fields, strict=True):
         want = shown_type(part.field_type, frame.sparkSession)
-        is_wider = find_cast(one.dataType, want, part.name, part.field_type) is not None
-        if one.dataType != want and not (is_wider and is_up_cast(one.dataType, want)):
+        is_wider = find_cast(field.dataType, want, part.name, part.field_type) is not None
+        if field.dataType != want and not (is_wider and is_up_cast(field.dataType, want)):
             raise SchemaMismatchError(
                 f"Cannot read view {view}: {part.name!r} is {want.simpleString()} in the view, which is bound to its "
-                f"schema, and {one.dataType.simpleString()} in its query",
+                f"schema, and {field.dataType.simpleString()} in its query",
                 hint="Replace the view.",
             )
 
@@ -140,11 +144,11 @@ def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], 
 
     if isinstance(want, StructType) and isinstance(have, st.StructType):
         if len(want.fields) != len(have.fields) and not may_differ:
-            names = ", ".join(one.name for one in want.fields)
+            names = ", ".join(field.name for field in want.fields)
             problems.append(f"{path}: it has the parts {names}, and the data has {len(have.fields)} of them")
         made = [
-            st.StructField(part.name, place(part, one.dataType), one.nullable)
-            for part, one in zip(want.fields, have.fields, strict=False)
+            st.StructField(part.name, place(part, field.dataType), field.nullable)
+            for part, field in zip(want.fields, have.fields, strict=False)
         ]
         return st.StructType([*made, *have.fields[len(made) :]])
     if isinstance(want, ListType) and isinstance(have, st.ArrayType):
@@ -202,48 +206,48 @@ class _Plan:
         """Return each stored field of a struct with its name and id; `read` gives a field of the frame."""
         places = self._find_places(want, have, prefix)
         made = []
-        for part in want:
-            path = f"{prefix}{part.name}"
-            place = places.get(part.name)
-            old = None if kept is None or isinstance(part.field_type, UnknownType) else kept.getField(part.name)
+        for field in want:
+            path = f"{prefix}{field.name}"
+            place = places.get(field.name)
+            old = None if kept is None or isinstance(field.field_type, UnknownType) else kept.getField(field.name)
             if place is None and old is not None:
-                column = keep_value(old, part, path)
+                column = keep_value(old, field, path)
             elif place is None:
-                if part.required and part.write_default is None:
+                if field.required and field.write_default is None:
                     self._problems.append(f"{path}: it is required, and the data lacks it")
                     continue
-                if prefix and not self._may_lack_parts and not isinstance(part.field_type, UnknownType):
+                if prefix and not self._may_lack_parts and not isinstance(field.field_type, UnknownType):
                     self._problems.append(f"{path}: the data lacks it, and only whole structs can be written")
                     continue
-                column = literal(part.write_default, part.field_type)
+                column = literal(field.write_default, field.field_type)
             else:
                 one = have[place]
-                column = self.match_field(part, read(one.name), one.dataType, path, may_be_null=one.nullable, kept=old)
-            if not isinstance(part.field_type, UnknownType):
-                made.append(column.alias(part.name, metadata={FIELD_ID: part.field_id}))
+                column = self.match_field(field, read(one.name), one.dataType, path, may_be_null=one.nullable, kept=old)
+            if not isinstance(field.field_type, UnknownType):
+                made.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
         used = set(places.values())
         self._problems += [
-            f"{prefix}{one.name}: the table has no such column" for at, one in enumerate(have) if at not in used
+            f"{prefix}{one.name}: the table has no such column" for index, one in enumerate(have) if index not in used
         ]
         return made
 
     def _find_places(self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str) -> dict[str, int]:
         names = [one.name for one in have]
         places = {part.name: names.index(part.name) for part in want if part.name in names}
-        for at, name in enumerate(names):
-            if at in places.values():
+        for index, name in enumerate(names):
+            if index in places.values():
                 continue
             if name in places:
                 self._problems.append(f"{prefix}{name}: the data has two columns of that name")
-                places[f"{name}#{at}"] = at
+                places[f"{name}#{index}"] = index
                 continue
             alike = [part.name for part in want if part.name.lower() == name.lower()]
             free = [one for one in alike if one not in places]
             if free:
-                places[free[0]] = at
+                places[free[0]] = index
             elif alike:
                 self._problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
-                places[f"{name}#{at}"] = at
+                places[f"{name}#{index}"] = index
         return places
 
     def match_field(
@@ -354,11 +358,11 @@ def _lacks_parts(want: Type, have: st.DataType) -> bool:
     """Return whether a struct of the frame lacks parts of the table's, at any depth of structs."""
     if not isinstance(want, StructType) or not isinstance(have, st.StructType):
         return False
-    given = {one.name.lower(): one.dataType for one in have.fields}
+    given = {field.name.lower(): field.dataType for field in have.fields}
     return any(
-        part.name.lower() not in given or _lacks_parts(part.field_type, given[part.name.lower()])
-        for part in want.fields
-        if not isinstance(part.field_type, UnknownType)
+        field.name.lower() not in given or _lacks_parts(field.field_type, given[field.name.lower()])
+        for field in want.fields
+        if not isinstance(field.field_type, UnknownType)
     )
 
 

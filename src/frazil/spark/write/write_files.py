@@ -101,7 +101,7 @@ def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
 
     Parts have ids where their values come from one place. Spark forgets them where it chooses between values.
     """
-    lineage = {one.name: one.field_id for one in ROW_LINEAGE_COLUMNS}
+    lineage = {lineage_column.name: lineage_column.field_id for lineage_column in ROW_LINEAGE_COLUMNS}
     found = schema.find_field(name)
     field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
     kind = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
@@ -113,8 +113,8 @@ def _type_with_ids(have: st.DataType, kind: Type) -> st.DataType:
     """Return the type of a column with the ids of the parts of structs."""
     if not isinstance(have, st.StructType) or not isinstance(kind, StructType):
         return have
-    parts = {part.name: part for part in kind.fields}
-    return st.StructType([_part_with_id(one, parts[one.name]) for one in have.fields])
+    parts = {field.name: field for field in kind.fields}
+    return st.StructType([_part_with_id(field, parts[field.name]) for field in have.fields])
 
 
 def _part_with_id(have: st.StructField, part: NestedField) -> st.StructField:
@@ -124,7 +124,7 @@ def _part_with_id(have: st.StructField, part: NestedField) -> st.StructField:
 
 def _key_name(schema: Schema) -> str:
     """Return the name of the partitions' key, one that no column has."""
-    taken = {part.name.lower() for part in schema.fields}
+    taken = {field.name.lower() for field in schema.fields}
     name = "p"
     while name in taken:
         name += "_"

@@ -64,23 +64,23 @@ def bits_of(files: int, columns: int) -> int:
 
 def cuts_of(values: list[Any], parts: int) -> list[Any]:
     """Return where sorted values are cut into parts of equally many; a value that fills several is there as often."""
-    return [values[at * len(values) // parts] for at in range(1, parts)] if values else []
+    return [values[index * len(values) // parts] for index in range(1, parts)] if values else []
 
 
 def _places(frame: DataFrame, values: Sequence[Column], *, rows: int, files: int) -> list[Column]:
     """Return what each column adds to a row's place."""
     bits = bits_of(files, len(values))
     share = min(1.0, _SAMPLED_ROWS / max(rows, 1))
-    names = [f"c{at}" for at in range(len(values))]
+    names = [f"c{index}" for index in range(len(values))]
     looked = frame.select(*(value.alias(name) for value, name in zip(values, names, strict=True)))
     sample = (looked if share == 1.0 else looked.sample(fraction=share, seed=1)).collect()
     found = []
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         # NaN is the largest for Spark, and beyond every cut.
-        seen = sorted(one[at] for one in sample if one[at] is not None and one[at] == one[at])
+        seen = sorted(one[index] for one in sample if one[index] is not None and one[index] == one[index])
         cuts = cuts_of(seen, 1 << bits)
         distinct = sorted(set(cuts))
-        numbers = [spread_bits(bisect_right(cuts, one), bits, at, len(values)) for one in distinct]
+        numbers = [spread_bits(bisect_right(cuts, one), bits, index, len(values)) for one in distinct]
         tree = _choose(value, distinct, [0, *numbers])
         found.append(F.when(value.isNull(), F.lit(0).cast("long")).otherwise(tree))
     return found

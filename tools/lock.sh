@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Resolve pyproject.toml into hash-pinned locks that hold for Python 3.11 to 3.13 on every platform.
+# Resolve pyproject.toml into hash-pinned locks that hold for Python 3.11 to 3.14 on every platform.
 # The locks name packages, versions and hashes only: where packages come from is each machine's own setting.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -15,14 +15,14 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 
 find_python() {
     local candidate
-    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.13 python3.12 python3.11; do
+    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
         # A name on PATH may be a shim for a version that is not there, so run it rather than look for it.
-        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then
             printf '%s\n' "$candidate"
             return
         fi
     done
-    say "no Python 3.11, 3.12 or 3.13 on PATH."
+    say "no Python 3.11, 3.12, 3.13 or 3.14 on PATH."
     say "On Debian or Ubuntu: apt install python3 python3-venv. Or name one: make setup PYTHON=/path/to/python3"
     return 1
 }

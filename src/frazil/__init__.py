@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from frazil.lake.connect import connect
     from frazil.lake.lake import Lake
     from frazil.lake.scan import Scan
+    from frazil.lake.source_tables import LakeAddress, register_source
     from frazil.lake.table import Table
     from frazil.lake.view import View
     from frazil.maintenance.report import Problem, Report
@@ -62,6 +63,7 @@ _ON_FIRST_USE = {
     "Column": "frazil.expr.build_condition",
     "Condition": "frazil.expr.build_condition",
     "Lake": "frazil.lake.lake",
+    "LakeAddress": "frazil.lake.source_tables",
     "Problem": "frazil.maintenance.report",
     "Report": "frazil.maintenance.report",
     "Scan": "frazil.lake.scan",
@@ -71,6 +73,7 @@ _ON_FIRST_USE = {
     "col": "frazil.expr.build_condition",
     "connect": "frazil.lake.connect",
     "detach": "frazil.sessions.attach",
+    "register_source": "frazil.lake.source_tables",
     "session": "frazil.sessions.builder",
 }
 
@@ -109,6 +112,7 @@ __all__ = [
     "InvalidPuffinError",
     "InvalidRequestError",
     "Lake",
+    "LakeAddress",
     "MissingFileError",
     "NamespaceAlreadyExistsError",
     "NamespaceNotEmptyError",
@@ -138,5 +142,6 @@ __all__ = [
     "col",
     "connect",
     "detach",
+    "register_source",
     "session",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -263,7 +264,7 @@ def remove_properties(
         settings.show([{"removed": name} for name in names])
 
 
-for _name, _change in {
+CHANGES: dict[str, Callable[..., None]] = {
     "add-column": alter_commands.add_column,
     "drop-column": alter_commands.drop_column,
     "rename-column": alter_commands.rename_column,
@@ -273,13 +274,16 @@ for _name, _change in {
     "sort-by": alter_commands.sort_by,
     "upgrade": alter_commands.upgrade,
     "set-location": alter_commands.set_location,
-}.items():
-    table_app.command(_name)(_change)
-table_app.command("changes")(changes)
-table_app.command("rollback")(rollback)
-table_app.command("set-current")(set_current)
-table_app.command("cherry-pick")(cherry_pick)
-table_app.command("publish")(publish)
+    "changes": changes,
+    "rollback": rollback,
+    "set-current": set_current,
+    "cherry-pick": cherry_pick,
+    "publish": publish,
+}
+"""Commands of other modules, by name."""
+
+for _name, _command in CHANGES.items():
+    table_app.command(_name)(_command)
 
 
 def _purge_question(catalog: Any, name: str) -> str:

@@ -71,7 +71,8 @@ def create_view(
     with opened_catalog(context, makes=True) as (catalog, settings):
         identifier = parse_name(name)
         if replace and catalog.view_exists(identifier):
-            view = _open(catalog, name).replace(sql, dialect=dialect)
+            view = _open(catalog, name)
+            view.replace(sql, dialect=dialect)
         else:
             import_module("frazil.lake.create_table").make_namespace(catalog, identifier)
             view = import_module("frazil.lake.view").create_view(

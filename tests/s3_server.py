@@ -11,6 +11,8 @@ requests are let in one at a time. Each request may meet a fault that a test has
     unconditional  do it without its condition, as a store that knows no conditions would
     page        list pages of two
 
+A key whose id is `ASIAENDS` and a time in milliseconds is refused from then on, as keys of a session are.
+
 Two more things moto lacks are made up for: it finds no key with a newline, so another character stands for that inside;
 and it does not know Google's headers, so those are put into Amazon's words.
 
@@ -28,6 +30,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +41,7 @@ from urllib.parse import quote, unquote
 KEY_ID = "AKIACANARYKEYID00001"
 SECRET = "canary/secret+key/of/the/tests/0000000001"
 BUCKET = "warehouse"
+ENDS = "ASIAENDS"
 CONTROL = "/_control"
 SCOPE = f"{KEY_ID}/20260101/us-east-1/s3/aws4_request"
 NEWLINE = "\ue00a"
@@ -145,6 +149,8 @@ class _Store:
                 environ["QUERY_STRING"] = environ["QUERY_STRING"].replace("max-keys=1000", "max-keys=2")
             if fault is not None and kind == "error":
                 reply = _error(fault)
+            elif _has_ended(environ.get("HTTP_AUTHORIZATION", "")):
+                reply = _error(asdict(Planned("error", status=400, code="ExpiredToken")))
             else:
                 reply = self._run(environ, body)
                 if kind == "twice":
@@ -188,6 +194,11 @@ class _Store:
             self._planned = json.loads(body)
             self._seen = []
         return "200 OK", [], json.dumps(self._seen).encode()
+
+
+def _has_ended(authorization: str) -> bool:
+    end = authorization.partition(f"Credential={ENDS}")[2].partition("/")[0]
+    return end.isdigit() and time.time() * 1000 >= int(end)
 
 
 def _in_amazons_words(environ: Environ) -> Environ:

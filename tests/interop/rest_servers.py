@@ -135,7 +135,9 @@ def nessie_server() -> Iterator[OtherServer]:
         given = [f"-D{name}={value}" for name, value in settings.items()]
         command = [find_java(21), "-Xmx512m", f"-Djava.io.tmpdir={folder}", *given, "-jar", str(jar)]
         with _process(command, folder, {"HOME": str(folder)}, f"http://127.0.0.1:{port}/iceberg/v1/config"):
-            yield OtherServer(f"http://127.0.0.1:{port}/iceberg", f"s3://{BUCKET}/nessie", dict(store.properties))
+            # It has views, and lists no operations.
+            properties = {**store.properties, "view-endpoints-supported": "true"}
+            yield OtherServer(f"http://127.0.0.1:{port}/iceberg", f"s3://{BUCKET}/nessie", properties)
 
 
 @contextmanager

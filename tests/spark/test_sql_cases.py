@@ -29,7 +29,7 @@ def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", ["tables", "properties"])
+@pytest.mark.parametrize("name", case_files())
 def test_the_cases_hold_on_spark_with_a_lake_behind_a_service(name: str, spark: SparkSession, tmp_path: Any) -> None:
     with served(tmp_path / "lake") as server, frazil.connect(server.uri) as lake:
         frazil.attach(spark, lake)

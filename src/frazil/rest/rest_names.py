@@ -87,6 +87,7 @@ class RestNames(Catalog):
         self.session = session
         self.settings = settings
         self._plain = storage
+        self._id = random_id()
         self._own_storage = dict(own_storage)
         self._page_size = settings.get(names.PAGE_SIZE)
         self._cache = TableCache(
@@ -519,6 +520,7 @@ class RestNames(Catalog):
             result.keys,
             lambda: self._new_keys(parts, result.config),
             lambda request: self._sign(parts, result.config, request),
+            owner=f"{self._id} {shown(parts)}",
             now_ms=self.now_ms,
         )
         location = None if is_staged else result.metadata_location

@@ -24,10 +24,12 @@ from frazil.storage.choose import SchemeStorage, choose_storage
 from frazil.storage.object_properties import (
     AZURE_SAS,
     GCS_TOKEN,
+    KEYS_OF,
     NOT_BUILT,
     PROPERTIES,
     ROLES,
     S3_ACCESS_KEY_ID,
+    S3_KEYS_END,
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
     is_known,
@@ -37,8 +39,8 @@ from frazil.storage.sign_v4 import S3Credentials
 
 _RENEW_BEFORE_MS: Final = 300_000
 _LASTING_MS: Final = 1_800_000
-"""Spark's tasks cannot ask for new keys: those that they get are good for half an hour, where a service gives such."""
-_EXPIRES: Final = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
+"""Not all tasks of Spark's can be sent new keys: theirs are good for half an hour, where a service gives such."""
+_EXPIRES: Final = (S3_KEYS_END, "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
 _SPELLINGS: Final = (
     ("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://"), ("abfs://", "abfss://"), ("wasb://", "wasbs://"),
@@ -157,9 +159,13 @@ def table_storage(
     fetch: FetchKeys,
     sign: Sign,
     *,
+    owner: str = "",
     now_ms: Callable[[], int] | None = None,
 ) -> Storage:
-    """Return the storage of a table: the user's own, unless the service gave settings or keys for it, or signs."""
+    """Return the storage of a table: the user's own, unless the service gave settings or keys for it, or signs.
+
+    `owner` is the table, as no other catalog of this process names one.
+    """
     if config.get(ENABLED, "false").lower() == "true":
         return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)}, is_signed=True)
     vended = [*keys]
@@ -180,8 +186,9 @@ def table_storage(
     }
 
     def reached(one: VendedKeys) -> Mapping[str, str]:
-        found = {name: value for name, value in ring.config(one.prefix, _LASTING_MS).items() if is_known(name)}
-        return {**settings, **found}
+        config = ring.config(one.prefix, _LASTING_MS)
+        found = {name: value for name, value in config.items() if is_known(name) or name == S3_KEYS_END}
+        return {**settings, **found, KEYS_OF: f"{owner} {one.prefix}"}
 
     return VendedStorage(plain, made, reach={one.prefix: partial(reached, one) for one in vended})
 

@@ -59,6 +59,9 @@ NOT_BUILT: Final = {
     "s3.use-arn-region-enabled": "ARNs of buckets",
 }
 """Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
+S3_KEYS_END: Final = "s3.session-token-expires-at-ms"
+KEYS_OF: Final = "frazil.keys-of"
+"""Of keys that a service gave: whose they are, so that later ones take their place."""
 PROPERTIES: Final = frozenset(
     {
         S3_ENDPOINT,

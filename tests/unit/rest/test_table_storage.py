@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,12 +209,13 @@ def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None
     assert isinstance(storage, VendedStorage)
     found = storage.reach("s3a://b/db/t/data/f.parquet")
     assert (found["s3.access-key-id"], fetched) == ("new-id", [1]), "old ones would end within half an hour"
-    assert "s3.session-token-expires-at-ms" not in found
+    assert found["s3.session-token-expires-at-ms"] == "10000000"
     assert storage.reach("s3://b/db/t") == found
     assert storage.reach("s3://b/db/t2") == storage.reach("s3://b/other/f") == {}
-    options = hadoop_options(storage, "s3://b/db/t/data")
+    without_jvm: Any = SimpleNamespace()
+    options = hadoop_options(without_jvm, storage, "s3://b/db/t/data")
     assert options["fs.s3a.bucket.b.access.key"] == "new-id"
     assert options["fs.s3a.bucket.b.aws.credentials.provider"].endswith("TemporaryAWSCredentialsProvider")
     assert options["fs.s3.impl.disable.cache"] == "true"
-    assert hadoop_options(storage, "s3://b/other") == {}
-    assert hadoop_options(choose_storage({}), "s3://b/db/t") == {}
+    assert hadoop_options(without_jvm, storage, "s3://b/other") == {}
+    assert hadoop_options(without_jvm, choose_storage({}), "s3://b/db/t") == {}

@@ -13,15 +13,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import SparkSession
 
+from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.jvm.vended_keys import CLASS, END_SETTING, NAME_SETTING, Keys, deliver_keys
 from frazil.storage.base import Storage
 from frazil.storage.choose import reach_of
 from frazil.storage.object_properties import (
     AZURE_KEY_NAMES,
     AZURE_SAS,
+    KEYS_OF,
     S3_ACCESS_KEY_ID,
     S3_ANONYMOUS,
     S3_ENDPOINT,
+    S3_KEYS_END,
     S3_PATH_STYLE,
     S3_REGION,
     S3_SECRET_ACCESS_KEY,
@@ -84,16 +89,41 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     return found | {prefix + name: value for name, value in own.items() if value is not None}
 
 
-def hadoop_options(storage: Storage, place: str) -> dict[str, str]:
+def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[str, str]:
     """Return options of one read or write that give Spark the keys a catalog service gave for a table's files.
 
-    Hadoop keeps file systems by their address; one with keys of a table must not be another table's.
+    Hadoop keeps file systems by their address; one with keys of a table must not be another table's. Keys of S3 that
+    end are sent to tasks anew, where the session has a JVM in reach.
     """
     properties = reach_of(storage, place)
     if not properties:
         return {}
     found = {name.removeprefix("spark.hadoop."): value for name, value in settings_of(place, properties).items()}
-    return found | {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)} if found else {}
+    if not found:
+        return {}
+    found |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
+    keys = _keys_of(properties)
+    if keys is None or not is_classic(spark) or urlsplit(place).scheme not in _S3:
+        return found
+    name = f"frazil {properties[KEYS_OF]}"
+    if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_of(reach_of(storage, place))):
+        return found
+    return found | {
+        f"fs.s3a.bucket.{urlsplit(place).netloc}.aws.credentials.provider": CLASS,
+        # The class comes with the application; Hadoop's own may be elsewhere.
+        "fs.s3a.classloader.isolation": "false",
+        NAME_SETTING: name,
+        END_SETTING: str(keys[0]),
+    }
+
+
+def _keys_of(properties: Mapping[str, str]) -> Keys | None:
+    """Return keys of S3 that end; None where there are none such."""
+    key, secret, token = (_first(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
+    ends = properties.get(S3_KEYS_END, "")
+    if key is None or secret is None or token is None or KEYS_OF not in properties:
+        return None
+    return (int(ends), key, secret, token) if ends.isascii() and ends.isdigit() else None
 
 
 def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:

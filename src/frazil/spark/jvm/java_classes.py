@@ -41,7 +41,7 @@ def define_classes(context: SparkContext) -> Any:
     with _lock:
         if gateway not in _defined:
             try:
-                _define(gateway.jvm, _read_or_compile(gateway))
+                define_in(gateway.jvm, _sparks_loader(gateway.jvm), _read_or_compile(gateway))
             except Exception as error:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
@@ -120,11 +120,17 @@ def has_class(jvm: Any, name: str) -> bool:
 def compile_classes(gateway: Any) -> dict[str, bytes]:
     """Return the compiled classes for the Spark of a JVM, by their paths."""
     jvm = gateway.jvm
+    sources = {name: _for_this_spark(jvm, text) for name, text in java_sources(partial(has_class, jvm)).items()}
+    return compile_sources(gateway, _sparks_loader(jvm), sources)
+
+
+def compile_sources(gateway: Any, loader: Any, sources: dict[str, str]) -> dict[str, bytes]:
+    """Return the compiled classes of sources, by their paths; a loader has what they use."""
+    jvm = gateway.jvm
     compiler = jvm.org.codehaus.janino.Compiler()
-    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(_sparks_loader(jvm)))
+    compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)
-    sources = {name: _for_this_spark(jvm, text) for name, text in java_sources(partial(has_class, jvm)).items()}
     resources = jvm.org.codehaus.commons.compiler.util.resource
     made = jvm.java.util.HashMap()
     compiler.setClassFileCreator(resources.MapResourceCreator(made))
@@ -157,15 +163,14 @@ def _part(at: int, kind: str) -> str:
     return value if box is None else f"{value}.{kind}Value()"
 
 
-def _define(jvm: Any, classes: dict[str, bytes]) -> None:
-    loader = _sparks_loader(jvm)
+def define_in(jvm: Any, loader: Any, classes: dict[str, bytes]) -> None:
+    """Give a loader classes, each after the one that it extends."""
     methods = jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethods()
     (define,) = [method for method in methods if method.getName() == "defineClass" and method.getParameterCount() == 4
                  and method.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
     define.setAccessible(True)
     waiting = list(classes.items())
     while waiting:
-        # A class comes after the one that it extends.
         left = [(name, code) for name, code in waiting if not _is_defined(jvm, define, loader, name, code)]
         if len(left) == len(waiting):
             raise EngineError(f"Cannot define {', '.join(name for name, _ in left)}")

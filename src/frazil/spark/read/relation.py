@@ -201,7 +201,7 @@ class Reader:
         self.names: ReadNames = read_names(metadata)
         self.view = view_table(metadata, schema)
         self.scan = ScanFiles(request.loaded, request.snapshot, schema, self.predicate, request.cache, request.appends)
-        self.options = {**OPTIONS, **hadoop_options(request.loaded.storage, metadata.location)}
+        self.options = {**OPTIONS, **hadoop_options(spark, request.loaded.storage, metadata.location)}
         self.scan.reaches = partial(can_open, spark, self.options if len(self.options) > len(OPTIONS) else {})
         self.scan.session = session_with(spark, self._settings())
         self.joins = EqualityJoins.of(self.scan, self.names, self.view, self.options)

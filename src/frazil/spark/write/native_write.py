@@ -102,7 +102,9 @@ def write_natively(
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
     check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
-    writer = frame.write.options(**_options(target, file_rows), **hadoop_options(target.storage, folder))
+    writer = frame.write.options(
+        **_options(target, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)
+    )
     if has_partitions(target):
         writer = writer.partitionBy(key_name)
     try:

@@ -38,6 +38,7 @@ _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _UPDATE: Final = "org.apache.spark.scheduler.cluster.CoarseGrainedClusterMessages$UpdateDelegationTokens"
 _RENEW_BEFORE_S: Final = 300.0
 _MAX_IDLE_S: Final = 86_400.0
+_folders: list[tempfile.TemporaryDirectory[str]] = []
 _lock = threading.Lock()
 _deliveries: WeakKeyDictionary[SparkContext, KeyDelivery | None] = WeakKeyDictionary()
 
@@ -171,8 +172,10 @@ def _sources() -> list[Path]:
 
 
 def _ship(context: SparkContext, classes: Mapping[str, bytes]) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="frazil-"))
-    made = folder / "frazil-table-keys.jar"
+    # Spark reads it when the first task comes.
+    folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
+    _folders.append(folder)
+    made = Path(folder.name) / "frazil-table-keys.jar"
     with zipfile.ZipFile(made, "w") as archive:
         for name, code in classes.items():
             archive.writestr(name, code)

@@ -39,6 +39,10 @@ _HINT = (
     "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing;"
     "files-without-field-ids-need-schema.name-mapping.default"
 )
+_ENDED = re.compile(r"\bExpiredToken|Signature not valid in the specified time frame")
+_ENDED_HINT = (
+    "Run it again, which asks for new keys; for a longer job, have the catalog service give keys that last longer."
+)
 _FAILED_FILE = re.compile(r"FAILED_READ_FILE\.(\w+)\]")
 _MAPPING_HINT = (
     "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which goes by the order of "
@@ -93,6 +97,8 @@ def _translate(what: str, error: Exception) -> FrazilError:
         kind = getattr(errors, ours[-1].group(1), EngineError)
         known = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else EngineError
         return _as_it_was(known, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
+    if _ENDED.search(text) is not None:
+        return EngineError(f"Cannot {what}: the keys for its files ended while Spark worked", hint=_ENDED_HINT)
     about_file = _about_file(text)
     if about_file is not None:
         return about_file

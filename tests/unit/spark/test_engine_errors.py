@@ -1,0 +1,30 @@
+"""What Spark raises, said in frazil's words."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from frazil.errors import EngineError
+from frazil.spark.jvm.engine_errors import engine_errors
+
+AMAZON = (
+    "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://b/f.parquet#table=db.t&snapshot=1&hint=x\n"
+    "Caused by: software.amazon.awssdk.services.s3.model.S3Exception: The provided token has expired. "
+    "(Service: S3, Status Code: 400, Request ID: 1) (SDK Attempt Count: 1): ExpiredToken"
+)
+AZURE = (
+    "Caused by: Operation failed: AuthenticationFailed, 403, GET, https://a.dfs.core.windows.net/c/f, "
+    '"Signature not valid in the specified time frame: Start [...] - Expiry [...]"'
+)
+
+
+@pytest.mark.parametrize("text", [AMAZON, AZURE])
+def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
+    with (
+        pytest.raises(EngineError, match=r"Cannot read db\.t: the keys for its files ended") as caught,
+        engine_errors("read db.t"),
+    ):
+        raise PySparkException(text)
+    assert caught.value.hint is not None
+    assert "asks for new keys" in caught.value.hint

@@ -20,11 +20,30 @@ pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEAST = {"java": 80}
 """How many tests pass at least, so that a server that is not reached fails this one."""
+SQL_FILES = 12
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", LEAST)
 def test_a_service_of_others_keeps_the_contract_but_for_what_is_known(kind: str) -> None:
+    said = run_tests(kind, 800, "tests/contract/test_catalog_contract.py")
+    passed, known = count(said, "passed"), count(said, "xfailed")
+    assert passed >= LEAST[kind], said[-2000:]
+    record(
+        "Services of others, held to the contract of catalogs through frazil's client",
+        {"service": kind, "tests that pass": str(passed), "known differences": str(known)},
+        {"nothing else differs": "✓"},
+    )
+
+
+@pytest.mark.timeout(2000)
+def test_the_sql_cases_hold_on_spark_with_a_lake_of_javas_but_for_what_is_known() -> None:
+    said = run_tests("java", 1900, "tests/spark/test_sql_cases.py", "-k", "behind_a_service")
+    assert count(said, "passed") == SQL_FILES, said[-2000:]
+
+
+def run_tests(kind: str, seconds: int, *arguments: str) -> str:
+    """Run tests against a service of others, in a process of their own; return what it printed."""
     try:
         started = SERVERS[kind]()
         server = started.__enter__()
@@ -32,21 +51,18 @@ def test_a_service_of_others_keeps_the_contract_but_for_what_is_known(kind: str)
         pytest.skip(str(reason))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--timeout", "120", "--tb=line",
-             "tests/contract/test_catalog_contract.py"],
+            [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--tb=line", *arguments],
             # The server has another user, who is to write into folders that are made here.
             cwd=ROOT, env={**os.environ, SERVICE_VARIABLE: json.dumps({"kind": kind, **asdict(server)})}, umask=0,
-            capture_output=True, text=True, timeout=800, check=False,
+            capture_output=True, text=True, timeout=seconds, check=False,
         )  # fmt: skip
     finally:
         started.__exit__(None, None, None)
     assert done.returncode == 0, done.stdout[-6000:]
-    passed, known = (
-        int(found[1]) if (found := re.search(rf"(\d+) {word}", done.stdout)) else 0 for word in ("passed", "xfailed")
-    )
-    assert passed >= LEAST[kind], done.stdout[-2000:]
-    record(
-        "Services of others, held to the contract of catalogs through frazil's client",
-        {"service": kind, "tests that pass": str(passed), "known differences": str(known)},
-        {"nothing else differs": "✓"},
-    )
+    return done.stdout
+
+
+def count(said: str, word: str) -> int:
+    """Return how many tests did what a word says."""
+    found = re.search(rf"(\d+) {word}", said)
+    return 0 if found is None else int(found[1])

@@ -22,7 +22,6 @@ from frazil.errors import (
     CommitConflictError,
     FrazilError,
     InvalidRequestError,
-    NamespaceNotEmptyError,
     NotFoundError,
     ServiceError,
     UnsupportedError,
@@ -91,8 +90,6 @@ def _conflict(
 ) -> FrazilError:
     if kind == "CommitFailedException":
         return CommitConflictError(f"Cannot {what}: {said}", hint="Another writer changed it. Refresh and try again.")
-    if kind == "NamespaceNotEmptyException":
-        return NamespaceNotEmptyError(f"Cannot {what}: {said}", hint="Drop what is in it first.")
     if table is not None:
         # Tables and views share their names, and the service says which it is in words only.
         return view_exists(table) if "iew" in said and "able" not in said else table_exists(table)

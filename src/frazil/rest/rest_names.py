@@ -33,6 +33,7 @@ from frazil.errors import (
     AlreadyExistsError,
     CommitStateUnknownError,
     InvalidRequestError,
+    NamespaceNotEmptyError,
     ServiceError,
     TableNotFoundError,
     UnsupportedError,
@@ -132,7 +133,8 @@ class RestNames(Catalog):
         parts = check_namespace(namespace)
         body = {"namespace": list(parts), "properties": dict(properties or {})}
         answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
-        if answer.status == 404 and len(parts) > 1 and not self.namespace_exists(parts[:-1]):
+        # Some services want those above first, and say so by either.
+        if answer.status in (404, 409) and len(parts) > 1 and not self.namespace_exists(parts[:-1]):
             self.create_namespace(parts[:-1])
             answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
         self.check(answer, f"create namespace {shown(parts)}", namespace=parts)
@@ -144,6 +146,11 @@ class RestNames(Catalog):
         answer = self.ask("DELETE", self.service.namespace(parts), what=what)
         if answer.status == 404 and answer.is_after_doubt:
             return
+        if answer.status == 409:
+            # Nothing else is in the way of it, whatever type the service gives.
+            raise NamespaceNotEmptyError(
+                f"Cannot {what}: {self.session.explain(answer.reply)}", hint="Drop what is in it first."
+            )
         self.check(answer, what, namespace=parts)
 
     def namespace_exists(self, namespace: Namespace) -> bool:

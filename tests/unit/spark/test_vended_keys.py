@@ -161,3 +161,23 @@ def test_the_thread_renews_by_itself_and_ends_with_the_last_keys() -> None:
     delivery._kept["t"].used_at = 0
     thread.join(30)
     assert not thread.is_alive()
+
+
+def test_the_thread_ends_quietly_when_there_is_no_spark_any_more() -> None:
+    sent: list[Mapping[str, Keys]] = []
+
+    def send(keys: Mapping[str, Keys]) -> None:
+        if sent:
+            raise OSError("the JVM is gone")
+        sent.append(keys)
+
+    def ask() -> Keys:
+        return (int((time.time() + 2) * 1000), "id", "secret", "token")
+
+    delivery = KeyDelivery(send)
+    delivery.keep("t", ask(), ask)
+    thread = delivery._thread
+    assert thread is not None
+    thread.join(30)
+    assert not thread.is_alive()
+    assert delivery._kept == {}

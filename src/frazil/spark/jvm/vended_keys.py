@@ -20,10 +20,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from pyspark import SparkContext
 
+from frazil.errors import EngineError
 from frazil.spark.jvm.java_classes import compile_sources, define_in
 
 Keys = tuple[int, str, str, str]
@@ -114,12 +115,17 @@ class KeyDelivery:
 
     def _run(self) -> None:
         while True:
-            wait = self.renew()
+            try:
+                wait = self.renew()
+            except Exception:
+                # There is no Spark any more that could be sent something.
+                with self._changed:
+                    self._kept.clear()
             with self._changed:
                 if not self._kept:
                     self._thread = None
                     return
-                self._changed.wait(max(0.1, wait or 0.1))
+                self._changed.wait(0.1 if wait is None else max(0.1, wait))
 
 
 def _renew_at(keys: Keys, now: float) -> float:
@@ -142,11 +148,14 @@ def _new_delivery(context: SparkContext) -> KeyDelivery | None:
     except Exception:
         # Keys then last as long as they do.
         return None
-    return KeyDelivery(lambda keys: send_keys(context, keys))
+    found = ref(context)
+    return KeyDelivery(lambda keys: send_keys(found(), keys))
 
 
-def send_keys(context: SparkContext, keys: Mapping[str, Keys]) -> None:
+def send_keys(context: SparkContext | None, keys: Mapping[str, Keys]) -> None:
     """Put keys among the secrets of the user whom tasks run as, here and on every executor."""
+    if context is None:
+        raise EngineError("Cannot send keys to Spark's tasks: the context is gone")
     jvm: Any = context._jvm
     user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
     added = jvm.org.apache.hadoop.security.Credentials()

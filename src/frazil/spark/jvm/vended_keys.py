@@ -115,6 +115,7 @@ class KeyDelivery:
 
     def _run(self) -> None:
         while True:
+            wait: float | None = None
             try:
                 wait = self.renew()
             except Exception:

@@ -635,6 +635,9 @@ class RestNames(Catalog):
             self._check_namespace(target[:-1])
             raise table_not_found(source) if kind == "tables" else view_not_found(source)
         if answer.status == 409:
+            if source == target:
+                # Some services refuse what changes nothing.
+                return
             raise self.find_existing(target) or table_exists(target)
         self.check(answer, what, table=source if kind == "tables" else None, view=None if kind == "tables" else source)
 

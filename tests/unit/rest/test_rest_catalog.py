@@ -212,6 +212,17 @@ def test_a_commit_that_is_wrong_is_an_error(service: ScriptedService, answer: An
         catalog.commit(base, ADD, GUARDS)
 
 
+def test_a_table_keeps_its_name_where_the_service_says_that_it_is_taken(service: ScriptedService) -> None:
+    """Nessie does, and others change nothing."""
+    service.on("POST /v1/tables/rename", error_json(409, "AlreadyExistsException"))
+    catalog = opened(service)
+    catalog.rename_table(TABLE, TABLE)
+    service.on(f"HEAD {AT[:-1]}u", (204, None))
+    service.on(f"GET {AT[:-1]}u", (200, table_json()))
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_table(TABLE, ("db", "u"))
+
+
 @pytest.mark.parametrize("kind", ["NamespaceNotEmptyException", ""])
 def test_a_namespace_that_is_not_empty_stays(service: ScriptedService, kind: str) -> None:
     """Nessie gives no type."""

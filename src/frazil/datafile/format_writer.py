@@ -204,6 +204,8 @@ def _validity(array: Any) -> Any:
 
 def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Schema) -> pa.Table:
     """Return a table in another Arrow form, column by column; columns that have it are not touched."""
+    if not any(convert) and rows.schema.equals(target):
+        return rows
     columns = []
     for column, one in zip(rows.columns, convert, strict=True):
         columns.append(column if one is None else pa.chunked_array([one(chunk) for chunk in column.chunks]))

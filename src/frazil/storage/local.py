@@ -133,7 +133,7 @@ class LocalStorage(Storage):
         target = _writable_path(path)
         temporary = self._temporary_name(target)
         with _errors("write", path):
-            self._make_folders(str(Path(target).parent))
+            self._make_folders(_folder_of(target))
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         return _LocalNewFile(path, descriptor, temporary, durable=self._durable, publish=self._publish)
 
@@ -180,7 +180,7 @@ class LocalStorage(Storage):
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
         target = _writable_path(folder.rstrip("/"))
         with _errors("create", folder):
-            self._make_folders(str(Path(target).parent))
+            self._make_folders(_folder_of(target))
             try:
                 Path(target).mkdir()
             except FileExistsError as error:
@@ -231,17 +231,17 @@ class LocalStorage(Storage):
         temporary = self._temporary_name(target)
         try:
             with _errors("write", path):
-                self._make_folders(str(Path(target).parent))
+                self._make_folders(_folder_of(target))
                 _write_file(temporary, data, durable=self._durable)
             yield temporary
         finally:
             with contextlib.suppress(OSError, ValueError):
-                Path(temporary).unlink()
+                _remove(temporary)
 
     def _temporary_name(self, target: str) -> str:
         folder, _, name = target.rpartition("/")
         # A name may have 255 bytes, and the temporary one must not be the one that is too long.
-        return str(Path(folder or "/", f".{name[:50]}.{self._new_id()}.tmp"))
+        return f"{folder}/.{name[:50]}.{self._new_id()}.tmp"
 
     def _publish(self, path: str, temporary: str, target: str) -> None:
         try:
@@ -254,9 +254,9 @@ class LocalStorage(Storage):
 
     def _make_folders(self, folder: str) -> None:
         missing: list[str] = []
-        while not Path(folder).is_dir():
+        while not _is_folder(folder):
             missing.append(folder)
-            folder = str(Path(folder).parent)
+            folder = _folder_of(folder)
         for one in reversed(missing):
             Path(one).mkdir(exist_ok=True)
             folder = one
@@ -272,13 +272,13 @@ class LocalStorage(Storage):
         current = folder
         passed: dict[str, tuple[int, int]] = {}
         while True:
-            found = Path(current).stat()
+            found = _look_at(current)
             mark = (found.st_dev, found.st_ino)
             if self._synced.get(current) == mark:
                 break
             passed[current] = mark
-            above = str(Path(current).parent)
-            if above == current or Path(above).stat().st_dev != found.st_dev:
+            above = _folder_of(current)
+            if above == current or _look_at(above).st_dev != found.st_dev:
                 break
             try:
                 _sync_folder(above)
@@ -293,7 +293,7 @@ class LocalStorage(Storage):
         if not self._durable:
             return
         try:
-            _sync_folder(str(Path(target).parent))
+            _sync_folder(_folder_of(target))
         except OSError as error:
             raise _outcome_unknown(path, error) from error
 
@@ -344,7 +344,15 @@ class _LocalNewFile(NewFile):
         with contextlib.suppress(OSError, ValueError):
             file.close()
         with contextlib.suppress(OSError, ValueError):
-            Path(self._temporary).unlink()
+            _remove(self._temporary)
+
+
+# Plain calls where `Path` would take longer than the system does: they are made for every file.
+_look_at, _is_folder, _remove = os.stat, os.path.isdir, os.unlink
+
+
+def _folder_of(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0].rstrip("/") or "/"
 
 
 def local_path(location: str) -> str:

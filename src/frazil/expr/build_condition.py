@@ -129,8 +129,8 @@ class Column:
                 f"Cannot compare {self!r} with None: no row is equal to null, and none is unequal",
                 hint="Use is_null() or is_not_null().",
             )
-        if isinstance(value, float) and math.isinf(value):
-            raise InvalidRequestError(f"Cannot compare {self!r} with {value}: it is no literal of SQL")
+        if isinstance(value, float) and math.isnan(value):
+            raise InvalidRequestError(f"Cannot compare {self!r} with {value}: it is no literal", hint="Use is_nan().")
         return sql_literal(parameter_value(self._text, value))
 
 

@@ -10,7 +10,7 @@
     side      term | literal                             (at most one of the two is a term)
     term      name | [catalog "."] system "." transform "(" [number ","] name ")"
     name      part ("." part)*                           part: a word or `quoted`
-    literal   'text' | number | true | false | null | X'hex' | :parameter
+    literal   'text' | number | true | false | null | X'hex' | :parameter | cast('[-]Infinity' as double)
               | (date | time | timestamp | timestamp_ltz | timestamp_ntz) 'text'
 
 `lex.py` reads words and literals. What is accepted means what Spark says it means; what is not is for Spark, and the
@@ -22,6 +22,7 @@ two predicates, one for where SQL says true and one for where it says false, and
 from __future__ import annotations
 
 import datetime
+import math
 import operator
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -74,6 +75,7 @@ _COMPUTED: dict[Op, Callable[[Any, Any], bool]] = {
     Op.GT: operator.gt,
     Op.GT_EQ: operator.ge,
 }
+_INFINITIES = {"infinity": math.inf, "-infinity": -math.inf}
 _TYPED_LITERALS = frozenset({"date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _TRANSFORMS = {
     "bucket": "bucket",
@@ -351,7 +353,7 @@ class _Parser(LiteralCursor):
         token = self.peek()
         typed = token.word in _TYPED_LITERALS and self.peek(1).kind == STRING
         is_literal = token.kind in (STRING, NUMBER, "hex", "parameter") or token.text in ("-", "+") or typed
-        if is_literal or token.word in ("true", "false", "null"):
+        if is_literal or self._is_cast() or token.word in ("true", "false", "null"):
             return self._literal()
         return self._term()
 
@@ -362,6 +364,8 @@ class _Parser(LiteralCursor):
             return _Literal(self.strings(), token)
         if token.text in ("-", "+") or token.kind == NUMBER:
             return self._number()
+        if self._is_cast():
+            return self._infinity()
         if token.kind not in ("hex", "parameter") and token.word not in _CONSTANTS and not is_typed:
             self.fail("expected a literal", hint=_ON_SPARK)
         self.take()
@@ -381,12 +385,28 @@ class _Parser(LiteralCursor):
             self.fail(f"expected a number after {sign.text!r}", hint=_ON_SPARK)
         return _Literal(self.read(read_number, self.take(), "-" if sign.text == "-" else ""), sign)
 
+    def _is_cast(self) -> bool:
+        return self.peek().word == "cast" and self.peek(1).text == "("
+
+    def _infinity(self) -> _Literal:
+        start = self.take()
+        self.expect_mark("(")
+        value = _INFINITIES.get(self._string("infinity").lower())
+        self.expect_words("as", "double")
+        self.expect_mark(")")
+        if value is None:
+            self.fail("the only casts here are those of infinity to double", self.since(start), _ON_SPARK)
+        return _Literal(value, start)
+
     def _parameter(self, token: Token) -> Any:
         name = token.text[1:]
         if name not in self._parameters:
             self.fail(f"the parameter {token.text} has no value", token, f"Give it by name: {name}=….")
         self._used.add(name)
-        return parameter_value(name, self._parameters[name])
+        value = parameter_value(name, self._parameters[name])
+        if isinstance(value, float) and math.isnan(value):
+            raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal", hint="See isnan(…).")
+        return value
 
     def _term(self) -> Term:
         start = self.peek()
@@ -456,9 +476,9 @@ def _flat(predicates: Iterable[Predicate], kind: type[And] | type[Or]) -> tuple[
 def parameter_value(name: str, value: Any) -> Any:
     """Return a Python value as the literal that Spark would make of it."""
     if hasattr(value, "item") and type(value).__module__ == "numpy":
-        value = value.item()
-    if isinstance(value, float | Decimal) and (value != value or (isinstance(value, Decimal) and value.is_infinite())):
-        raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal", hint="See isnan(…).")
+        value = _python_value(name, value)
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal")
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, datetime.datetime):
@@ -469,3 +489,14 @@ def parameter_value(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | Decimal | str | bytes):
         return value
     raise InvalidRequestError(f"Cannot use the parameter {name!r}: a {type(value).__name__} is no literal")
+
+
+def _python_value(name: str, value: Any) -> Any:
+    """Return a value of NumPy's as Python's; times in nanoseconds would become numbers."""
+    kind = type(value).__name__
+    if kind not in ("datetime64", "timedelta64") or isinstance(value.item(), datetime.date):
+        return value.item()
+    exact = value.astype(f"{kind}[us]")
+    if exact != value:
+        raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no whole number of microseconds")
+    return exact.item()

@@ -16,6 +16,7 @@ thousand alternatives is one node and no recursion goes deeper than the text did
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -526,12 +527,15 @@ def format_literal(value: object) -> str:
     return "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+_UNENDING = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
 def sql_literal(value: object) -> str:
     """Return a literal as text of SQL that has the same type there."""
     if value is None or isinstance(value, TypedText):
         return "null" if value is None else str(value)
     if isinstance(value, float):
-        return f"{value!r}D"
+        return f"{value!r}D" if math.isfinite(value) else f"cast('{_UNENDING[repr(value)]}' as double)"
     return f"{value:f}BD" if isinstance(value, Decimal) else format_literal(value)
 
 

@@ -20,6 +20,8 @@ from frazil.errors import InvalidRequestError
 from frazil.local import sql_types as t
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_UNENDING = frozenset({"nan", *(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity"))})
+"""Texts of floating numbers that have no digits."""
 _NUMBER = re.compile(r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,4})?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d)?(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -176,6 +178,9 @@ def _number_of_text(values: Any, to: pa.DataType) -> Any:
         text = None if one is None else one.strip(_SPACE)
         if text is None:
             found.append(None)
+            continue
+        if t.is_floating(to) and text.lower() in _UNENDING:
+            found.append(float(text))
             continue
         if not pattern.fullmatch(text):
             raise _Unfit(repr(one))

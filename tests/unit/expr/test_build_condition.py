@@ -137,11 +137,18 @@ def test_ten_thousand_alternatives_are_one_flat_condition() -> None:
     assert parse_predicate(made) == parse_predicate(" or ".join(f"id = {number}" for number in range(10_000)))
 
 
+def test_infinity_is_a_value_like_any_other() -> None:
+    for value in (float("inf"), -float("inf")):
+        made = parse_predicate(col("a") < value)
+        assert made == parse_predicate("a < :x", {"x": value})
+        assert parse_predicate(str(made)) == made
+
+
 def test_what_cannot_be_meant_is_refused() -> None:
     for value in (None, [1, None]):
         with pytest.raises(frazil.InvalidRequestError, match=r"with None(?s:.*)is_null\(\)"):
             _ = col("a").isin(value) if isinstance(value, list) else col("a") == value
-    for odd in (float("inf"), float("nan"), object(), {"a": 1}):
+    for odd in (float("nan"), object(), {"a": 1}):
         with pytest.raises(frazil.InvalidRequestError, match="Cannot"):
             _ = col("a") == odd
     for name in ("", None, 5):

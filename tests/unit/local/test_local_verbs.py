@@ -469,6 +469,21 @@ def test_columns_whose_names_differ_in_case_get_their_own_values() -> None:
         other.upsert(pa.table({"id": [1], "MM": [30], "Mm": [3]}), keys=["id"], engine="local")
 
 
+@pytest.mark.parametrize(
+    ("where", "value", "left"),
+    [("d > :x", -math.inf, [1]), ("d >= :x", math.inf, [0, 1]), ("d = :x", math.nan, [0, 1, 2])],
+)
+def test_infinity_and_nan_are_values_of_parameters(where: str, value: float, left: list[int]) -> None:
+    lake = frazil.connect("memory:", catalog="memory")
+    table = lake.create_table("db.t", "id int, d double")
+    table.append([{"id": at, "d": one} for at, one in enumerate((0.5, -math.inf, math.inf, math.nan))])
+    table.delete(where, engine="local", x=value)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == left
+    table.update({"d": ":x"}, "id = 1", engine="local", x=value)
+    (found,) = table.scan("id = 1").to_arrow()["d"].to_pylist()
+    assert str(found) == str(value)
+
+
 def test_a_change_of_one_row_reads_the_list_of_manifests_once_and_starts_no_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ from frazil.changes.requirements import AssertRefSnapshotId
 from frazil.changes.updates import AddSnapshot, SetProperties
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
+from frazil.commit.change_files import ChangedFiles
 from frazil.commit.cherry_pick import CherryPick
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.delete_files import DeleteFiles
@@ -120,12 +121,10 @@ class AddEntries:
             loaded,
             context,
             writer,
+            ChangedFiles([*writer.read_base(parent), *new], SummaryCounts(), 0),
             target=self.target,
             parent=parent,
-            manifests=[*writer.read_base(parent), *new],
-            replaced_manifests=0,
             operation=self.operation,
-            counts=SummaryCounts(),
         )
 
 
@@ -267,12 +266,10 @@ class Adopt:
             loaded,
             context,
             writer,
+            ChangedFiles(list(self.manifests), SummaryCounts(), 0),
             target=MAIN,
             parent=parent,
-            manifests=self.manifests,
-            replaced_manifests=0,
             operation="append",
-            counts=SummaryCounts(),
         )
 
 

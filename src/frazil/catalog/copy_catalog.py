@@ -15,7 +15,6 @@ step 3, writers of the source are noticed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -33,6 +32,7 @@ from frazil.errors import (
 )
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.spec.table_metadata import TableMetadata
+from frazil.threads import map_in_order
 
 MOVED: Final = "moved"
 COPIED: Final = "copied"
@@ -77,8 +77,7 @@ def copy_catalog(
     for namespace in work.namespaces:
         yield _guarded("namespace", namespace, partial(_copy_namespace, source, target, namespace))
     jobs = [("table", table) for table in work.tables] + [("view", view) for view in work.views]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda job: _copy_one(source, target, job[0], job[1], keep), jobs)
+    yield from map_in_order(lambda job: _copy_one(source, target, job[0], job[1], keep), jobs, threads=_AT_ONCE)
 
 
 def _copy_one(source: Catalog, target: Catalog, kind: str, name: Identifier, keep: bool) -> CopyStep:

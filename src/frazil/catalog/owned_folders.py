@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -40,6 +39,7 @@ from frazil.storage.locations import (
     strip_slashes,
     table_folders,
 )
+from frazil.threads import map_in_order
 
 _SHOWN: Final = 10
 _METADATA: Final = "metadata"
@@ -162,9 +162,8 @@ class OwnedFolders:
     def _all_folders(self) -> Iterator[OthersFolder]:
         yield from self._pointed_folders()
         names = (table for table in self._catalog.all_tables() if table != self._loaded.identifier)
-        with ThreadPoolExecutor(_LOADED_AT_ONCE) as pool:
-            for found in pool.map(self._folders_of, names):
-                yield from found
+        for folders in map_in_order(self._folders_of, names, threads=_LOADED_AT_ONCE):
+            yield from folders
 
     def _folders_of(self, name: Identifier) -> list[OthersFolder]:
         shown = ".".join(name)

@@ -110,36 +110,36 @@ def to_arrow_field(part: NestedField, *, with_ids: bool = True, has_extensions: 
         metadata[FIELD_ID_KEY] = str(part.field_id).encode()
     if part.doc is not None:
         metadata[DOC_KEY] = part.doc.encode()
-    kind = part.field_type
-    if part.required and isinstance(kind, UnknownType):
+    data_type = part.field_type
+    if part.required and isinstance(data_type, UnknownType):
         raise InvalidRequestError(f"Cannot convert {part.name!r} to Arrow: fields of type unknown are optional")
-    if isinstance(kind, GeometryType | GeographyType | VariantType) or (
-        isinstance(kind, UuidType) and not has_extensions
+    if isinstance(data_type, GeometryType | GeographyType | VariantType) or (
+        isinstance(data_type, UuidType) and not has_extensions
     ):
-        metadata[TYPE_KEY] = str(encode_type(kind)).encode()
-    arrow = to_arrow_type(kind, with_ids=with_ids, has_extensions=has_extensions)
+        metadata[TYPE_KEY] = str(encode_type(data_type)).encode()
+    arrow = to_arrow_type(data_type, with_ids=with_ids, has_extensions=has_extensions)
     return pa.field(part.name, arrow, nullable=part.optional, metadata=metadata or None)
 
 
-def to_arrow_type(kind: Type, *, with_ids: bool = True, has_extensions: bool = True) -> pa.DataType:
+def to_arrow_type(data_type: Type, *, with_ids: bool = True, has_extensions: bool = True) -> pa.DataType:
     """Return a type as Arrow's."""
-    if isinstance(kind, UuidType) and not has_extensions:
+    if isinstance(data_type, UuidType) and not has_extensions:
         return _UUID_STORAGE
-    simple = _ARROW_TYPES.get(kind)
+    simple = _ARROW_TYPES.get(data_type)
     if simple is not None:
         return simple
-    if isinstance(kind, DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, FixedType):
-        return pa.binary(kind.length)
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if isinstance(data_type, FixedType):
+        return pa.binary(data_type.length)
+    if isinstance(data_type, GeometryType | GeographyType):
         return pa.binary()
-    if isinstance(kind, StructType | ListType | MapType):
-        parts = [to_arrow_field(field, with_ids=with_ids, has_extensions=has_extensions) for field in kind.fields]
-        if isinstance(kind, StructType):
+    if isinstance(data_type, StructType | ListType | MapType):
+        parts = [to_arrow_field(field, with_ids=with_ids, has_extensions=has_extensions) for field in data_type.fields]
+        if isinstance(data_type, StructType):
             return pa.struct(parts)
-        return pa.list_(parts[0]) if isinstance(kind, ListType) else pa.map_(*parts)
-    raise InvalidRequestError(f"Cannot convert the type {kind} to Arrow: it has no Arrow form")
+        return pa.list_(parts[0]) if isinstance(data_type, ListType) else pa.map_(*parts)
+    raise InvalidRequestError(f"Cannot convert the type {data_type} to Arrow: it has no Arrow form")
 
 
 # --- from Arrow
@@ -251,12 +251,12 @@ class _Reader:
             return ListType(element.field_id, element.field_type, element.required)
         return self._checked(_primitive(arrow, path), arrow, path)
 
-    def _checked(self, kind: Type, arrow: pa.DataType, path: str) -> Type:
-        if kind.min_format_version <= self._format_version:
-            return kind
-        way_out = "Give the column a type" if isinstance(kind, UnknownType) else "Cast the column"
+    def _checked(self, data_type: Type, arrow: pa.DataType, path: str) -> Type:
+        if data_type.min_format_version <= self._format_version:
+            return data_type
+        way_out = "Give the column a type" if isinstance(data_type, UnknownType) else "Cast the column"
         hint = f"{'Cast the column to microseconds' if pa.types.is_timestamp(arrow) else way_out}, or use version 3."
-        reason = f"the type {kind} needs format version {kind.min_format_version}, not {self._format_version}"
+        reason = f"the type {data_type} needs format version {data_type.min_format_version}, not {self._format_version}"
         raise _refused(path, arrow, reason, hint)
 
 

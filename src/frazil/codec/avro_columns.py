@@ -76,17 +76,19 @@ class FieldReader:
             self._data, self._header, self.leaves, wanted, self._origin, limits=limits, threads=threads
         )
 
-    def column(self, table: pa.Table, source: Source, name: str, kind: Type, target: pa.DataType) -> pa.ChunkedArray:
+    def column(
+        self, table: pa.Table, source: Source, name: str, data_type: Type, target: pa.DataType
+    ) -> pa.ChunkedArray:
         """Return one field of a table that was read, in the type a reader expects."""
-        convert = _converter(kind, source.avro_type, target)
+        convert = _converter(data_type, source.avro_type, target)
         if convert is None:
-            raise self._origin.fail(f"field {name!r} is stored as {source.avro_type.kind}, not as {kind}")
+            raise self._origin.fail(f"field {name!r} is stored as {source.avro_type.kind}, not as {data_type}")
         try:
             chunks = [convert(_extract(chunk, source.inner)) for chunk in table.column(f"c{source.leaf}").chunks]
         except FormRefusal as problem:
-            raise self._origin.fail(f"field {name!r} is not {kind}: {problem}") from problem
+            raise self._origin.fail(f"field {name!r} is not {data_type}: {problem}") from problem
         except pa.ArrowException as problem:
-            raise self._origin.fail(f"field {name!r} is not {kind}: {str(problem)[:120]}") from problem
+            raise self._origin.fail(f"field {name!r} is not {data_type}: {str(problem)[:120]}") from problem
         return pa.chunked_array(chunks, target)
 
 
@@ -111,39 +113,39 @@ def _extract(array: pa.Array, inner: tuple[int, ...]) -> pa.Array:
 _Convert = Callable[[pa.Array], pa.Array]
 
 
-def _converter(kind: Type, form: AvroType, target: pa.DataType) -> _Convert | None:
+def _converter(data_type: Type, form: AvroType, target: pa.DataType) -> _Convert | None:
     """Return the function that turns an array as stored into one of the expected type, None where none can."""
-    if isinstance(kind, MapType):
-        return _map_converter(kind, form, target)
-    if isinstance(kind, ListType):
+    if isinstance(data_type, MapType):
+        return _map_converter(data_type, form, target)
+    if isinstance(data_type, ListType):
         if form.kind != "array" or form.items is None:
             return None
-        items = _converter(kind.element_type, form.items, target.value_type)
+        items = _converter(data_type.element_type, form.items, target.value_type)
         return None if items is None else lambda array: _list(array, items(array.values), target)
-    if isinstance(kind, StructType):
-        return _struct_converter(kind, form, target)
+    if isinstance(data_type, StructType):
+        return _struct_converter(data_type, form, target)
     if form.kind in ("array", "map", "record"):
         return None
-    return lambda array: from_avro_form(array, form, kind, target)
+    return lambda array: from_avro_form(array, form, data_type, target)
 
 
-def _map_converter(kind: MapType, form: AvroType, target: pa.DataType) -> _Convert | None:
+def _map_converter(data_type: MapType, form: AvroType, target: pa.DataType) -> _Convert | None:
     items = form.items
     if items is None:
         return None
     pair = target.value_type
     if form.kind == "map":
-        values_of_map = _converter(kind.value_type, items, pair.field(1).type)
+        values_of_map = _converter(data_type.value_type, items, pair.field(1).type)
         return None if values_of_map is None else _avro_map(values_of_map, target)
     if items.kind != "record" or items.is_optional or len(items.fields) != 2:
         return None
     # The first field is the key, whatever the ids say; swapped ids mean swapped fields.
-    order = (1, 0) if items.fields[0].field_id == kind.value_id else (0, 1)
+    order = (1, 0) if items.fields[0].field_id == data_type.value_id else (0, 1)
     forms = [items.fields[at].avro_type for at in order]
     if not all(map(holds_values, forms)):
         return None
-    key = _converter(kind.key_type, forms[0], pair.field(0).type)
-    value = _converter(kind.value_type, forms[1], pair.field(1).type)
+    key = _converter(data_type.key_type, forms[0], pair.field(0).type)
+    value = _converter(data_type.value_type, forms[1], pair.field(1).type)
     if key is None or value is None:
         return None
     convert_keys, convert_values = key, value
@@ -169,12 +171,12 @@ def _avro_map(values: _Convert, target: pa.DataType) -> _Convert:
     return convert
 
 
-def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> _Convert | None:
+def _struct_converter(data_type: StructType, form: AvroType, target: pa.DataType) -> _Convert | None:
     if form.kind != "record":
         return None
     by_id = {field.field_id: index for index, field in enumerate(form.fields)}
     parts: list[tuple[int, _Convert] | None] = []
-    for field, arrow in zip(kind.fields, target, strict=True):
+    for field, arrow in zip(data_type.fields, target, strict=True):
         at = by_id.get(field.field_id)
         if at is None or not holds_values(form.fields[at].avro_type):
             if field.required:
@@ -191,7 +193,7 @@ def _struct_converter(kind: StructType, form: AvroType, target: pa.DataType) -> 
             pa.nulls(len(array), arrow.type) if one is None else one[1](array.field(f"c{one[0]}"))
             for one, arrow in zip(parts, target, strict=True)
         ]
-        for field, column in zip(kind.fields, columns, strict=True):
+        for field, column in zip(data_type.fields, columns, strict=True):
             if field.required and column.null_count:
                 raise FormRefusal(f"{field.name} is null")
         return _struct(columns, len(array), target)

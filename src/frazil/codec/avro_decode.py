@@ -25,7 +25,6 @@ import secrets
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +59,7 @@ from frazil.codec.avro_stamps import (
     read_stamp,
 )
 from frazil.errors import CorruptTableError, StorageError
+from frazil.threads import map_in_order
 
 _CHUNK_BYTES = 8 << 20
 """How many inflated bytes are decoded at once; more gains nothing, less costs more calls."""
@@ -98,11 +98,7 @@ def decode_leaves(
             return job.decode_in_python(blocks, contents)
         job.budget.forget()
     tasks = list(_split(blocks, threads))
-    if threads > 1 and len(tasks) > 1:
-        with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-            batches = [batch for made in pool.map(job.decode, tasks) for batch in made]
-    else:
-        batches = [batch for task in tasks for batch in job.decode(task)]
+    batches = [batch for made in map_in_order(job.decode, tasks, threads=min(threads, len(tasks))) for batch in made]
     return pa.Table.from_batches(batches) if batches else _empty(leaves, wanted)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 
 import numpy as np
@@ -27,6 +26,7 @@ from frazil.codec.avro_container import CODEC_KEY, SCHEMA_KEY, SYNC_SIZE, encode
 from frazil.codec.avro_schema import AvroType
 from frazil.codec.json_text import encode_json
 from frazil.errors import InvalidRequestError
+from frazil.threads import map_in_order
 
 BLOCK_BYTES = 64_000
 """About how many bytes of rows a block holds, as in Iceberg Java."""
@@ -91,10 +91,7 @@ def encode_blocks(
         return [(count, compress(content)) for count, content in _cut(part)]
 
     starts = range(0, rows, _ROWS_AT_ONCE)
-    if threads > 1 and len(starts) > 1:
-        with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-            return [block for part in pool.map(encode_part, starts) for block in part]
-    return [block for start in starts for block in encode_part(start)]
+    return [block for part in map_in_order(encode_part, starts, threads=min(threads, len(starts))) for block in part]
 
 
 def _derive_sync(header: Mapping[str, bytes], blocks: Sequence[tuple[int, bytes]]) -> bytes:

@@ -121,13 +121,13 @@ def read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _scalars(read: Callable[[Callable[[Any], None]], Read], kind: pa.DataType) -> _Column:
+def _scalars(read: Callable[[Callable[[Any], None]], Read], arrow_type: pa.DataType) -> _Column:
     """Return the column of values that a reader appends to a list."""
     values: list[Any] = []
 
     def array() -> pa.Array:
         # Most columns of a small manifest hold nothing, and making nulls costs less than converting them.
-        return pa.nulls(len(values), kind) if values.count(None) == len(values) else pa.array(values, kind)
+        return pa.nulls(len(values), arrow_type) if values.count(None) == len(values) else pa.array(values, arrow_type)
 
     return _Column(read(values.append), lambda: values.append(None), array)
 

@@ -72,64 +72,64 @@ def _optional(kind: Any) -> Any:
     return kind if kind == "null" else ["null", kind]
 
 
-def _encode(kind: Type, field_id: int, named: set[str]) -> Any:
-    if isinstance(kind, StructType):
-        return _record(kind, f"r{field_id}", named)
-    if isinstance(kind, ListType):
-        items = _encode(kind.element_type, kind.element_id, named)
+def _encode(data_type: Type, field_id: int, named: set[str]) -> Any:
+    if isinstance(data_type, StructType):
+        return _record(data_type, f"r{field_id}", named)
+    if isinstance(data_type, ListType):
+        items = _encode(data_type.element_type, data_type.element_id, named)
         return {
             "type": "array",
-            "items": items if kind.element_required else _optional(items),
-            "element-id": kind.element_id,
+            "items": items if data_type.element_required else _optional(items),
+            "element-id": data_type.element_id,
         }
-    if isinstance(kind, MapType):
-        return _encode_map(kind, named)
-    if isinstance(kind, UnknownType):
+    if isinstance(data_type, MapType):
+        return _encode_map(data_type, named)
+    if isinstance(data_type, UnknownType):
         return "null"
-    simple = _SIMPLE.get(kind)
+    simple = _SIMPLE.get(data_type)
     if simple is not None:
         return simple
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
         return "bytes"
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return {
             "type": "record",
             "name": f"r{field_id}",
             "fields": [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}],
             "logicalType": "variant",
         }
-    if kind == UUID:
+    if data_type == UUID:
         return _fixed("uuid_fixed", 16, named, logicalType="uuid")
-    if isinstance(kind, FixedType) and kind.length > 0:
-        return _fixed(f"fixed_{kind.length}", kind.length, named)
-    if isinstance(kind, DecimalType):
+    if isinstance(data_type, FixedType) and data_type.length > 0:
+        return _fixed(f"fixed_{data_type.length}", data_type.length, named)
+    if isinstance(data_type, DecimalType):
         return _fixed(
-            f"decimal_{kind.precision}_{kind.scale}",
-            decimal_bytes(kind.precision),
+            f"decimal_{data_type.precision}_{data_type.scale}",
+            decimal_bytes(data_type.precision),
             named,
             logicalType="decimal",
-            precision=kind.precision,
-            scale=kind.scale,
+            precision=data_type.precision,
+            scale=data_type.scale,
         )
-    raise InvalidRequestError(f"Cannot write a field of type {kind} to Avro")
+    raise InvalidRequestError(f"Cannot write a field of type {data_type} to Avro")
 
 
-def _encode_map(kind: MapType, named: set[str]) -> dict[str, Any]:
+def _encode_map(data_type: MapType, named: set[str]) -> dict[str, Any]:
     # The key first: a name is defined where it first stands in the text.
-    key = _encode(kind.key_type, kind.key_id, named)
-    value = _encode(kind.value_type, kind.value_id, named)
-    value = value if kind.value_required else _optional(value)
-    if isinstance(kind.key_type, StringType):
-        return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
+    key = _encode(data_type.key_type, data_type.key_id, named)
+    value = _encode(data_type.value_type, data_type.value_id, named)
+    value = value if data_type.value_required else _optional(value)
+    if isinstance(data_type.key_type, StringType):
+        return {"type": "map", "values": value, "key-id": data_type.key_id, "value-id": data_type.value_id}
     pair: dict[str, Any] = {
         "type": "record",
-        "name": f"k{kind.key_id}_v{kind.value_id}",
+        "name": f"k{data_type.key_id}_v{data_type.value_id}",
         "fields": [
-            {"name": "key", "type": key, "field-id": kind.key_id},
-            {"name": "value", "type": value, "field-id": kind.value_id},
+            {"name": "key", "type": key, "field-id": data_type.key_id},
+            {"name": "value", "type": value, "field-id": data_type.value_id},
         ],
     }
-    if not kind.value_required:
+    if not data_type.value_required:
         pair["fields"][1]["default"] = None
     return {"type": "array", "items": pair, "logicalType": "map"}
 

@@ -199,16 +199,16 @@ def _types(partition_type: StructType) -> tuple[tuple[str, pa.DataType], ...]:
     return tuple((field.name, field.type) for field in manifest_arrow_schema(partition_type))
 
 
-def _column(column: pa.ChunkedArray | None, name: str, kind: pa.DataType, rows: int) -> pa.Array:
+def _column(column: pa.ChunkedArray | None, name: str, arrow_type: pa.DataType, rows: int) -> pa.Array:
     if column is None:
         if name == "partition":
-            if kind.num_fields:
+            if arrow_type.num_fields:
                 raise SchemaMismatchError("Cannot write a manifest: the column 'partition' is missing", heading=HEADING)
-            return pa.Array.from_buffers(kind, rows, [None], children=[])
-        return pa.nulls(rows, kind)
+            return pa.Array.from_buffers(arrow_type, rows, [None], children=[])
+        return pa.nulls(rows, arrow_type)
     try:
-        if column.type != kind:
-            column = column.cast(kind)
+        if column.type != arrow_type:
+            column = column.cast(arrow_type)
         if column.num_chunks == 1 and column.chunk(0).offset == 0:
             return column.chunk(0)
         array = column.combine_chunks()
@@ -217,7 +217,7 @@ def _column(column: pa.ChunkedArray | None, name: str, kind: pa.DataType, rows: 
         return array
     except pa.ArrowException as error:
         raise SchemaMismatchError(
-            f"Cannot write column {name!r} of a manifest: {column.type} is not {kind}", heading=HEADING
+            f"Cannot write column {name!r} of a manifest: {column.type} is not {arrow_type}", heading=HEADING
         ) from error
 
 

@@ -45,12 +45,12 @@ BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
 """The value of v1's `block_size_in_bytes`, which readers ignore and v1 requires."""
 
 
-def _counts(key_id: int, value_id: int, kind: Type = LONG) -> MapType:
-    return MapType(key_id, INT, value_id, kind, value_required=True)
+def _counts(key_id: int, value_id: int, data_type: Type = LONG) -> MapType:
+    return MapType(key_id, INT, value_id, data_type, value_required=True)
 
 
-def _field(field_id: int, name: str, kind: Type, doc: str | None = None) -> NestedField:
-    return NestedField(field_id, name, kind, required=False, doc=doc)
+def _field(field_id: int, name: str, data_type: Type, doc: str | None = None) -> NestedField:
+    return NestedField(field_id, name, data_type, required=False, doc=doc)
 
 
 ENTRY_FIELDS: tuple[NestedField, ...] = (
@@ -145,14 +145,14 @@ def manifest_file_type(version: int) -> StructType:
     return StructType(_written(MANIFEST_FILE, MANIFEST_FILE_FIELDS, version))
 
 
-def _arrow(kind: Type) -> pa.DataType:
-    if isinstance(kind, MapType):
-        return pa.list_(pa.struct([("key", _arrow(kind.key_type)), ("value", _arrow(kind.value_type))]))
-    if isinstance(kind, ListType):
-        return pa.list_(_arrow(kind.element_type))
-    if isinstance(kind, StructType):
-        return pa.struct([(field.name, _arrow(field.field_type)) for field in kind.fields])
-    return arrow_type_of(kind)
+def _arrow(data_type: Type) -> pa.DataType:
+    if isinstance(data_type, MapType):
+        return pa.list_(pa.struct([("key", _arrow(data_type.key_type)), ("value", _arrow(data_type.value_type))]))
+    if isinstance(data_type, ListType):
+        return pa.list_(_arrow(data_type.element_type))
+    if isinstance(data_type, StructType):
+        return pa.struct([(field.name, _arrow(field.field_type)) for field in data_type.fields])
+    return arrow_type_of(data_type)
 
 
 COLUMNS: Mapping[str, NestedField] = FrozenMap(

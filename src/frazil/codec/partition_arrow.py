@@ -51,39 +51,39 @@ class FormRefusal(Exception):
     """A column whose Avro form cannot hold values of the expected type; the reader names the field."""
 
 
-def arrow_type_of(kind: Type) -> pa.DataType:
+def arrow_type_of(data_type: Type) -> pa.DataType:
     """Return the Arrow type of partition values of a type."""
-    if not isinstance(kind, PrimitiveType):
-        raise SchemaMismatchError(f"Cannot use {kind} as the type of partition values")
-    return to_arrow_type(kind, has_extensions=False)
+    if not isinstance(data_type, PrimitiveType):
+        raise SchemaMismatchError(f"Cannot use {data_type} as the type of partition values")
+    return to_arrow_type(data_type, has_extensions=False)
 
 
-def from_avro_form(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType | None = None) -> pa.Array:
+def from_avro_form(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType | None = None) -> pa.Array:
     """Return an array as Avro stores it in Arrow's type for the values' type, or raise `FormRefusal`.
 
     `target` is that type, for those who know it already.
     """
     if target is None:
-        target = arrow_type_of(kind)
-    if form.kind == "null" or kind == UNKNOWN:
+        target = arrow_type_of(data_type)
+    if form.kind == "null" or data_type == UNKNOWN:
         return pa.nulls(len(array), target)
     if form.kind in ("int", "long") and (pa.types.is_integer(target) or pa.types.is_temporal(target)):
-        return _from_integers(array, form, kind, target)
+        return _from_integers(array, form, data_type, target)
     if form.kind in ("fixed", "bytes"):
-        return _from_bytes(array, form, kind, target)
-    if form.kind == "string" and kind == UUID:
+        return _from_bytes(array, form, data_type, target)
+    if form.kind == "string" and data_type == UUID:
         return _from_uuid_text(array)
     if array.type == target:
         return array
-    if form.kind == "float" and kind == DOUBLE:
+    if form.kind == "float" and data_type == DOUBLE:
         return array.cast(target)
-    raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
+    raise FormRefusal(f"it is stored as {form.kind}, which holds no {data_type}")
 
 
-def _from_integers(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType) -> pa.Array:
+def _from_integers(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType) -> pa.Array:
     if array.type == target:
         return array
-    is_nanos = kind in (TIMESTAMP_NS, TIMESTAMPTZ_NS)
+    is_nanos = data_type in (TIMESTAMP_NS, TIMESTAMPTZ_NS)
     try:
         if pa.types.is_timestamp(target):
             factor = _UNITS_PER.get((form.logical, is_nanos), 1)
@@ -95,22 +95,22 @@ def _from_integers(array: pa.Array, form: AvroType, kind: Type, target: pa.DataT
             return array.cast(target)
         return array.cast(pa.int32() if target.bit_width == 32 else pa.int64()).view(target)
     except pa.ArrowInvalid as error:
-        raise FormRefusal(f"a value does not fit {kind}") from error
+        raise FormRefusal(f"a value does not fit {data_type}") from error
 
 
-def _from_bytes(array: pa.Array, form: AvroType, kind: Type, target: pa.DataType) -> pa.Array:
-    if isinstance(kind, DecimalType):
-        if form.logical == "decimal" and form.scale != kind.scale:
-            raise FormRefusal(f"it is stored with a scale of {form.scale}, which is not {kind}'s")
-        return _decimals_from_bytes(array, kind, target)
-    if kind not in (BINARY, UUID) and not isinstance(kind, FixedType):
-        raise FormRefusal(f"it is stored as {form.kind}, which holds no {kind}")
+def _from_bytes(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType) -> pa.Array:
+    if isinstance(data_type, DecimalType):
+        if form.logical == "decimal" and form.scale != data_type.scale:
+            raise FormRefusal(f"it is stored with a scale of {form.scale}, which is not {data_type}'s")
+        return _decimals_from_bytes(array, data_type, target)
+    if data_type not in (BINARY, UUID) and not isinstance(data_type, FixedType):
+        raise FormRefusal(f"it is stored as {form.kind}, which holds no {data_type}")
     if array.type == target:
         return array
     try:
         return array.cast(target)
     except pa.ArrowInvalid:
-        raise FormRefusal(f"a value does not have the length of {kind}") from None
+        raise FormRefusal(f"a value does not have the length of {data_type}") from None
 
 
 def _from_uuid_text(array: pa.Array) -> pa.Array:
@@ -121,12 +121,12 @@ def _from_uuid_text(array: pa.Array) -> pa.Array:
     return pa.array(values, pa.binary(16))
 
 
-def _decimals_from_bytes(array: pa.Array, kind: DecimalType, target: pa.DataType) -> pa.Array:
+def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.DataType) -> pa.Array:
     """Return big-endian two's complement numbers of 1 to 16 bytes as decimals."""
     column = array.cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(column), 1).to_numpy(zero_copy_only=False)
     if len(column) and (lengths.min() < 1 or lengths.max() > 16):
-        raise FormRefusal(f"a value of {lengths.max()} bytes is no {kind}")
+        raise FormRefusal(f"a value of {lengths.max()} bytes is no {data_type}")
     wide = np.zeros((len(column), 16), dtype=np.uint8)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)[:-1]
@@ -137,18 +137,18 @@ def _decimals_from_bytes(array: pa.Array, kind: DecimalType, target: pa.DataType
         wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0)
         wide[rows[:, None], np.arange(width)] = part[:, ::-1]
     made = pa.Array.from_buffers(
-        pa.decimal128(38, kind.scale), len(column), [pa.array(valid).buffers()[1], pa.py_buffer(wide.tobytes())]
+        pa.decimal128(38, data_type.scale), len(column), [pa.array(valid).buffers()[1], pa.py_buffer(wide.tobytes())]
     )
     try:
         return made.cast(target)
     except pa.ArrowInvalid:
-        raise FormRefusal(f"a value has more digits than {kind}") from None
+        raise FormRefusal(f"a value has more digits than {data_type}") from None
 
 
-def to_avro_form(array: pa.Array, kind: Type) -> pa.Array:
+def to_avro_form(array: pa.Array, data_type: Type) -> pa.Array:
     """Return an array of Arrow's type for a type as Avro stores it."""
-    if isinstance(kind, DecimalType):
-        return _decimals_to_bytes(array, decimal_bytes(kind.precision))
+    if isinstance(data_type, DecimalType):
+        return _decimals_to_bytes(array, decimal_bytes(data_type.precision))
     return to_plain_integers(array)
 
 
@@ -167,27 +167,27 @@ def _decimals_to_bytes(array: pa.Array, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(width), len(array), [validity, pa.py_buffer(big_endian.tobytes())])
 
 
-def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
+def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
     """Return an array of partition values as the values of `spec/types.py`."""
     if isinstance(array, pa.ChunkedArray):
-        return [value for chunk in array.chunks for value in values_of(chunk, kind)]
+        return [value for chunk in array.chunks for value in values_of(chunk, data_type)]
     values: list[Any] = to_plain_integers(array).to_pylist()
-    if kind == UUID:
+    if data_type == UUID:
         return [None if value is None else uuid.UUID(bytes=value) for value in values]
     return values
 
 
-def array_of(values: Sequence[Any], kind: Type) -> pa.Array:
+def array_of(values: Sequence[Any], data_type: Type) -> pa.Array:
     """Return values of a type, as `spec/types.py` holds them, as an Arrow array."""
-    target = arrow_type_of(kind)
+    target = arrow_type_of(data_type)
     convert: Callable[[Any], Any] | None = None
     plain = target
     if pa.types.is_temporal(target):
         plain = pa.int32() if target.bit_width == 32 else pa.int64()
-    elif kind == UUID:
+    elif data_type == UUID:
         convert = _uuid_bytes
-    elif isinstance(kind, DecimalType):
-        convert = _exact(kind)
+    elif isinstance(data_type, DecimalType):
+        convert = _exact(data_type)
     try:
         if convert is not None:
             values = [None if value is None else convert(value) for value in values]
@@ -195,20 +195,21 @@ def array_of(values: Sequence[Any], kind: Type) -> pa.Array:
     except SchemaMismatchError:
         raise
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise SchemaMismatchError(f"Cannot use a partition value as {kind}: {str(error)[:120]}") from error
+        raise SchemaMismatchError(f"Cannot use a partition value as {data_type}: {str(error)[:120]}") from error
 
 
 def _uuid_bytes(value: uuid.UUID) -> bytes:
     return value.bytes
 
 
-def _exact(kind: DecimalType) -> Callable[[Decimal], Decimal]:
+def _exact(data_type: DecimalType) -> Callable[[Decimal], Decimal]:
     def convert(value: Decimal) -> Decimal:
-        unscaled = unscaled_value(value, kind.scale)
+        unscaled = unscaled_value(value, data_type.scale)
         if unscaled is None:
             raise SchemaMismatchError(
-                f"Cannot use a partition value as {kind}: {str(value)[:60]} is not a multiple of 10^-{kind.scale}"
+                f"Cannot use a partition value as {data_type}: {str(value)[:60]} is not a multiple of "
+                f"10^-{data_type.scale}"
             )
-        return decimal_of(unscaled, kind.scale)
+        return decimal_of(unscaled, data_type.scale)
 
     return convert

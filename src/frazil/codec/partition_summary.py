@@ -19,7 +19,7 @@ def summarize_partitions(partition: pa.Array, partition_type: StructType) -> tup
     )
 
 
-def _summarize(column: pa.Array, kind: Type) -> FieldSummary:
+def _summarize(column: pa.Array, data_type: Type) -> FieldSummary:
     has_null = column.null_count > 0
     values = column.drop_null()
     has_nan = False
@@ -34,8 +34,8 @@ def _summarize(column: pa.Array, kind: Type) -> FieldSummary:
     else:
         plain = to_plain_integers(values)
         found = pc.min_max(plain).as_py()
-        low, high = values_of(pa.array([found["min"], found["max"]], plain.type), kind)
-    return FieldSummary(has_null, has_nan, encode_value(low, kind), encode_value(high, kind))
+        low, high = values_of(pa.array([found["min"], found["max"]], plain.type), data_type)
+    return FieldSummary(has_null, has_nan, encode_value(low, data_type), encode_value(high, data_type))
 
 
 def _float_bounds(values: pa.Array) -> tuple[float, float]:

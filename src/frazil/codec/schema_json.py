@@ -82,34 +82,34 @@ def decode_type(
     return _decode_type(holder, where, depth=0)
 
 
-def encode_type(kind: Type) -> Any:
+def encode_type(data_type: Type) -> Any:
     """Return a type in its JSON form."""
-    if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [_encode_field(field) for field in kind.fields], **kind.extra}
-    if isinstance(kind, ListType):
+    if isinstance(data_type, StructType):
+        return {"type": "struct", "fields": [_encode_field(field) for field in data_type.fields], **data_type.extra}
+    if isinstance(data_type, ListType):
         return {
             "type": "list",
-            "element-id": kind.element_id,
-            "element": encode_type(kind.element_type),
-            "element-required": kind.element_required,
-            **kind.extra,
+            "element-id": data_type.element_id,
+            "element": encode_type(data_type.element_type),
+            "element-required": data_type.element_required,
+            **data_type.extra,
         }
-    if isinstance(kind, MapType):
+    if isinstance(data_type, MapType):
         return {
             "type": "map",
-            "key-id": kind.key_id,
-            "key": encode_type(kind.key_type),
-            "value-id": kind.value_id,
-            "value": encode_type(kind.value_type),
-            "value-required": kind.value_required,
-            **kind.extra,
+            "key-id": data_type.key_id,
+            "key": encode_type(data_type.key_type),
+            "value-id": data_type.value_id,
+            "value": encode_type(data_type.value_type),
+            "value-required": data_type.value_required,
+            **data_type.extra,
         }
     # The parameters of geospatial types are always written out, as the specification's table shows them.
-    if isinstance(kind, GeometryType):
-        return f"geometry({kind.crs})"
-    if isinstance(kind, GeographyType):
-        return f"geography({kind.crs}, {kind.algorithm})"
-    return str(kind)
+    if isinstance(data_type, GeometryType):
+        return f"geometry({data_type.crs})"
+    if isinstance(data_type, GeographyType):
+        return f"geography({data_type.crs}, {data_type.algorithm})"
+    return str(data_type)
 
 
 def _encode_field(part: NestedField) -> dict[str, Any]:
@@ -181,19 +181,19 @@ def _decode_field_id(obj: JsonObject, field: str) -> int:
     return field_id
 
 
-def _check_may_be_required(obj: JsonObject, kind: Type, name: str) -> None:
-    if isinstance(kind, UnknownType):
+def _check_may_be_required(obj: JsonObject, data_type: Type, name: str) -> None:
+    if isinstance(data_type, UnknownType):
         raise obj.fail(f"{name!r} has the type unknown and is required; fields of type unknown are optional")
 
 
-def _decode_default(obj: JsonObject, field: str, kind: Type) -> Any:
+def _decode_default(obj: JsonObject, field: str, data_type: Type) -> Any:
     json_value = obj.raw(field)
     if json_value is None:
         return None
-    if isinstance(kind, NULL_DEFAULT_TYPES):
-        raise obj.fail(f"fields of type {kind} must default to null", field=field)
-    value = decode_json_value(json_value, kind, where=obj.path_of(field), heading=obj.heading, error=obj.error)
-    problem = default_problem(value, kind)
+    if isinstance(data_type, NULL_DEFAULT_TYPES):
+        raise obj.fail(f"fields of type {data_type} must default to null", field=field)
+    value = decode_json_value(json_value, data_type, where=obj.path_of(field), heading=obj.heading, error=obj.error)
+    problem = default_problem(value, data_type)
     if problem is not None:
         raise obj.fail(problem, field=field)
     return value

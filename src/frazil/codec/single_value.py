@@ -58,129 +58,129 @@ _FLOAT32 = struct.Struct("<f")
 _FLOAT64 = struct.Struct("<d")
 
 
-def encode_value(value: Any, kind: Type) -> bytes:
+def encode_value(value: Any, data_type: Type) -> bytes:
     """Return a value of a type as bytes."""
-    return value_encoder(kind)(value)
+    return value_encoder(data_type)(value)
 
 
-def decode_value(data: bytes, kind: Type) -> Any:
+def decode_value(data: bytes, data_type: Type) -> Any:
     """Return the value of a type that bytes stand for; bytes of a type it was promoted from are converted."""
-    return value_decoder(kind)(data)
+    return value_decoder(data_type)(data)
 
 
-def encode_bound(value: Any, kind: Type) -> bytes:
+def encode_bound(value: Any, data_type: Type) -> bytes:
     """Return a lower or upper bound as bytes.
 
     A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
     """
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
         return encode_geo_bound(value)
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return encode_variant_bounds(value)
-    return value_encoder(kind)(value)
+    return value_encoder(data_type)(value)
 
 
-def decode_bound(data: bytes, kind: Type) -> Any:
+def decode_bound(data: bytes, data_type: Type) -> Any:
     """Return the lower or upper bound that bytes stand for; None for a column of type unknown.
 
     A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
     """
-    return bound_decoder(kind)(data)
+    return bound_decoder(data_type)(data)
 
 
-def value_encoder(kind: Type) -> Encoder:
+def value_encoder(data_type: Type) -> Encoder:
     """Return the function that turns values of a type into bytes."""
-    make = _ENCODERS.get(type(kind))
+    make = _ENCODERS.get(type(data_type))
     if make is None:
-        raise InvalidRequestError(f"Cannot encode a single value of type {kind}: the type has no binary form")
-    return make(kind)
+        raise InvalidRequestError(f"Cannot encode a single value of type {data_type}: the type has no binary form")
+    return make(data_type)
 
 
-def value_decoder(kind: Type) -> Decoder:
+def value_decoder(data_type: Type) -> Decoder:
     """Return the function that turns bytes into values of a type."""
-    make = _DECODERS.get(type(kind))
+    make = _DECODERS.get(type(data_type))
     if make is None:
-        raise InvalidRequestError(f"Cannot decode a single value of type {kind}: the type has no binary form")
-    return make(kind)
+        raise InvalidRequestError(f"Cannot decode a single value of type {data_type}: the type has no binary form")
+    return make(data_type)
 
 
-def bound_decoder(kind: Type) -> Decoder:
+def bound_decoder(data_type: Type) -> Decoder:
     """Return the function that turns bytes into bounds of a type."""
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
         return decode_geo_bound
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return decode_variant_bounds
-    if isinstance(kind, UnknownType):
+    if isinstance(data_type, UnknownType):
         return lambda data: None
-    if isinstance(kind, FixedType):
-        return lambda data: _decode_fixed_bound(data, kind)
-    return value_decoder(kind)
+    if isinstance(data_type, FixedType):
+        return lambda data: _decode_fixed_bound(data, data_type)
+    return value_decoder(data_type)
 
 
 # --- encoding
 
 
-def _pack_integer(packer: struct.Struct, kind: Type) -> Encoder:
+def _pack_integer(packer: struct.Struct, data_type: Type) -> Encoder:
     def encode(value: Any) -> bytes:
         if type(value) is not int:
-            raise _mismatch(value, kind, "expected an integer")
+            raise _mismatch(value, data_type, "expected an integer")
         try:
             return packer.pack(value)
         except struct.error:
-            raise _mismatch(value, kind, f"it does not fit {packer.size * 8} bits") from None
+            raise _mismatch(value, data_type, f"it does not fit {packer.size * 8} bits") from None
 
     return encode
 
 
-def _pack_floating(packer: struct.Struct, kind: Type) -> Encoder:
+def _pack_floating(packer: struct.Struct, data_type: Type) -> Encoder:
     def encode(value: Any) -> bytes:
         if not isinstance(value, float):
-            raise _mismatch(value, kind, "expected a float")
+            raise _mismatch(value, data_type, "expected a float")
         try:
             return packer.pack(value)
         except OverflowError:
-            raise _mismatch(value, kind, "it is out of range") from None
+            raise _mismatch(value, data_type, "it is out of range") from None
 
     return encode
 
 
-def _encode_boolean(value: Any, kind: Type) -> bytes:
+def _encode_boolean(value: Any, data_type: Type) -> bytes:
     if not isinstance(value, bool):
-        raise _mismatch(value, kind, "expected True or False")
+        raise _mismatch(value, data_type, "expected True or False")
     return b"\x01" if value else b"\x00"
 
 
-def _encode_string(value: Any, kind: Type) -> bytes:
+def _encode_string(value: Any, data_type: Type) -> bytes:
     if not isinstance(value, str):
-        raise _mismatch(value, kind, "expected text")
+        raise _mismatch(value, data_type, "expected text")
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise _mismatch(value, kind, "it holds a lone surrogate, which UTF-8 cannot encode") from None
+        raise _mismatch(value, data_type, "it holds a lone surrogate, which UTF-8 cannot encode") from None
 
 
-def _encode_uuid(value: Any, kind: Type) -> bytes:
+def _encode_uuid(value: Any, data_type: Type) -> bytes:
     if not isinstance(value, uuid.UUID):
-        raise _mismatch(value, kind, "expected a UUID")
+        raise _mismatch(value, data_type, "expected a UUID")
     return value.bytes
 
 
-def _encode_bytes(value: Any, kind: Type) -> bytes:
+def _encode_bytes(value: Any, data_type: Type) -> bytes:
     if not isinstance(value, bytes):
-        raise _mismatch(value, kind, "expected bytes")
-    if isinstance(kind, FixedType) and len(value) != kind.length:
-        raise _mismatch(value, kind, f"it has {len(value)} bytes")
+        raise _mismatch(value, data_type, "expected bytes")
+    if isinstance(data_type, FixedType) and len(value) != data_type.length:
+        raise _mismatch(value, data_type, f"it has {len(value)} bytes")
     return value
 
 
-def _encode_decimal(value: Any, kind: DecimalType) -> bytes:
+def _encode_decimal(value: Any, data_type: DecimalType) -> bytes:
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise _mismatch(value, kind, "expected a finite Decimal")
-    if scale_of(value) != kind.scale:
-        raise _mismatch(value, kind, f"its scale is {scale_of(value)}")
-    unscaled = unscaled_value(value, kind.scale)
-    if unscaled is None or not fits_precision(unscaled, kind.precision):
-        raise _mismatch(value, kind, f"it has more than {kind.precision} digits")
+        raise _mismatch(value, data_type, "expected a finite Decimal")
+    if scale_of(value) != data_type.scale:
+        raise _mismatch(value, data_type, f"its scale is {scale_of(value)}")
+    unscaled = unscaled_value(value, data_type.scale)
+    if unscaled is None or not fits_precision(unscaled, data_type.precision):
+        raise _mismatch(value, data_type, f"it has more than {data_type.precision} digits")
     return encode_unscaled(unscaled)
 
 
@@ -190,8 +190,8 @@ def encode_unscaled(unscaled: int) -> bytes:
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def _mismatch(value: Any, kind: Type, reason: str) -> SchemaMismatchError:
-    return SchemaMismatchError(f"Cannot encode {show_value(value)} as {kind}: {reason}")
+def _mismatch(value: Any, data_type: Type, reason: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"Cannot encode {show_value(value)} as {data_type}: {reason}")
 
 
 _ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
@@ -219,83 +219,83 @@ _ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
 # --- decoding
 
 
-def _corrupt(data: bytes, kind: Type, reason: str) -> InvalidManifestError:
+def _corrupt(data: bytes, data_type: Type, reason: str) -> InvalidManifestError:
     shown = data[:24].hex() + ("..." if len(data) > 24 else "")
-    return InvalidManifestError(f"Cannot decode 0x{shown} as {kind}: {reason}", heading=HEADING)
+    return InvalidManifestError(f"Cannot decode 0x{shown} as {data_type}: {reason}", heading=HEADING)
 
 
-def _wrong_length(data: bytes, kind: Type, expected: str) -> InvalidManifestError:
-    return _corrupt(data, kind, f"expected {expected} bytes, found {len(data)}")
+def _wrong_length(data: bytes, data_type: Type, expected: str) -> InvalidManifestError:
+    return _corrupt(data, data_type, f"expected {expected} bytes, found {len(data)}")
 
 
-def _unpack(packer: struct.Struct, kind: Type) -> Decoder:
+def _unpack(packer: struct.Struct, data_type: Type) -> Decoder:
     size, unpack = packer.size, packer.unpack
 
     def decode(data: bytes) -> Any:
         if len(data) != size:
-            raise _wrong_length(data, kind, str(size))
+            raise _wrong_length(data, data_type, str(size))
         return unpack(data)[0]
 
     return decode
 
 
-def _unpack_promoted(packer: struct.Struct, older: struct.Struct, kind: Type, factor: int = 1) -> Decoder:
+def _unpack_promoted(packer: struct.Struct, older: struct.Struct, data_type: Type, factor: int = 1) -> Decoder:
     """Decode the type's own 8 bytes, or 4 bytes of the type it was promoted from, times a factor."""
 
     def decode(data: bytes) -> Any:
         if len(data) == 8:
             return packer.unpack(data)[0]
         if len(data) != 4:
-            raise _wrong_length(data, kind, "8 (or 4, from before a promotion)")
+            raise _wrong_length(data, data_type, "8 (or 4, from before a promotion)")
         value = older.unpack(data)[0]
         if factor == 1:
             return value
         promoted = value * factor
         if not LongType.MIN <= promoted <= LongType.MAX:
-            raise _corrupt(data, kind, f"the date {iso8601.format_date(value)} is out of its range")
+            raise _corrupt(data, data_type, f"the date {iso8601.format_date(value)} is out of its range")
         return promoted
 
     return decode
 
 
-def _decode_boolean(data: bytes, kind: Type) -> bool:
+def _decode_boolean(data: bytes, data_type: Type) -> bool:
     if len(data) != 1:
-        raise _wrong_length(data, kind, "1")
+        raise _wrong_length(data, data_type, "1")
     return data[0] != 0
 
 
-def _decode_string(data: bytes, kind: Type) -> str:
+def _decode_string(data: bytes, data_type: Type) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
-        raise _corrupt(data, kind, f"the bytes are not UTF-8 at offset {error.start}") from None
+        raise _corrupt(data, data_type, f"the bytes are not UTF-8 at offset {error.start}") from None
 
 
-def _decode_uuid(data: bytes, kind: Type) -> uuid.UUID:
+def _decode_uuid(data: bytes, data_type: Type) -> uuid.UUID:
     if len(data) != 16:
-        raise _wrong_length(data, kind, "16")
+        raise _wrong_length(data, data_type, "16")
     return uuid.UUID(bytes=bytes(data))
 
 
-def _decode_fixed(data: bytes, kind: FixedType) -> bytes:
-    if len(data) != kind.length:
-        raise _wrong_length(data, kind, str(kind.length))
+def _decode_fixed(data: bytes, data_type: FixedType) -> bytes:
+    if len(data) != data_type.length:
+        raise _wrong_length(data, data_type, str(data_type.length))
     return bytes(data)
 
 
-def _decode_fixed_bound(data: bytes, kind: FixedType) -> bytes:
-    if len(data) > kind.length:
-        raise _wrong_length(data, kind, f"at most {kind.length}")
+def _decode_fixed_bound(data: bytes, data_type: FixedType) -> bytes:
+    if len(data) > data_type.length:
+        raise _wrong_length(data, data_type, f"at most {data_type.length}")
     return bytes(data)
 
 
-def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
+def _decode_decimal(data: bytes, data_type: DecimalType) -> Decimal:
     if len(data) == 0:
-        raise _wrong_length(data, kind, "at least 1")
+        raise _wrong_length(data, data_type, "at least 1")
     unscaled = int.from_bytes(data, "big", signed=True)
-    if not fits_precision(unscaled, kind.precision):
-        raise _corrupt(data, kind, f"the value has more than {kind.precision} digits")
-    return decimal_of(unscaled, kind.scale)
+    if not fits_precision(unscaled, data_type.precision):
+        raise _corrupt(data, data_type, f"the value has more than {data_type.precision} digits")
+    return decimal_of(unscaled, data_type.scale)
 
 
 _DECODERS: dict[type[Type], Callable[[Any], Decoder]] = {

@@ -70,7 +70,7 @@ class _Refused(Exception):
 
 def decode_json_value(
     json_value: Any,
-    kind: Type,
+    data_type: Type,
     *,
     where: str = "the value",
     heading: str = HEADING,
@@ -78,42 +78,42 @@ def decode_json_value(
 ) -> Any:
     """Return the value that a JSON single value of a type stands for; JSON null is None."""
     try:
-        return _decode(json_value, kind)
+        return _decode(json_value, data_type)
     except _Refused as refusal:
         raise error(f"Cannot read {where}: {refusal}", heading=heading) from None
 
 
-def encode_json_value(value: Any, kind: Type) -> Any:
+def encode_json_value(value: Any, data_type: Type) -> Any:
     """Return a value of a type as a JSON single value; None is JSON null."""
     try:
-        return _encode(value, kind)
+        return _encode(value, data_type)
     except _Refused as refusal:
         raise SchemaMismatchError(f"Cannot write {show_value(value)} as a JSON value: {refusal}") from None
 
 
-def _decode(json_value: Any, kind: Type) -> Any:
+def _decode(json_value: Any, data_type: Type) -> Any:
     if json_value is None:
         return None
-    decoder = _DECODERS.get(type(kind))
+    decoder = _DECODERS.get(type(data_type))
     if decoder is None:
-        raise _no_form(kind)
-    return decoder(json_value, kind)
+        raise _no_form(data_type)
+    return decoder(json_value, data_type)
 
 
-def _encode(value: Any, kind: Type) -> Any:
+def _encode(value: Any, data_type: Type) -> Any:
     if value is None:
         return None
-    encoder = _ENCODERS.get(type(kind))
+    encoder = _ENCODERS.get(type(data_type))
     if encoder is None:
-        raise _no_form(kind)
-    return encoder(value, kind)
+        raise _no_form(data_type)
+    return encoder(value, data_type)
 
 
-def _no_form(kind: Type) -> Exception:
-    if isinstance(kind, UnknownType):
+def _no_form(data_type: Type) -> Exception:
+    if isinstance(data_type, UnknownType):
         return _Refused("a value of type unknown is always null")
     return UnsupportedError(
-        f"Cannot convert a {kind} value between Python and JSON: the specification has no form for it"
+        f"Cannot convert a {data_type} value between Python and JSON: the specification has no form for it"
     )
 
 
@@ -121,47 +121,47 @@ def _unexpected(expected: str, found: Any) -> _Refused:
     return _Refused(f"expected {expected}, found {show_value(found)}")
 
 
-def _text(json_value: Any, kind: Type) -> str:
+def _text(json_value: Any, data_type: Type) -> str:
     if not isinstance(json_value, str):
-        raise _unexpected(f"text for {kind}", json_value)
+        raise _unexpected(f"text for {data_type}", json_value)
     return json_value
 
 
 # --- booleans and numbers
 
 
-def _decode_boolean(json_value: Any, kind: Type) -> bool:
+def _decode_boolean(json_value: Any, data_type: Type) -> bool:
     if not isinstance(json_value, bool):
         raise _unexpected("true or false", json_value)
     return json_value
 
 
-def _decode_integer(json_value: Any, kind: Type) -> int:
+def _decode_integer(json_value: Any, data_type: Type) -> int:
     if not isinstance(json_value, int) or isinstance(json_value, bool):
-        raise _unexpected(f"an integer for {kind}", json_value)
-    bits = 32 if isinstance(kind, IntType) else 64
+        raise _unexpected(f"an integer for {data_type}", json_value)
+    bits = 32 if isinstance(data_type, IntType) else 64
     if not -(1 << (bits - 1)) <= json_value < 1 << (bits - 1):
-        raise _Refused(f"{show_value(json_value)} does not fit the {bits} bits of {kind}")
+        raise _Refused(f"{show_value(json_value)} does not fit the {bits} bits of {data_type}")
     return json_value
 
 
-def _decode_floating(json_value: Any, kind: Type) -> float:
+def _decode_floating(json_value: Any, data_type: Type) -> float:
     if not isinstance(json_value, int | float) or isinstance(json_value, bool):
-        raise _unexpected(f"a number for {kind}", json_value)
+        raise _unexpected(f"a number for {data_type}", json_value)
     try:
         number = float(json_value)
-        if isinstance(kind, FloatType):
+        if isinstance(data_type, FloatType):
             number = _round_to_float32(number)
     except OverflowError:
-        raise _Refused(f"{show_value(json_value)} is out of the range of {kind}") from None
+        raise _Refused(f"{show_value(json_value)} is out of the range of {data_type}") from None
     if not math.isfinite(number):
         raise _Refused(f"{number} is not a JSON number")
     return number
 
 
-def _encode_floating(value: Any, kind: Type) -> float:
-    number = _decode_floating(value, kind)
-    return shortest_float32(number) if isinstance(kind, FloatType) else number
+def _encode_floating(value: Any, data_type: Type) -> float:
+    number = _decode_floating(value, data_type)
+    return shortest_float32(number) if isinstance(data_type, FloatType) else number
 
 
 def _round_to_float32(number: float) -> float:
@@ -169,111 +169,113 @@ def _round_to_float32(number: float) -> float:
     return rounded
 
 
-def _decode_decimal(json_value: Any, kind: Type) -> Decimal:
-    assert isinstance(kind, DecimalType)
-    text = _text(json_value, kind)
+def _decode_decimal(json_value: Any, data_type: Type) -> Decimal:
+    assert isinstance(data_type, DecimalType)
+    text = _text(json_value, data_type)
     if len(text) > _MAX_DECIMAL_CHARS or _DECIMAL_TEXT.fullmatch(text) is None:
-        raise _unexpected(f"a decimal such as {_decimal_example(kind)} for {kind}", text)
-    return _checked_decimal(Decimal(text), kind)
+        raise _unexpected(f"a decimal such as {_decimal_example(data_type)} for {data_type}", text)
+    return _checked_decimal(Decimal(text), data_type)
 
 
-def _checked_decimal(value: Any, kind: DecimalType) -> Decimal:
+def _checked_decimal(value: Any, data_type: DecimalType) -> Decimal:
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise _unexpected(f"a decimal for {kind}", value)
-    if scale_of(value) != kind.scale:
-        raise _Refused(f"{show_value(value)} has the scale {scale_of(value)}, not the scale {kind.scale} of {kind}")
-    unscaled = unscaled_value(value, kind.scale)
-    if unscaled is None or not fits_precision(unscaled, kind.precision):
-        raise _Refused(f"{show_value(value)} has more than the {kind.precision} digits of {kind}")
-    return decimal_of(unscaled, kind.scale)
+        raise _unexpected(f"a decimal for {data_type}", value)
+    if scale_of(value) != data_type.scale:
+        raise _Refused(
+            f"{show_value(value)} has the scale {scale_of(value)}, not the scale {data_type.scale} of {data_type}"
+        )
+    unscaled = unscaled_value(value, data_type.scale)
+    if unscaled is None or not fits_precision(unscaled, data_type.precision):
+        raise _Refused(f"{show_value(value)} has more than the {data_type.precision} digits of {data_type}")
+    return decimal_of(unscaled, data_type.scale)
 
 
-def _encode_decimal(value: Any, kind: Type) -> str:
-    assert isinstance(kind, DecimalType)
-    return format(_checked_decimal(value, kind), "f")
+def _encode_decimal(value: Any, data_type: Type) -> str:
+    assert isinstance(data_type, DecimalType)
+    return format(_checked_decimal(value, data_type), "f")
 
 
-def _decimal_example(kind: DecimalType) -> str:
-    return "14" if kind.scale == 0 else f"14.{'2'.ljust(kind.scale, '0')}"
+def _decimal_example(data_type: DecimalType) -> str:
+    return "14" if data_type.scale == 0 else f"14.{'2'.ljust(data_type.scale, '0')}"
 
 
 # --- dates and times
 
 
-def _decode_date(json_value: Any, kind: Type) -> int:
-    days = iso8601.parse_date(_text(json_value, kind))
+def _decode_date(json_value: Any, data_type: Type) -> int:
+    days = iso8601.parse_date(_text(json_value, data_type))
     if days is None:
         raise _unexpected("a date such as 2017-11-16", json_value)
-    return _fitting(days, 32, json_value, kind)
+    return _fitting(days, 32, json_value, data_type)
 
 
-def _decode_time(json_value: Any, kind: Type) -> int:
-    nanos = iso8601.parse_time(_text(json_value, kind))
+def _decode_time(json_value: Any, data_type: Type) -> int:
+    nanos = iso8601.parse_time(_text(json_value, data_type))
     if nanos is None:
         raise _unexpected("a time such as 22:31:08.123456", json_value)
-    return _to_micros(nanos, json_value, kind)
+    return _to_micros(nanos, json_value, data_type)
 
 
-def _decode_timestamp(json_value: Any, kind: Type) -> int:
-    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType)
-    parsed = iso8601.parse_timestamp(_text(json_value, kind), needs_t=True)
+def _decode_timestamp(json_value: Any, data_type: Type) -> int:
+    has_zone = isinstance(data_type, TimestamptzType | TimestamptzNsType)
+    parsed = iso8601.parse_timestamp(_text(json_value, data_type), needs_t=True)
     if parsed is None:
         example = f"2017-11-16T22:31:08.123456{'+00:00' if has_zone else ''}"
-        raise _unexpected(f"a {kind} such as {example}", json_value)
+        raise _unexpected(f"a {data_type} such as {example}", json_value)
     nanos, offset = parsed
     if has_zone and offset != 0:
-        raise _Refused(f"the zone offset of a {kind} must be +00:00, found {show_value(json_value)}")
+        raise _Refused(f"the zone offset of a {data_type} must be +00:00, found {show_value(json_value)}")
     if not has_zone and offset is not None:
-        raise _Refused(f"a {kind} must not have a zone offset, found {show_value(json_value)}")
-    value = nanos if _is_nanos(kind) else _to_micros(nanos, json_value, kind)
-    return _fitting(value, 64, json_value, kind)
+        raise _Refused(f"a {data_type} must not have a zone offset, found {show_value(json_value)}")
+    value = nanos if _is_nanos(data_type) else _to_micros(nanos, json_value, data_type)
+    return _fitting(value, 64, json_value, data_type)
 
 
-def _is_nanos(kind: Type) -> bool:
-    return isinstance(kind, TimestampNsType | TimestamptzNsType)
+def _is_nanos(data_type: Type) -> bool:
+    return isinstance(data_type, TimestampNsType | TimestamptzNsType)
 
 
-def _to_micros(nanos: int, shown: Any, kind: Type) -> int:
+def _to_micros(nanos: int, shown: Any, data_type: Type) -> int:
     micros, rest = divmod(nanos, 1000)
     if rest != 0:
-        raise _Refused(f"{show_value(shown)} is finer than the microseconds of {kind}")
+        raise _Refused(f"{show_value(shown)} is finer than the microseconds of {data_type}")
     return micros
 
 
-def _fitting(value: int, bits: int, shown: Any, kind: Type) -> int:
+def _fitting(value: int, bits: int, shown: Any, data_type: Type) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise _Refused(f"{show_value(shown)} is out of the range of {kind}")
+        raise _Refused(f"{show_value(shown)} is out of the range of {data_type}")
     return value
 
 
-def _encode_date(value: Any, kind: Type) -> str:
-    return iso8601.format_date(_whole(value, 32, kind))
+def _encode_date(value: Any, data_type: Type) -> str:
+    return iso8601.format_date(_whole(value, 32, data_type))
 
 
-def _encode_time(value: Any, kind: Type) -> str:
-    micros = _whole(value, 64, kind)
+def _encode_time(value: Any, data_type: Type) -> str:
+    micros = _whole(value, 64, data_type)
     if not 0 <= micros < iso8601.MICROS_PER_DAY:
         raise _Refused(f"{micros} microseconds are not a time of day")
     return iso8601.format_time(micros * 1000)
 
 
-def _encode_timestamp(value: Any, kind: Type) -> str:
-    ticks = _whole(value, 64, kind)
-    text = iso8601.format_timestamp(ticks if _is_nanos(kind) else ticks * 1000)
-    return f"{text}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNsType) else text
+def _encode_timestamp(value: Any, data_type: Type) -> str:
+    ticks = _whole(value, 64, data_type)
+    text = iso8601.format_timestamp(ticks if _is_nanos(data_type) else ticks * 1000)
+    return f"{text}+00:00" if isinstance(data_type, TimestamptzType | TimestamptzNsType) else text
 
 
-def _whole(value: Any, bits: int, kind: Type) -> int:
+def _whole(value: Any, bits: int, data_type: Type) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _unexpected(f"an integer for {kind}", value)
-    return _fitting(value, bits, value, kind)
+        raise _unexpected(f"an integer for {data_type}", value)
+    return _fitting(value, bits, value, data_type)
 
 
 # --- text and bytes
 
 
-def _decode_string(json_value: Any, kind: Type) -> str:
-    text = _text(json_value, kind)
+def _decode_string(json_value: Any, data_type: Type) -> str:
+    text = _text(json_value, data_type)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -281,44 +283,46 @@ def _decode_string(json_value: Any, kind: Type) -> str:
     return text
 
 
-def _decode_uuid(json_value: Any, kind: Type) -> uuid.UUID:
-    text = _text(json_value, kind)
+def _decode_uuid(json_value: Any, data_type: Type) -> uuid.UUID:
+    text = _text(json_value, data_type)
     if _UUID_TEXT.fullmatch(text) is None:
         raise _unexpected("a uuid such as f79c3e09-677c-4bbd-a479-3f349cb785e7", text)
     return uuid.UUID(text)
 
 
-def _encode_uuid(value: Any, kind: Type) -> str:
+def _encode_uuid(value: Any, data_type: Type) -> str:
     if not isinstance(value, uuid.UUID):
         raise _unexpected("a UUID", value)
     return str(value)
 
 
-def _decode_bytes(json_value: Any, kind: Type) -> bytes:
-    text = _text(json_value, kind)
-    if isinstance(kind, FixedType) and len(text) != 2 * kind.length:
-        raise _Refused(f"expected {2 * kind.length} hexadecimal digits for {kind}, found {len(text)} characters")
+def _decode_bytes(json_value: Any, data_type: Type) -> bytes:
+    text = _text(json_value, data_type)
+    if isinstance(data_type, FixedType) and len(text) != 2 * data_type.length:
+        raise _Refused(
+            f"expected {2 * data_type.length} hexadecimal digits for {data_type}, found {len(text)} characters"
+        )
     if _HEX_TEXT.fullmatch(text) is None:
         raise _unexpected("an even number of hexadecimal digits", text)
     return bytes.fromhex(text)
 
 
-def _encode_bytes(value: Any, kind: Type) -> str:
+def _encode_bytes(value: Any, data_type: Type) -> str:
     if not isinstance(value, bytes):
-        raise _unexpected(f"bytes for {kind}", value)
-    if isinstance(kind, FixedType) and len(value) != kind.length:
-        raise _Refused(f"expected {kind.length} bytes for {kind}, found {len(value)}")
+        raise _unexpected(f"bytes for {data_type}", value)
+    if isinstance(data_type, FixedType) and len(value) != data_type.length:
+        raise _Refused(f"expected {data_type.length} bytes for {data_type}, found {len(value)}")
     return value.hex()
 
 
 # --- nested values
 
 
-def _decode_struct(json_value: Any, kind: Type) -> dict[str, Any]:
-    assert isinstance(kind, StructType)
+def _decode_struct(json_value: Any, data_type: Type) -> dict[str, Any]:
+    assert isinstance(data_type, StructType)
     if not isinstance(json_value, dict):
         raise _unexpected("an object by field id", json_value)
-    by_id = {str(field.field_id): field for field in kind.fields}
+    by_id = {str(field.field_id): field for field in data_type.fields}
     for key in json_value:
         if key not in by_id:
             raise _Refused(f"the struct has no field with the id {show_value(key)}")
@@ -328,38 +332,38 @@ def _decode_struct(json_value: Any, kind: Type) -> dict[str, Any]:
     )
 
 
-def _encode_struct(value: Any, kind: Type) -> dict[str, Any]:
-    assert isinstance(kind, StructType)
+def _encode_struct(value: Any, data_type: Type) -> dict[str, Any]:
+    assert isinstance(data_type, StructType)
     if not isinstance(value, dict):
         raise _unexpected("a dict by field name", value)
-    names = {field.name for field in kind.fields}
+    names = {field.name for field in data_type.fields}
     for name in value:
         if name not in names:
             raise _Refused(f"the struct has no field named {show_value(name)}")
-    present = (field for field in kind.fields if value.get(field.name) is not None)
+    present = (field for field in data_type.fields if value.get(field.name) is not None)
     return {str(field.field_id): _encode(value[field.name], field.field_type) for field in present}
 
 
-def _decode_list(json_value: Any, kind: Type) -> list[Any]:
-    assert isinstance(kind, ListType)
+def _decode_list(json_value: Any, data_type: Type) -> list[Any]:
+    assert isinstance(data_type, ListType)
     if not isinstance(json_value, list):
         raise _unexpected("a list", json_value)
-    if kind.element_required and any(one is None for one in json_value):
+    if data_type.element_required and any(one is None for one in json_value):
         raise _Refused("a null element in a list of required elements")
-    return [_decode(one, kind.element_type) for one in json_value]
+    return [_decode(one, data_type.element_type) for one in json_value]
 
 
-def _encode_list(value: Any, kind: Type) -> list[Any]:
-    assert isinstance(kind, ListType)
+def _encode_list(value: Any, data_type: Type) -> list[Any]:
+    assert isinstance(data_type, ListType)
     if not isinstance(value, list | tuple):
         raise _unexpected("a list", value)
-    if kind.element_required and any(one is None for one in value):
+    if data_type.element_required and any(one is None for one in value):
         raise _Refused("a null element in a list of required elements")
-    return [_encode(one, kind.element_type) for one in value]
+    return [_encode(one, data_type.element_type) for one in value]
 
 
-def _decode_map(json_value: Any, kind: Type) -> dict[Any, Any]:
-    assert isinstance(kind, MapType)
+def _decode_map(json_value: Any, data_type: Type) -> dict[Any, Any]:
+    assert isinstance(data_type, MapType)
     keys, values = (json_value.get("keys"), json_value.get("values")) if isinstance(json_value, dict) else (None, None)
     if not isinstance(keys, list) or not isinstance(values, list):
         raise _unexpected("an object of keys and values", json_value)
@@ -367,30 +371,30 @@ def _decode_map(json_value: Any, kind: Type) -> dict[Any, Any]:
         raise _Refused(f"a map with {len(keys)} keys and {len(values)} values")
     pairs: dict[Any, Any] = {}
     for json_key, json_one in zip(keys, values, strict=True):
-        _check_pair(json_key, json_one, kind)
-        key = map_key(_decode(json_key, kind.key_type))
+        _check_pair(json_key, json_one, data_type)
+        key = map_key(_decode(json_key, data_type.key_type))
         if key in pairs:
             raise _Refused(f"the key {show_value(json_key)} occurs twice")
-        pairs[key] = _decode(json_one, kind.value_type)
+        pairs[key] = _decode(json_one, data_type.value_type)
     return FrozenMap(pairs)
 
 
-def _encode_map(value: Any, kind: Type) -> dict[str, Any]:
-    assert isinstance(kind, MapType)
+def _encode_map(value: Any, data_type: Type) -> dict[str, Any]:
+    assert isinstance(data_type, MapType)
     if not isinstance(value, dict):
         raise _unexpected("a dict", value)
     for key, one in value.items():
-        _check_pair(key, one, kind)
+        _check_pair(key, one, data_type)
     return {
-        "keys": [_encode(key, kind.key_type) for key in value],
-        "values": [_encode(one, kind.value_type) for one in value.values()],
+        "keys": [_encode(key, data_type.key_type) for key in value],
+        "values": [_encode(one, data_type.value_type) for one in value.values()],
     }
 
 
-def _check_pair(key: Any, value: Any, kind: MapType) -> None:
+def _check_pair(key: Any, value: Any, data_type: MapType) -> None:
     if key is None:
         raise _Refused("a null key in a map")
-    if value is None and kind.value_required:
+    if value is None and data_type.value_required:
         raise _Refused("a null value in a map of required values")
 
 
@@ -402,17 +406,17 @@ def _geometries() -> Any:
     return import_module("frazil.codec.wkt")
 
 
-def _decode_geometry(json_value: Any, kind: Type) -> bytes:
+def _decode_geometry(json_value: Any, data_type: Type) -> bytes:
     try:
-        found: bytes = _geometries().wkt_to_wkb(_text(json_value, kind))
+        found: bytes = _geometries().wkt_to_wkb(_text(json_value, data_type))
         return found
     except FrazilError as error:
         raise _Refused(f"expected a geometry as text, such as POINT (30 10): {error.message}") from None
 
 
-def _encode_geometry(value: Any, kind: Type) -> str:
+def _encode_geometry(value: Any, data_type: Type) -> str:
     if not isinstance(value, bytes):
-        raise _unexpected(f"WKB bytes for {kind}", value)
+        raise _unexpected(f"WKB bytes for {data_type}", value)
     try:
         text: str = _geometries().wkb_to_wkt(value)
         return text

@@ -19,18 +19,18 @@ _LAST_CODE_POINT = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
-def truncate_lower_bound(value: Any, kind: Type, length: int) -> Any:
+def truncate_lower_bound(value: Any, data_type: Type, length: int) -> Any:
     """Return a lower bound at most `length` long that is not above a value; only text and binary get shorter."""
-    if isinstance(kind, StringType | BinaryType):
+    if isinstance(data_type, StringType | BinaryType):
         return value[: _checked(length)]
     return value
 
 
-def truncate_upper_bound(value: Any, kind: Type, length: int) -> Any:
+def truncate_upper_bound(value: Any, data_type: Type, length: int) -> Any:
     """Return an upper bound at most `length` long that is not below a value, or None where there is none."""
-    if isinstance(kind, StringType):
+    if isinstance(data_type, StringType):
         return truncate_upper_text(value, length)
-    if isinstance(kind, BinaryType):
+    if isinstance(data_type, BinaryType):
         return truncate_upper_bytes(value, length)
     return value
 

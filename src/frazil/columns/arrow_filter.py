@@ -347,7 +347,7 @@ def _option(node: Call, name: str) -> Any:
     return None if found is None else found.as_py()
 
 
-def _literal(value: Any, kind: Type) -> Any:
+def _literal(value: Any, data_type: Type) -> Any:
     """Return a scalar as a literal of a condition on a column; None where comparing them is not plainly exact."""
     if not isinstance(value, pa.Scalar):
         return value
@@ -358,7 +358,7 @@ def _literal(value: Any, kind: Type) -> Any:
         value = value.value
         arrow = value.type
     for types, is_kind, convert in _LITERALS:
-        if isinstance(kind, types):
+        if isinstance(data_type, types):
             return convert(value) if is_kind(arrow) else None
     return None
 

@@ -37,18 +37,18 @@ _NANOS_PER_DAY = _MICROS_PER_DAY * 1000
 _MAX_NANO_DAYS = (2**63 - 1) // _NANOS_PER_DAY
 
 
-def decode_bounds(data: Any, kind: Type) -> Any:
+def decode_bounds(data: Any, data_type: Type) -> Any:
     """Return a binary column of bounds as values to compare, null where there is no usable bound."""
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
     if data.type != pa.large_binary():
         data = data.cast(pa.large_binary())
-    if isinstance(kind, DecimalType):
-        return _decode_decimals(data, kind)
-    widths = _WIDTHS.get(type(kind))
+    if isinstance(data_type, DecimalType):
+        return _decode_decimals(data, data_type)
+    widths = _WIDTHS.get(type(data_type))
     if widths is None:
         return data
-    return _decode_fixed(data, kind, widths)
+    return _decode_fixed(data, data_type, widths)
 
 
 # For each type: the length of a bound, its numpy form, and what a value is multiplied by.
@@ -80,9 +80,9 @@ _RESULTS: dict[type[Type], str] = {
 }
 
 
-def _decode_fixed(data: Any, kind: Type, widths: dict[int, tuple[str, int]]) -> Any:
+def _decode_fixed(data: Any, data_type: Type, widths: dict[int, tuple[str, int]]) -> Any:
     starts, lengths, raw, valid = _layout(data)
-    name = _RESULTS[type(kind)]
+    name = _RESULTS[type(data_type)]
     values = np.zeros(len(data), dtype=name)
     usable = np.zeros(len(data), dtype=bool)
     for width, (form, factor) in widths.items():
@@ -94,16 +94,16 @@ def _decode_fixed(data: Any, kind: Type, widths: dict[int, tuple[str, int]]) -> 
         if factor == _NANOS_PER_DAY:
             fits = np.abs(part.astype(np.int64)) <= _MAX_NANO_DAYS
             part = np.where(fits, part, 0)
-        if isinstance(kind, BooleanType):
+        if isinstance(data_type, BooleanType):
             part = part != 0
-        elif isinstance(kind, FloatType | DoubleType):
+        elif isinstance(data_type, FloatType | DoubleType):
             fits = ~np.isnan(part)
         values[rows] = part.astype(name) * factor if factor != 1 else part.astype(name)
         usable[rows] = fits
     return pa.array(values, mask=~usable)
 
 
-def _decode_decimals(data: Any, kind: DecimalType) -> Any:
+def _decode_decimals(data: Any, data_type: DecimalType) -> Any:
     """Return unscaled big-endian two's complement numbers of any length up to 16 bytes as decimals."""
     starts, lengths, raw, valid = _layout(data)
     wide = np.zeros((len(data), 16), dtype=np.uint8)
@@ -116,7 +116,7 @@ def _decode_decimals(data: Any, kind: DecimalType) -> Any:
         wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
         wide[rows[:, None], np.arange(int(width))] = part[:, ::-1]
         usable[rows] = True
-    target = comparable_type(kind)
+    target = comparable_type(data_type)
     bitmap = pa.array(usable).buffers()[1]
     return pa.Array.from_buffers(target, len(data), [bitmap, pa.py_buffer(wide.tobytes())])
 

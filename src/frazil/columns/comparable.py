@@ -37,32 +37,32 @@ _INT64_KINDS = (TimeType, TimestampType, TimestamptzType, TimestampNsType, Times
 _BYTES_KINDS = (StringType, UuidType, FixedType, BinaryType)
 
 
-def comparable_type(kind: Type) -> pa.DataType | None:
+def comparable_type(data_type: Type) -> pa.DataType | None:
     """Return the Arrow type in which values of a type are compared; None keeps the column's own."""
-    if isinstance(kind, BooleanType):
+    if isinstance(data_type, BooleanType):
         return pa.int8()
-    if isinstance(kind, IntType | DateType):
+    if isinstance(data_type, IntType | DateType):
         return pa.int32()
-    if isinstance(kind, _INT64_KINDS):
+    if isinstance(data_type, _INT64_KINDS):
         return pa.int64()
-    if isinstance(kind, _BYTES_KINDS):
+    if isinstance(data_type, _BYTES_KINDS):
         return pa.large_binary()
-    if isinstance(kind, DecimalType):
-        return pa.decimal128(38, kind.scale)
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(38, data_type.scale)
     return None
 
 
-def to_comparable(array: Any, kind: Type) -> Any:
+def to_comparable(array: Any, data_type: Type) -> Any:
     """Return a column of a type in the form in which it is compared."""
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 0:
-            return pa.array([], type=comparable_type(kind) or array.type)
-        return pa.chunked_array([to_comparable(chunk, kind) for chunk in array.chunks])
+            return pa.array([], type=comparable_type(data_type) or array.type)
+        return pa.chunked_array([to_comparable(chunk, data_type) for chunk in array.chunks])
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    target = comparable_type(kind)
+    target = comparable_type(data_type)
     if target is None or array.type == target:
         return array
     if pa.types.is_temporal(array.type):
@@ -73,17 +73,17 @@ def to_comparable(array: Any, kind: Type) -> Any:
     return array.cast(target)
 
 
-def from_comparable(array: Any, kind: Type) -> Any:
+def from_comparable(array: Any, data_type: Type) -> Any:
     """Return compared values as a column of the type itself; text that is not UTF-8 becomes null."""
-    target = to_arrow_type(kind)
-    if isinstance(kind, StringType):
+    target = to_arrow_type(data_type)
+    if isinstance(data_type, StringType):
         try:
             return array.cast(pa.large_string())
         except pa.ArrowInvalid:
             return pa.array([_text_or_none(one) for one in array.to_pylist()], pa.large_string())
-    if isinstance(kind, (*_INT64_KINDS, DateType)):
+    if isinstance(data_type, (*_INT64_KINDS, DateType)):
         return array.view(target)
-    if isinstance(kind, BooleanType | IntType | DecimalType):
+    if isinstance(data_type, BooleanType | IntType | DecimalType):
         return array.cast(target)
     return array
 
@@ -95,7 +95,7 @@ def _text_or_none(data: bytes | None) -> str | None:
         return None
 
 
-def literal_scalar(value: Any, kind: Type) -> Any:
+def literal_scalar(value: Any, data_type: Type) -> Any:
     """Return a value of a type, in the representation of `spec/types.py`, as a scalar to compare with."""
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogatepass")
@@ -103,22 +103,24 @@ def literal_scalar(value: Any, kind: Type) -> Any:
         value = value.bytes
     elif isinstance(value, bool):
         value = int(value)
-    target = comparable_type(kind)
-    if isinstance(value, Decimal) and isinstance(kind, DecimalType):
-        unscaled = unscaled_value(value, kind.scale)
-        value = value if unscaled is None else decimal_of(unscaled, kind.scale)
+    target = comparable_type(data_type)
+    if isinstance(value, Decimal) and isinstance(data_type, DecimalType):
+        unscaled = unscaled_value(value, data_type.scale)
+        value = value if unscaled is None else decimal_of(unscaled, data_type.scale)
     if isinstance(value, float):
         return pa.scalar(value, pa.float64())
     return pa.scalar(value, target)
 
 
-def literal_array(values: tuple[Any, ...], kind: Type) -> Any:
+def literal_array(values: tuple[Any, ...], data_type: Type) -> Any:
     """Return literals of a type as an array to compare with."""
-    known = [literal_scalar(value, kind).as_py() for value in values]
+    known = [literal_scalar(value, data_type).as_py() for value in values]
     if any(isinstance(one, float) and one == 0 for one in known):
         # Set lookups go by bits; both zeros are one value.
         known += [0.0, -0.0]
-    return pa.array(known, type=comparable_type(kind) or (pa.float64() if isinstance(known[0], float) else pa.int64()))
+    return pa.array(
+        known, type=comparable_type(data_type) or (pa.float64() if isinstance(known[0], float) else pa.int64())
+    )
 
 
 def is_nan_mask(array: Any) -> Any:

@@ -44,7 +44,7 @@ def single_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def partition_children(manifest: ManifestColumns, kind: StructType) -> list[pa.Array]:
+def partition_children(manifest: ManifestColumns, data_type: StructType) -> list[pa.Array]:
     """Return each file's partition tuple as fields of a type that unites several specs, in Arrow's plain types.
 
     Fields are found by id; where the manifest's spec has no such field, the values are null.
@@ -52,7 +52,7 @@ def partition_children(manifest: ManifestColumns, kind: StructType) -> list[pa.A
     known = {field.field_id: index for index, field in enumerate(manifest.partition_type.fields)}
     stored = single_chunk(manifest.column("partition")).flatten()
     children = []
-    for field in kind.fields:
+    for field in data_type.fields:
         target = arrow_type_of(field.field_type)
         at = known.get(field.field_id)
         # A void field may have another type than the field it took the place of; its values are all null.

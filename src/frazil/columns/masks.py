@@ -60,7 +60,7 @@ def _column_at(term: BoundReference, rows: Any) -> Any:
     return column
 
 
-def leaf_mask(op: Op, literals: tuple[Any, ...], column: Any, kind: Type) -> Any:
+def leaf_mask(op: Op, literals: tuple[Any, ...], column: Any, data_type: Type) -> Any:
     """Return which values of a column of a type pass a leaf's test."""
     if op is Op.IS_NULL:
         return pc.is_null(column)
@@ -68,17 +68,17 @@ def leaf_mask(op: Op, literals: tuple[Any, ...], column: Any, kind: Type) -> Any
         return pc.is_valid(column)
     if isinstance(column, pa.DictionaryArray):
         # Each distinct value is tested once.
-        found = leaf_mask(op, literals, column.dictionary, kind).take(column.indices)
+        found = leaf_mask(op, literals, column.dictionary, data_type).take(column.indices)
         return pc.fill_null(found, op.is_true_for_null)
     if op in (Op.IS_NAN, Op.NOT_NAN):
         nan = pc.fill_null(is_nan_mask(column), False)
         return nan if op is Op.IS_NAN else pc.invert(nan)
-    values = to_comparable(column, kind)
+    values = to_comparable(column, data_type)
     if op.is_set:
-        found = pc.is_in(values, value_set=literal_array(literals, kind).cast(values.type))
+        found = pc.is_in(values, value_set=literal_array(literals, data_type).cast(values.type))
         return found if op is Op.IN else pc.invert(found)
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
-        prefix = literal_scalar(literals[0], kind).as_py()
+        prefix = literal_scalar(literals[0], data_type).as_py()
         found = pc.fill_null(pc.starts_with(values, prefix), False)
         return found if op is Op.STARTS_WITH else pc.invert(found)
-    return pc.fill_null(_COMPARISONS[op](values, literal_scalar(literals[0], kind)), op.is_true_for_null)
+    return pc.fill_null(_COMPARISONS[op](values, literal_scalar(literals[0], data_type)), op.is_true_for_null)

@@ -36,7 +36,7 @@ class StatsColumns:
     is_all_null_or_nan: Mask
 
 
-def may_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def may_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     """Return False only for files in which no row can pass; `kind` is the type of the tested values."""
     if op is Op.IS_NULL:
         return ~stats.has_no_null
@@ -47,11 +47,11 @@ def may_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind:
     if op is Op.NOT_NAN:
         return ~(stats.is_all_null_or_nan & stats.has_no_null & ~stats.has_no_nan)
     if op in (Op.NOT_EQ, Op.NOT_IN, Op.NOT_STARTS_WITH):
-        return ~(stats.has_no_null & stats.has_no_nan & _holds_one_excluded(op, literals, stats, kind))
-    return ~(stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(op, literals, stats, kind))
+        return ~(stats.has_no_null & stats.has_no_nan & _holds_one_excluded(op, literals, stats, data_type))
+    return ~(stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(op, literals, stats, data_type))
 
 
-def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     """Return True only for files in which every row passes."""
     if op is Op.IS_NULL:
         return stats.is_all_null
@@ -63,8 +63,8 @@ def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind
         return stats.has_no_nan | stats.is_all_null
     if op in (Op.NOT_EQ, Op.NOT_IN, Op.NOT_STARTS_WITH):
         positive = {Op.NOT_EQ: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_STARTS_WITH: Op.STARTS_WITH}[op]
-        return stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(positive, literals, stats, kind)
-    return stats.has_no_null & stats.has_no_nan & _holds_throughout(op, literals, stats, kind)
+        return stats.is_all_null | stats.is_all_null_or_nan | _is_out_of_reach(positive, literals, stats, data_type)
+    return stats.has_no_null & stats.has_no_nan & _holds_throughout(op, literals, stats, data_type)
 
 
 def _proven(condition: Any) -> Mask:
@@ -75,11 +75,11 @@ def _proven(condition: Any) -> Mask:
     return result
 
 
-def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     lower, upper = stats.lower, stats.upper
     if op is Op.IN:
-        return _none_between(literals, lower, upper, kind)
-    literal = literal_scalar(literals[0], kind)
+        return _none_between(literals, lower, upper, data_type)
+    literal = literal_scalar(literals[0], data_type)
     if op is Op.STARTS_WITH:
         beyond = pc.and_(pc.greater(lower, literal), pc.invert(pc.starts_with(lower, literal.as_py())))
         return _proven(pc.less(upper, literal)) | _proven(beyond)
@@ -94,9 +94,9 @@ def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kin
     return _proven(pc.greater(lower, literal)) | _proven(pc.less(upper, literal))
 
 
-def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, kind: Type) -> Mask:
+def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, data_type: Type) -> Mask:
     """Return where no literal, of a sorted list, lies within the bounds; a missing bound is no limit."""
-    scalars = [literal_scalar(literal, kind) for literal in literals]
+    scalars = [literal_scalar(literal, data_type) for literal in literals]
     if len(scalars) <= _FEW:
         result = np.ones(len(lower), dtype=bool)
         for scalar in scalars:
@@ -115,22 +115,22 @@ def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, kind: Type)
     )
 
 
-def _holds_one_excluded(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def _holds_one_excluded(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     """Return where the bounds alone put every value among the excluded ones."""
     if op is Op.NOT_STARTS_WITH:
-        prefix = literal_scalar(literals[0], kind).as_py()
+        prefix = literal_scalar(literals[0], data_type).as_py()
         return _proven(pc.starts_with(stats.lower, prefix)) & _proven(pc.starts_with(stats.upper, prefix))
-    return _is_single_of(literals, stats, kind)
+    return _is_single_of(literals, stats, data_type)
 
 
-def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     lower, upper = stats.lower, stats.upper
     if op is Op.STARTS_WITH:
-        prefix = literal_scalar(literals[0], kind).as_py()
+        prefix = literal_scalar(literals[0], data_type).as_py()
         return _proven(pc.starts_with(lower, prefix)) & _proven(pc.starts_with(upper, prefix))
     if op in (Op.EQ, Op.IN):
-        return _is_single_of(literals, stats, kind)
-    literal = literal_scalar(literals[0], kind)
+        return _is_single_of(literals, stats, data_type)
+    literal = literal_scalar(literals[0], data_type)
     if op is Op.LT:
         return _proven(pc.less(upper, literal))
     if op is Op.LT_EQ:
@@ -140,10 +140,10 @@ def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, ki
     return _proven(pc.greater_equal(lower, literal))
 
 
-def _is_single_of(literals: tuple[Any, ...], stats: StatsColumns, kind: Type) -> Mask:
+def _is_single_of(literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     """Return where both bounds are one value and that value is one of the literals."""
     same = _proven(pc.equal(stats.lower, stats.upper))
     if not same.any():
         return same
-    value_set = literal_array(literals, kind).cast(stats.lower.type)
+    value_set = literal_array(literals, data_type).cast(stats.lower.type)
     return same & _proven(pc.is_in(stats.lower, value_set=value_set))

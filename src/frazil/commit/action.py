@@ -24,10 +24,10 @@ from frazil.changes.updates import TableUpdate
 from frazil.errors import FileAlreadyExistsError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
+from frazil.threads import default_threads
 
 _MAX_SNAPSHOT_ID = (1 << 63) - 1
 NO_ENGINE: FrozenMap[str, str] = FrozenMap()

@@ -65,12 +65,10 @@ class Append:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=Operation.APPEND,
-            counts=changed.counts,
         )
 
 

@@ -40,12 +40,13 @@ from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.prune import METRIC_FIELDS, to_mask
-from frazil.scan.read_manifests import map_in_order, worthwhile_threads
+from frazil.scan.read_manifests import worthwhile_threads
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey, check_data_file
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType
 from frazil.spec.versions import Feature, check_feature
+from frazil.threads import map_in_order
 
 DeleteKey = tuple[str, int | None]
 """A delete file's path and, for a deletion vector, its offset: vectors share files."""
@@ -243,10 +244,10 @@ def _filter_manifest(
     return known
 
 
-def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, kind: StructType) -> set[PartitionKey]:
+def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, data_type: StructType) -> set[PartitionKey]:
     """Return the partitions of a manifest's spec, none where its summaries rule them all out."""
     own = {key for key in keys if key[0] == manifest.partition_spec_id}
-    return own if own and may_hold_partition(manifest, kind, own) else set()
+    return own if own and may_hold_partition(manifest, data_type, own) else set()
 
 
 def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:

@@ -48,13 +48,14 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.scan.prune import METRIC_FIELDS, to_mask
-from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.properties import IsolationLevel
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.snapshot_history import ancestor_ids_between
+from frazil.threads import map_in_order
 
 _FIELDS = ("status", "snapshot_id", "content", "file_path", "file_format", "partition", "record_count", *METRIC_FIELDS)
 _APPENDING = frozenset({Operation.APPEND, Operation.OVERWRITE})

@@ -47,10 +47,8 @@ class DeleteFiles:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=Operation.DELETE,
-            counts=changed.counts,
         )

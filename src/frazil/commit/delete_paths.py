@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from frazil.catalog.owned_folders import OwnedFolders
 from frazil.progress import count
-from frazil.scan.read_manifests import map_in_order
 from frazil.storage.base import Storage
+from frazil.threads import map_in_order
 
 Item = TypeVar("Item")
 

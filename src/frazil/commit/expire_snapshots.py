@@ -22,12 +22,13 @@ from frazil.commit.new_snapshot import ref_requirement, table_requirement
 from frazil.commit.once import move_records
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.scan.read_manifests import map_in_order, read_manifest_list
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec import properties
 from frazil.spec.property_kinds import read_property
 from frazil.spec.retention import GUARD_PREFIX, guarded_snapshots, snapshots_to_retain
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
+from frazil.threads import map_in_order
 
 
 @dataclass(frozen=True, slots=True)

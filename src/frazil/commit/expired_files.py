@@ -39,7 +39,7 @@ from frazil.commit.reachable_files import ReachableFiles
 from frazil.errors import CorruptTableError, StorageError, UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.data_file import FileContent
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import Snapshot
@@ -47,6 +47,7 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
 from frazil.storage.locations import location_key
+from frazil.threads import default_threads, map_in_order
 
 NAMED_FILES = 10_000
 """Of how many files the paths are told at most; of all others, numbers."""

@@ -12,22 +12,22 @@ from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.types import DoubleType, FloatType, StructType, Type
 
 
-def may_hold_partition(manifest: ManifestFile, kind: StructType, keys: Iterable[PartitionKey]) -> bool:
+def may_hold_partition(manifest: ManifestFile, data_type: StructType, keys: Iterable[PartitionKey]) -> bool:
     """Return False only where a manifest's summaries rule out every one of some partitions of its spec."""
     summaries = manifest.partitions
-    if summaries is None or len(summaries) != len(kind.fields):
+    if summaries is None or len(summaries) != len(data_type.fields):
         return True
-    ranges = [_range_of(summary, field.field_type) for summary, field in zip(summaries, kind.fields, strict=True)]
+    ranges = [_range_of(summary, field.field_type) for summary, field in zip(summaries, data_type.fields, strict=True)]
     return any(all(_may_hold(value, range_) for value, range_ in zip(key[1:], ranges, strict=True)) for key in keys)
 
 
-def _range_of(summary: FieldSummary, kind: Type) -> tuple[bool, Any, Any] | None:
+def _range_of(summary: FieldSummary, data_type: Type) -> tuple[bool, Any, Any] | None:
     """Return what a field's values are; None where that is not known, or not in the order of keys, as of floats."""
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(data_type, FloatType | DoubleType):
         return None
     try:
-        lower = None if summary.lower_bound is None else decode_bound(summary.lower_bound, kind)
-        upper = None if summary.upper_bound is None else decode_bound(summary.upper_bound, kind)
+        lower = None if summary.lower_bound is None else decode_bound(summary.lower_bound, data_type)
+        upper = None if summary.upper_bound is None else decode_bound(summary.upper_bound, data_type)
     except CorruptTableError:
         return None
     return summary.contains_null, lower, upper

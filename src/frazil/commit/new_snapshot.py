@@ -11,7 +11,7 @@ A staged snapshot is added without a branch, to be published later by a cherry-p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from frazil.changes.requirements import (
@@ -22,12 +22,12 @@ from frazil.changes.requirements import (
 )
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from frazil.commit.action import Changes, CommitContext
-from frazil.commit.summary import COMMIT_ID, ENGINE, VERSION, SummaryCounts, frazil_version
+from frazil.commit.change_files import ChangedFiles
+from frazil.commit.summary import COMMIT_ID, ENGINE, VERSION, frazil_version
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef, Summary
 from frazil.spec.statistics import NO_PROPERTIES
 from frazil.spec.table_metadata import TableMetadata
@@ -79,13 +79,11 @@ def snapshot_changes(
     loaded: LoadedTable,
     context: CommitContext,
     writer: ManifestWriter,
+    changed: ChangedFiles,
     *,
     target: Target,
     parent: Snapshot | None,
-    manifests: Sequence[ManifestFile],
-    replaced_manifests: int,
     operation: str,
-    counts: SummaryCounts,
     extra: Mapping[str, str] = NO_PROPERTIES,
     files: Collection[str] = (),
 ) -> Changes:
@@ -95,9 +93,10 @@ def snapshot_changes(
     """
     metadata = loaded.metadata
     parent_id = None if parent is None else parent.snapshot_id
+    manifests = changed.manifests
     written = writer.write_list(manifests, parent_id)
     created = sum(1 for manifest in manifests if manifest.added_snapshot_id == context.snapshot_id)
-    summary = counts.summary(
+    summary = changed.counts.summary(
         metadata,
         parent,
         operation,
@@ -108,7 +107,7 @@ def snapshot_changes(
             **extra,
             Summary.MANIFESTS_CREATED: str(created),
             Summary.MANIFESTS_KEPT: str(len(manifests) - created),
-            Summary.MANIFESTS_REPLACED: str(replaced_manifests),
+            Summary.MANIFESTS_REPLACED: str(changed.replaced_manifests),
             **context.engine,
             VERSION: frazil_version(),
             COMMIT_ID: context.commit_id,

@@ -79,12 +79,10 @@ class Overwrite:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=self._operation(changes),
-            counts=changed.counts,
         )
 
     def _validate(self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None) -> None:

@@ -29,13 +29,14 @@ from frazil.columns.seen_hashes import SeenHashes
 from frazil.errors import CorruptTableError, FrazilError, MissingFileError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.base import Storage
 from frazil.storage.locations import location_key, metadata_folder, scheme_of
+from frazil.threads import default_threads, map_in_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from frazil.commit.write_manifests import ManifestWriter
 from frazil.loaded import LoadedTable
 from frazil.scan.delete_index import DELETE_FIELDS, scoped_paths
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.data_file import FileContent, PartitionKey
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.table_metadata import TableMetadata
+from frazil.threads import default_threads, map_in_order
 
 _DATA_FIELDS = ("status", "sequence_number", "file_path", "partition")
 _NEVER = 1 << 62
@@ -56,12 +56,10 @@ class RemoveDanglingDeletes:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=Operation.REPLACE,
-            counts=changed.counts,
         )
 
 

@@ -62,12 +62,10 @@ class ReplacePartitions:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=Operation.OVERWRITE,
-            counts=changed.counts,
             extra={Summary.REPLACE_PARTITIONS: "true"},
         )
 

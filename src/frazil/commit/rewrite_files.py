@@ -91,12 +91,10 @@ class RewriteFiles:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=Operation.REPLACE,
-            counts=changed.counts,
         )
 
     def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None, vectors: list[DataFile]) -> None:

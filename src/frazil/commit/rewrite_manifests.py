@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from frazil.columns.manifest_columns import live_mask
 from frazil.commit.action import NOTHING, Changes, CommitContext
+from frazil.commit.change_files import ChangedFiles
 from frazil.commit.cluster_entries import Clusters, rank_entries
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.summary import SummaryCounts
@@ -26,11 +27,11 @@ from frazil.commit.write_manifests import ManifestWriter, manifest_key, without_
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
-from frazil.scan.read_manifests import map_in_order
 from frazil.spec import properties
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Operation, Summary
+from frazil.threads import map_in_order
 
 _SAMPLED = 2_000
 """Of how many entries the size is measured before all are written."""
@@ -75,12 +76,10 @@ class RewriteManifests:
             loaded,
             context,
             writer,
+            ChangedFiles(manifests, SummaryCounts(), len(replaced)),
             target=self.target,
             parent=parent,
-            manifests=manifests,
-            replaced_manifests=len(replaced),
             operation=Operation.REPLACE,
-            counts=SummaryCounts(),
             extra={Summary.ENTRIES_PROCESSED: str(entries)},
         )
 

@@ -95,12 +95,10 @@ class RowDelta:
             loaded,
             context,
             writer,
+            changed,
             target=self.target,
             parent=parent,
-            manifests=changed.manifests,
-            replaced_manifests=changed.replaced_manifests,
             operation=self._operation(),
-            counts=changed.counts,
             files=frozenset(file.file_path for file in added),
         )
 

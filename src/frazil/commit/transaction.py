@@ -54,10 +54,11 @@ from frazil.commit.summary import COMMIT_ID
 from frazil.errors import FrazilError, InvalidRequestError, MissingFileError, TableNotFoundError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, read_manifest_list
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.locations import location_key
+from frazil.threads import default_threads
 
 _ID_TRIES = 10
 

@@ -35,7 +35,7 @@ from frazil.commit.action import CommitContext
 from frazil.errors import InvalidManifestError
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types
-from frazil.scan.read_manifests import map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
@@ -44,6 +44,7 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType
 from frazil.storage.locations import manifest_list_name, manifest_name, metadata_folder
+from frazil.threads import map_in_order
 
 FILES_PER_MANIFEST = 10_000
 """New files that one manifest holds at most, and one thread encodes at a time."""

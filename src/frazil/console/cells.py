@@ -53,7 +53,7 @@ def _column(column: pa.ChunkedArray) -> list[str | None]:
         return [cell_text(str(one)) for one in column]
 
 
-def type_text(kind: pa.DataType) -> str:
+def type_text(arrow_type: pa.DataType) -> str:
     """Return a column's type, short."""
-    text = str(kind)
+    text = str(arrow_type)
     return text if len(text) <= 40 else text[:39] + "…"

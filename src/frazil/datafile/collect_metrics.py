@@ -92,10 +92,10 @@ def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[t
     """Return the fields that hold values, those in structs included, each with its place."""
     found: list[tuple[NestedField, tuple[int, ...]]] = []
     for index, part in enumerate(fields):
-        kind = part.field_type
-        if isinstance(kind, StructType):
-            found += _measured(kind.fields, (*above, index))
-        elif not isinstance(kind, ListType | MapType | UnknownType):
+        data_type = part.field_type
+        if isinstance(data_type, StructType):
+            found += _measured(data_type.fields, (*above, index))
+        elif not isinstance(data_type, ListType | MapType | UnknownType):
             found.append((part, (*above, index)))
     return found
 
@@ -106,7 +106,7 @@ class _Column:
     __slots__ = ("_box", "_field", "_high", "_is_floating", "_low", "_mode", "_nans", "_nulls", "_to_value", "path")
 
     def __init__(self, part: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
-        kind = part.field_type
+        data_type = part.field_type
         self._field = part
         self._mode = mode
         self.path = path
@@ -114,11 +114,13 @@ class _Column:
         self._nans = 0
         self._low: Any = None
         self._high: Any = None
-        self._is_floating = isinstance(kind, FloatType | DoubleType)
-        self._to_value: Callable[[Any], Any] = _to_uuid if isinstance(kind, UuidType) else _same
-        is_geo = isinstance(kind, GeometryType | GeographyType)
+        self._is_floating = isinstance(data_type, FloatType | DoubleType)
+        self._to_value: Callable[[Any], Any] = _to_uuid if isinstance(data_type, UuidType) else _same
+        is_geo = isinstance(data_type, GeometryType | GeographyType)
         self._box = (
-            GeoBoundsCollector(is_geography=isinstance(kind, GeographyType)) if is_geo and mode.has_bounds else None
+            GeoBoundsCollector(is_geography=isinstance(data_type, GeographyType))
+            if is_geo and mode.has_bounds
+            else None
         )
 
     def add(self, column: pa.ChunkedArray) -> None:
@@ -135,10 +137,10 @@ class _Column:
             self._nans += nans
         if not self._mode.has_bounds or nulls + nans == len(array):
             return
-        kind: Type = self._field.field_type
+        data_type: Type = self._field.field_type
         if self._box is not None:
             _add_geometries(self._box, array, self._field.name)
-        elif not isinstance(kind, VariantType):
+        elif not isinstance(data_type, VariantType):
             found = pc.min_max(to_plain_integers(array))
             low, high = self._to_value(found["min"].as_py()), self._to_value(found["max"].as_py())
             self._low = low if self._low is None or low < self._low else self._low

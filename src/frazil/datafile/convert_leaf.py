@@ -47,27 +47,27 @@ def keep(array: pa.Array) -> pa.Array:
     return array
 
 
-def leaf_converter(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def leaf_converter(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     """Return the function that makes arrays of a file's type arrays of the table's, or None where none may."""
     if source == target:
         return keep
     if pa.types.is_null(source):
         return lambda array: pa.nulls(len(array), target)
     if pa.types.is_dictionary(source):
-        return _after(lambda array: array.dictionary_decode(), source.value_type, kind, target)
+        return _after(lambda array: array.dictionary_decode(), source.value_type, data_type, target)
     if pa.types.is_run_end_encoded(source):
-        return _after(pc.run_end_decode, source.value_type, kind, target)
+        return _after(pc.run_end_decode, source.value_type, data_type, target)
     if isinstance(source, pa.BaseExtensionType):
-        return _after(lambda array: array.storage, source.storage_type, kind, target)
+        return _after(lambda array: array.storage, source.storage_type, data_type, target)
     if isinstance(target, pa.BaseExtensionType):
-        inner = leaf_converter(source, kind, target.storage_type)
+        inner = leaf_converter(source, data_type, target.storage_type)
         return None if inner is None else lambda array: pa.ExtensionArray.from_storage(target, inner(array))
-    maker = _MAKERS.get(type(kind))
-    return None if maker is None else maker(source, kind, target)
+    maker = _MAKERS.get(type(data_type))
+    return None if maker is None else maker(source, data_type, target)
 
 
-def _after(first: Convert, source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
-    then = leaf_converter(source, kind, target)
+def _after(first: Convert, source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+    then = leaf_converter(source, data_type, target)
     return None if then is None else lambda array: then(first(array))
 
 
@@ -76,30 +76,30 @@ def _cast_to(target: pa.DataType) -> Convert:
 
 
 def _numbers(*accepted: pa.DataType) -> Callable[[pa.DataType, Type, pa.DataType], Convert | None]:
-    def make(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+    def make(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
         return _cast_to(target) if source in accepted else None
 
     return make
 
 
-def _decimal(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _decimal(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     # A wider column than the table's is read as long as its values fit; a cast checks each.
     if pa.types.is_decimal(source) and source.scale == target.scale:
         return _cast_to(target)
     return None
 
 
-def _date(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _date(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     return _cast_to(target) if pa.types.is_date(source) else None
 
 
-def _time(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _time(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     if pa.types.is_time(source):
         return _cast_to(target)
     return (lambda array: array.view(target)) if pa.types.is_int64(source) else None
 
 
-def _timestamp(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _timestamp(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     if pa.types.is_date32(source):
         if target.tz is not None:
             return None
@@ -117,17 +117,17 @@ def _timestamp(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert 
     return lambda array: array.view(pa.timestamp(source.unit)).cast(plain).view(target)
 
 
-def _string(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _string(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     return _cast_to(target) if _is_text(source) or _is_bytes(source) else None
 
 
-def _binary(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _binary(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     if _is_text(source) or _is_bytes(source) or pa.types.is_fixed_size_binary(source):
         return _cast_to(target)
     return None
 
 
-def _fixed(source: pa.DataType, kind: Type, target: pa.DataType) -> Convert | None:
+def _fixed(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     # Where lengths differ from value to value, the cast checks each.
     return _cast_to(target) if _is_bytes(source) else None
 

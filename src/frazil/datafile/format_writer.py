@@ -140,7 +140,7 @@ def arrow_errors(what: str, path: str) -> Iterator[None]:
 
 
 def find_reshape(
-    kind: Type,
+    data_type: Type,
     source: pa.DataType,
     target: pa.DataType,
     leaf: Callable[[Type, pa.DataType, pa.DataType], Convert | None],
@@ -149,22 +149,22 @@ def find_reshape(
 
     `leaf` says how values that are not nested do; it is asked for those of nested types too.
     """
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         inner = [
             find_reshape(field.field_type, source.field(index).type, target.field(index).type, leaf)
-            for index, field in enumerate(kind.fields)
+            for index, field in enumerate(data_type.fields)
         ]
         return None if _is_same(source, target, inner) else lambda array: _reshape_struct(array, inner, target)
-    if isinstance(kind, ListType):
-        inner = [find_reshape(kind.element_type, source.value_type, target.value_type, leaf)]
+    if isinstance(data_type, ListType):
+        inner = [find_reshape(data_type.element_type, source.value_type, target.value_type, leaf)]
         return None if _is_same(source, target, inner) else lambda array: _reshape_list(array, inner[0], target)
-    if isinstance(kind, MapType):
+    if isinstance(data_type, MapType):
         inner = [
-            find_reshape(kind.key_type, source.key_type, target.key_type, leaf),
-            find_reshape(kind.value_type, source.item_type, target.item_type, leaf),
+            find_reshape(data_type.key_type, source.key_type, target.key_type, leaf),
+            find_reshape(data_type.value_type, source.item_type, target.item_type, leaf),
         ]
         return None if _is_same(source, target, inner) else lambda array: _reshape_map(array, inner, target)
-    return leaf(kind, source, target)
+    return leaf(data_type, source, target)
 
 
 def _is_same(source: pa.DataType, target: pa.DataType, inner: list[Convert | None]) -> bool:

@@ -257,9 +257,9 @@ def _same(array: Any) -> Any:
     return array
 
 
-def _shown(kind: Type) -> str:
-    arrow = to_arrow_field(NestedField(1, "x", kind), with_ids=False).type
-    return f"{kind}" if str(arrow) == str(kind) or kind.is_nested else f"{kind} ({arrow})"
+def _shown(data_type: Type) -> str:
+    arrow = to_arrow_field(NestedField(1, "x", data_type), with_ids=False).type
+    return f"{data_type}" if str(arrow) == str(data_type) or data_type.is_nested else f"{data_type} ({arrow})"
 
 
 def _items(array: Any) -> Any:
@@ -287,13 +287,13 @@ def _validity(array: Any) -> Any:
     return array.is_valid().buffers()[1] if array.null_count else None
 
 
-def nulls_of(length: int, kind: pa.DataType) -> Any:
+def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
     """Return nulls of a type; required fields of a null struct hold some value, as everywhere here."""
-    if not pa.types.is_struct(kind):
-        return pa.nulls(length, kind)
-    children = [nulls_of(length, part.type) for part in kind]
-    kept = [child if part.nullable else without_nulls(child) for part, child in zip(kind, children, strict=True)]
-    return pa.Array.from_buffers(kind, length, [pa.py_buffer(bytes(-(-length // 8)))], children=kept)
+    if not pa.types.is_struct(arrow_type):
+        return pa.nulls(length, arrow_type)
+    children = [nulls_of(length, part.type) for part in arrow_type]
+    kept = [child if part.nullable else without_nulls(child) for part, child in zip(arrow_type, children, strict=True)]
+    return pa.Array.from_buffers(arrow_type, length, [pa.py_buffer(bytes(-(-length // 8)))], children=kept)
 
 
 def without_nulls(array: Any) -> Any:

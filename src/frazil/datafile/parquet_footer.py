@@ -39,9 +39,9 @@ TAIL_BYTES = 8
 _FIELD_ID, _LOGICAL_TYPE = 9, 10
 
 
-def needs_annotation(kind: Type) -> bool:
+def needs_annotation(data_type: Type) -> bool:
     """Return whether a type has an annotation that Arrow does not write."""
-    return isinstance(kind, VariantType | GeometryType | GeographyType)
+    return isinstance(data_type, VariantType | GeometryType | GeographyType)
 
 
 def annotate_footer(tail: bytes, kinds: Mapping[int, Type]) -> bytes:
@@ -104,17 +104,17 @@ def _read_element(reader: CompactReader) -> tuple[int | None, int]:
             reader.skip(wire)
 
 
-def _logical_type(kind: Type) -> bytes:
-    if isinstance(kind, VariantType):
+def _logical_type(data_type: Type) -> bytes:
+    if isinstance(data_type, VariantType):
         # The version of the variant encoding, a byte.
         return _union(16, field_head(0, 1, BYTE) + b"\x01")
-    if isinstance(kind, GeometryType):
-        return _union(17, b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs))
-    if isinstance(kind, GeographyType):
-        crs = b"" if kind.crs == DEFAULT_CRS else _text_field(0, 1, kind.crs)
-        algorithm = zigzag(EDGE_ALGORITHMS.index(kind.algorithm))
+    if isinstance(data_type, GeometryType):
+        return _union(17, b"" if data_type.crs == DEFAULT_CRS else _text_field(0, 1, data_type.crs))
+    if isinstance(data_type, GeographyType):
+        crs = b"" if data_type.crs == DEFAULT_CRS else _text_field(0, 1, data_type.crs)
+        algorithm = zigzag(EDGE_ALGORITHMS.index(data_type.algorithm))
         return _union(18, crs + field_head(1 if crs else 0, 2, I32) + algorithm)
-    raise UnsupportedError(f"Cannot write a Parquet file: {kind} has no annotation")
+    raise UnsupportedError(f"Cannot write a Parquet file: {data_type} has no annotation")
 
 
 def _union(number: int, content: bytes) -> bytes:

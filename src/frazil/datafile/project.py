@@ -62,16 +62,16 @@ def needed_leaves(columns: Iterable[ResolvedColumn], fields: Sequence[FileField]
 
 
 def _leaves_of(column: ResolvedColumn, part: FileField) -> set[int]:
-    kind = column.field.field_type
-    if isinstance(kind, StructType) and part.parts:
+    data_type = column.field.field_type
+    if isinstance(data_type, StructType) and part.parts:
         leaves = needed_leaves(column.parts, part.parts)
         # Something of a struct must be read to know which of its values are null.
         return leaves or {_first_plain_leaf(part)}
-    if isinstance(kind, ListType | MapType) and len(part.parts) == len(column.parts):
+    if isinstance(data_type, ListType | MapType) and len(part.parts) == len(column.parts):
         leaves = set()
         for inner, inner_part in zip(column.parts, part.parts, strict=True):
             leaves |= {inner_part.start} if inner.is_constant else _leaves_of(inner, inner_part)
-        if isinstance(kind, MapType):
+        if isinstance(data_type, MapType):
             # A map without all of its key is read as a list.
             leaves |= set(range(part.parts[0].start, part.parts[0].end))
         return leaves
@@ -135,8 +135,8 @@ class Projection:
 def _constant_bytes(column: ResolvedColumn) -> int:
     if not column.is_constant:
         return sum(map(_constant_bytes, column.parts))
-    kind = column.field.field_type
-    return repeated_bytes(column.value, kind, to_arrow_type(kind))
+    data_type = column.field.field_type
+    return repeated_bytes(column.value, data_type, to_arrow_type(data_type))
 
 
 def _refused(field: NestedField, reason: str) -> InvalidDataFileError:
@@ -150,20 +150,20 @@ def _converter(column: ResolvedColumn, part: FileField, target: pa.DataType) -> 
     if isinstance(part.arrow, pa.BaseExtensionType) and pa.types.is_nested(part.arrow.storage_type):
         inner = _converter(column, replace(part, arrow=part.arrow.storage_type), target)
         return lambda array: inner(array.storage)
-    kind = field.field_type
+    data_type = field.field_type
     if _is_unchanged(column, part, target):
         return keep
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return _variant(field, part, target)
-    if isinstance(kind, StructType) and pa.types.is_struct(part.arrow):
+    if isinstance(data_type, StructType) and pa.types.is_struct(part.arrow):
         return _struct(column, part, target)
-    if isinstance(kind, ListType) and is_list(part.arrow):
+    if isinstance(data_type, ListType) and is_list(part.arrow):
         return _list(column, part, target)
-    if isinstance(kind, MapType) and pa.types.is_map(part.arrow):
+    if isinstance(data_type, MapType) and pa.types.is_map(part.arrow):
         return _map(column, part, target)
-    converter = None if part.parts else leaf_converter(part.arrow, kind, target)
+    converter = None if part.parts else leaf_converter(part.arrow, data_type, target)
     if converter is None:
-        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as {kind}")
+        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as {data_type}")
     return converter
 
 

@@ -198,7 +198,7 @@ def _stored_stats(term: BoundTerm, part: FileField, chunk: Chunk, rows: int, foo
     )
 
 
-def bounds(arrow: pa.DataType, kind: Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
+def bounds(arrow: pa.DataType, data_type: Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
     """Return the bounds of a chunk as values of the table's type, None where there is none that can be used."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
@@ -211,42 +211,42 @@ def bounds(arrow: pa.DataType, kind: Type, chunk: Chunk, *, is_ordered: bool) ->
             return None, None
         lower, upper = chunk.old_min, chunk.old_max
     return (
-        None if lower is None else _value_of(lower, chunk.physical_type, arrow, kind),
-        None if upper is None else _value_of(upper, chunk.physical_type, arrow, kind),
+        None if lower is None else _value_of(lower, chunk.physical_type, arrow, data_type),
+        None if upper is None else _value_of(upper, chunk.physical_type, arrow, data_type),
     )
 
 
-def _value_of(raw: bytes, physical_type: int | None, arrow: pa.DataType, kind: Type) -> Any:
+def _value_of(raw: bytes, physical_type: int | None, arrow: pa.DataType, data_type: Type) -> Any:
     if physical_type in (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY):
-        return _decimal(raw, arrow, kind, "big") if isinstance(kind, DecimalType) else _bytes(raw, kind)
+        return _decimal(raw, arrow, data_type, "big") if isinstance(data_type, DecimalType) else _bytes(raw, data_type)
     if physical_type in (INT32, INT64):
         if len(raw) != (4 if physical_type == INT32 else 8):
             return None
-        if isinstance(kind, DecimalType):
-            return _decimal(raw, arrow, kind, "little")
-        return _integer(int.from_bytes(raw, "little", signed=True), arrow, kind)
+        if isinstance(data_type, DecimalType):
+            return _decimal(raw, arrow, data_type, "little")
+        return _integer(int.from_bytes(raw, "little", signed=True), arrow, data_type)
     if physical_type in (FLOAT, DOUBLE):
-        return _floating(raw, "<f" if physical_type == FLOAT else "<d", kind)
-    if physical_type == BOOLEAN and isinstance(kind, BooleanType):
+        return _floating(raw, "<f" if physical_type == FLOAT else "<d", data_type)
+    if physical_type == BOOLEAN and isinstance(data_type, BooleanType):
         return raw != b"\x00" if len(raw) == 1 else None
     return None
 
 
-def _floating(raw: bytes, form: str, kind: Type) -> float | None:
-    if not isinstance(kind, FloatType | DoubleType) or len(raw) != struct.calcsize(form):
+def _floating(raw: bytes, form: str, data_type: Type) -> float | None:
+    if not isinstance(data_type, FloatType | DoubleType) or len(raw) != struct.calcsize(form):
         return None
     value: float = struct.unpack(form, raw)[0]
     return value if value == value else None
 
 
-def _integer(raw: int, arrow: pa.DataType, kind: Type) -> int | None:
-    if isinstance(kind, IntType | LongType):
+def _integer(raw: int, arrow: pa.DataType, data_type: Type) -> int | None:
+    if isinstance(data_type, IntType | LongType):
         return raw if pa.types.is_signed_integer(arrow) else None
-    if isinstance(kind, DateType):
+    if isinstance(data_type, DateType):
         return raw if pa.types.is_date32(arrow) else None
-    if not isinstance(kind, _TIMES):
+    if not isinstance(data_type, _TIMES):
         return None
-    is_nanos = isinstance(kind, TimestampNsType | TimestamptzNsType)
+    is_nanos = isinstance(data_type, TimestampNsType | TimestamptzNsType)
     if pa.types.is_date32(arrow):
         return raw * _MICROS_PER_DAY * (1000 if is_nanos else 1)
     if pa.types.is_timestamp(arrow) or pa.types.is_time(arrow):
@@ -255,19 +255,19 @@ def _integer(raw: int, arrow: pa.DataType, kind: Type) -> int | None:
     return None
 
 
-def _decimal(raw: bytes, arrow: pa.DataType, kind: DecimalType, order: Literal["big", "little"]) -> Decimal | None:
-    if not pa.types.is_decimal(arrow) or arrow.scale != kind.scale or len(raw) == 0:
+def _decimal(raw: bytes, arrow: pa.DataType, data_type: DecimalType, order: Literal["big", "little"]) -> Decimal | None:
+    if not pa.types.is_decimal(arrow) or arrow.scale != data_type.scale or len(raw) == 0:
         return None
-    return decimal_of(int.from_bytes(raw, order, signed=True), kind.scale)
+    return decimal_of(int.from_bytes(raw, order, signed=True), data_type.scale)
 
 
-def _bytes(raw: bytes, kind: Type) -> Any:
-    if isinstance(kind, StringType):
+def _bytes(raw: bytes, data_type: Type) -> Any:
+    if isinstance(data_type, StringType):
         try:
             return raw.decode()
         except UnicodeDecodeError:
             # Cut inside a character. Nothing below it is known to sort where it should.
             return None
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         return UUID(bytes=raw) if len(raw) == 16 else None
-    return raw if isinstance(kind, BinaryType | FixedType) else None
+    return raw if isinstance(data_type, BinaryType | FixedType) else None

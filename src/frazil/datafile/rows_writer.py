@@ -6,7 +6,6 @@ threads where there are some. The rows of a partition are copied out only when t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import pairwise
@@ -23,6 +22,7 @@ from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.data_file import DataFile
 from frazil.spec.partition_key import values_key
+from frazil.threads import default_threads
 
 MB = 1 << 20
 DEFAULT_HELD_BYTES = 256 * MB
@@ -62,7 +62,7 @@ class RowsWriter:
         self._matcher = matcher
         self._partitioner = partitioner
         self._locate = locate
-        workers = min(os.cpu_count() or 1, MAX_THREADS) if threads is None else threads
+        workers = min(default_threads(), MAX_THREADS) if threads is None else threads
         self._pool = ThreadPoolExecutor(workers, "frazil-write") if workers > 1 else None
         self._many_pool: ThreadPoolExecutor | None = None
         self._metrics_pool = ThreadPoolExecutor(workers, "frazil-measure") if workers > 1 else None

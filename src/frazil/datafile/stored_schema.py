@@ -35,22 +35,22 @@ def _stored_fields(fields: tuple[NestedField, ...], parent: str) -> tuple[Nested
     )
 
 
-def stored_type(kind: Type, column: str) -> Type:
+def stored_type(data_type: Type, column: str) -> Type:
     """Return what a file stores of a type; `column` is named in errors."""
-    if isinstance(kind, StructType):
-        fields = _stored_fields(kind.fields, f"{column}.")
+    if isinstance(data_type, StructType):
+        fields = _stored_fields(data_type.fields, f"{column}.")
         if not fields:
-            raise _unstorable(column, kind)
-        return replace(kind, struct_fields=fields)
-    if isinstance(kind, ListType):
-        return replace(kind, element_type=_stored_part(kind.element_field, column, kind))
-    if isinstance(kind, MapType):
+            raise _unstorable(column, data_type)
+        return replace(data_type, struct_fields=fields)
+    if isinstance(data_type, ListType):
+        return replace(data_type, element_type=_stored_part(data_type.element_field, column, data_type))
+    if isinstance(data_type, MapType):
         return replace(
-            kind,
-            key_type=_stored_part(kind.key_field, column, kind),
-            value_type=_stored_part(kind.value_field, column, kind),
+            data_type,
+            key_type=_stored_part(data_type.key_field, column, data_type),
+            value_type=_stored_part(data_type.value_field, column, data_type),
         )
-    return kind
+    return data_type
 
 
 def _stored_part(part: NestedField, column: str, owner: Type) -> Type:
@@ -59,9 +59,9 @@ def _stored_part(part: NestedField, column: str, owner: Type) -> Type:
     return stored_type(part.field_type, f"{column}.{part.name}")
 
 
-def _unstorable(column: str, kind: Type) -> UnsupportedError:
+def _unstorable(column: str, data_type: Type) -> UnsupportedError:
     return UnsupportedError(
-        f"Cannot write the column {column!r}: files cannot store {kind}, which holds only unknown values",
+        f"Cannot write the column {column!r}: files cannot store {data_type}, which holds only unknown values",
         hint="Give the values inside a type.",
         heading=HEADING,
     )

@@ -30,40 +30,40 @@ from frazil.spec.types import (
 _MOST_REPEATED_BYTES = 1 << 30
 
 
-def array_of(values: Sequence[Any], kind: Type, arrow: pa.DataType | None = None) -> pa.Array:
+def array_of(values: Sequence[Any], data_type: Type, arrow: pa.DataType | None = None) -> pa.Array:
     """Return values of a type as an array; `arrow` is the Arrow type where its fields' names or metadata matter."""
-    target = to_arrow_type(kind) if arrow is None else arrow
-    if isinstance(kind, StructType):
-        return _structs(values, kind, target)
-    if isinstance(kind, ListType):
+    target = to_arrow_type(data_type) if arrow is None else arrow
+    if isinstance(data_type, StructType):
+        return _structs(values, data_type, target)
+    if isinstance(data_type, ListType):
         parts = [[] if value is None else list(value) for value in values]
-        flat = array_of([item for one in parts for item in one], kind.element_type, target.value_type)
+        flat = array_of([item for one in parts for item in one], data_type.element_type, target.value_type)
         return _lists(values, parts, flat, target)
-    if isinstance(kind, MapType):
+    if isinstance(data_type, MapType):
         pairs = [[] if value is None else list(value.items()) for value in values]
-        keys = array_of([key for pair in pairs for key, _ in pair], kind.key_type, target.key_type)
-        items = array_of([item for pair in pairs for _, item in pair], kind.value_type, target.item_type)
+        keys = array_of([key for pair in pairs for key, _ in pair], data_type.key_type, target.key_type)
+        items = array_of([item for pair in pairs for _, item in pair], data_type.value_type, target.item_type)
         entries = pa.Array.from_buffers(
             pa.struct([target.key_field, target.item_field]), len(keys), [None], children=[keys, items]
         )
         return _lists(values, pairs, entries, target)
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return pa.array(values, target)
-    plain = BINARY if isinstance(kind, GeometryType | GeographyType) else kind
+    plain = BINARY if isinstance(data_type, GeometryType | GeographyType) else data_type
     made = partition_arrow.array_of(values, plain)
-    if isinstance(kind, UuidType) and isinstance(target, pa.BaseExtensionType):
+    if isinstance(data_type, UuidType) and isinstance(target, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(target, made)
     return made
 
 
-def _structs(values: Sequence[Any], kind: StructType, target: pa.DataType) -> pa.Array:
+def _structs(values: Sequence[Any], data_type: StructType, target: pa.DataType) -> pa.Array:
     children = [
         array_of(
             [None if value is None else value.get(field.name) for value in values],
             field.field_type,
             target.field(index).type,
         )
-        for index, field in enumerate(kind.fields)
+        for index, field in enumerate(data_type.fields)
     ]
     return pa.Array.from_buffers(target, len(values), [_validity(values)], children=children)
 
@@ -86,9 +86,9 @@ def _validity(values: Sequence[Any]) -> pa.Buffer | None:
     return pa.array([value is not None for value in values], pa.bool_()).buffers()[1]
 
 
-def repeated_bytes(value: Any, kind: Type, arrow: pa.DataType) -> int:
+def repeated_bytes(value: Any, data_type: Type, arrow: pa.DataType) -> int:
     """Return about how many bytes each row takes of a column that has one value in all rows."""
-    return _null_bytes(arrow) if value is None else int(array_of([value], kind, arrow).nbytes)
+    return _null_bytes(arrow) if value is None else int(array_of([value], data_type, arrow).nbytes)
 
 
 def _null_bytes(arrow: pa.DataType) -> int:
@@ -100,44 +100,46 @@ def _null_bytes(arrow: pa.DataType) -> int:
     return int(arrow.byte_width) if pa.types.is_fixed_size_binary(arrow) else 0
 
 
-def repeat_value(value: Any, kind: Type, arrow: pa.DataType, length: int) -> pa.Array:
+def repeat_value(value: Any, data_type: Type, arrow: pa.DataType, length: int) -> pa.Array:
     """Return a column that has one value in all rows."""
     if length == 0:
-        return array_of([], kind, arrow)
+        return array_of([], data_type, arrow)
     # Metadata may name a default of megabytes, or a fixed type of gigabytes.
-    total = length * repeated_bytes(value, kind, arrow)
+    total = length * repeated_bytes(value, data_type, arrow)
     if total > _MOST_REPEATED_BYTES:
-        raise SchemaMismatchError(f"Cannot make a column of {kind}: one value in {length} rows takes {total} bytes")
+        raise SchemaMismatchError(
+            f"Cannot make a column of {data_type}: one value in {length} rows takes {total} bytes"
+        )
     if value is None:
         return pa.nulls(length, arrow)
-    one = array_of([value], kind, arrow)
-    if isinstance(kind, StructType | ListType | MapType | VariantType):
+    one = array_of([value], data_type, arrow)
+    if isinstance(data_type, StructType | ListType | MapType | VariantType):
         return one.take(pa.array(np.zeros(length, np.int32)))
     storage = one.storage if isinstance(one.type, pa.BaseExtensionType) else one
     repeated = pa.repeat(storage[0], length)
     return pa.ExtensionArray.from_storage(arrow, repeated) if isinstance(arrow, pa.BaseExtensionType) else repeated
 
 
-def values_of(array: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
+def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
     """Return an array as values of a type; a struct is a dict by the type's own names."""
     if isinstance(array, pa.ChunkedArray):
-        return [value for chunk in array.chunks for value in values_of(chunk, kind)]
+        return [value for chunk in array.chunks for value in values_of(chunk, data_type)]
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    if isinstance(kind, StructType):
-        columns = [values_of(array.field(index), field.field_type) for index, field in enumerate(kind.fields)]
-        names = [field.name for field in kind.fields]
+    if isinstance(data_type, StructType):
+        columns = [values_of(array.field(index), field.field_type) for index, field in enumerate(data_type.fields)]
+        names = [field.name for field in data_type.fields]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [{} for _ in array]
         return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
-    if isinstance(kind, ListType):
-        return _list_values(array, values_of(array.values, kind.element_type))
-    if isinstance(kind, MapType):
-        keys, items = values_of(array.keys, kind.key_type), values_of(array.items, kind.value_type)
+    if isinstance(data_type, ListType):
+        return _list_values(array, values_of(array.values, data_type.element_type))
+    if isinstance(data_type, MapType):
+        keys, items = values_of(array.keys, data_type.key_type), values_of(array.items, data_type.value_type)
         found = _list_values(array, list(zip(keys, items, strict=True)))
         return [None if one is None else dict(one) for one in found]
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         return list(array.to_pylist())
-    plain = BINARY if isinstance(kind, GeometryType | GeographyType) else kind
+    plain = BINARY if isinstance(data_type, GeometryType | GeographyType) else data_type
     return partition_arrow.values_of(array, plain)
 
 

@@ -112,25 +112,25 @@ def _avro_field(part: NestedField) -> pa.Field:
     return pa.field(part.name, _avro_type(part.field_type), nullable=part.optional)
 
 
-def _avro_type(kind: Type) -> pa.DataType:
+def _avro_type(data_type: Type) -> pa.DataType:
     """Return the Arrow type in which the encoder takes values."""
-    if isinstance(kind, StructType):
-        return pa.struct([_avro_field(field) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return pa.list_(_avro_field(kind.element_field))
-    if isinstance(kind, MapType):
-        return pa.map_(_avro_field(kind.key_field), _avro_field(kind.value_field))
-    if isinstance(kind, DecimalType):
-        return pa.binary(decimal_bytes(kind.precision))
-    plain = to_arrow_type(kind, has_extensions=False)
+    if isinstance(data_type, StructType):
+        return pa.struct([_avro_field(field) for field in data_type.fields])
+    if isinstance(data_type, ListType):
+        return pa.list_(_avro_field(data_type.element_field))
+    if isinstance(data_type, MapType):
+        return pa.map_(_avro_field(data_type.key_field), _avro_field(data_type.value_field))
+    if isinstance(data_type, DecimalType):
+        return pa.binary(decimal_bytes(data_type.precision))
+    plain = to_arrow_type(data_type, has_extensions=False)
     if pa.types.is_temporal(plain):
         return pa.int32() if plain.bit_width == 32 else pa.int64()
     return plain
 
 
-def _leaf_form(kind: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+def _leaf_form(data_type: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
     if source == target:
         return None
     if isinstance(source, pa.BaseExtensionType):
         return lambda array: array.storage
-    return lambda array: to_avro_form(array, kind)
+    return lambda array: to_avro_form(array, data_type)

@@ -50,33 +50,33 @@ _WRAPPERS: dict[str, tuple[type[Type], ...]] = {
 """Extension types that hold values of the format, by name."""
 
 
-def find_cast(kind: Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
+def find_cast(data_type: Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
     """Return how arrays of a type become those of a primitive type, or None where values could be lost."""
     if isinstance(source, pa.BaseExtensionType):
-        if not isinstance(kind, _WRAPPERS.get(source.extension_name, ())):
+        if not isinstance(data_type, _WRAPPERS.get(source.extension_name, ())):
             return None
-        return _after(lambda array: array.storage, kind, source.storage_type, path, format_version)
+        return _after(lambda array: array.storage, data_type, source.storage_type, path, format_version)
     if pa.types.is_dictionary(source):
-        return _after(lambda array: array.dictionary_decode(), kind, source.value_type, path, format_version)
+        return _after(lambda array: array.dictionary_decode(), data_type, source.value_type, path, format_version)
     if pa.types.is_run_end_encoded(source):
-        return _after(pc.run_end_decode, kind, source.value_type, path, format_version)
-    if isinstance(kind, UuidType) and _is_text(source):
+        return _after(pc.run_end_decode, data_type, source.value_type, path, format_version)
+    if isinstance(data_type, UuidType) and _is_text(source):
         return _uuids_of_text(path)
-    accepts = _ACCEPTED.get(type(kind))
-    if accepts is None or not accepts(source, kind):
-        is_promoted = pa.types.is_date(source) and is_promotion_allowed(DATE, kind, format_version=format_version)
+    accepts = _ACCEPTED.get(type(data_type))
+    if accepts is None or not accepts(source, data_type):
+        is_promoted = pa.types.is_date(source) and is_promotion_allowed(DATE, data_type, format_version=format_version)
         if not is_promoted:
             return None
-    return _cast(kind, source, path)
+    return _cast(data_type, source, path)
 
 
-def _after(first: Convert, kind: Type, source: pa.DataType, path: str, format_version: int) -> Convert | None:
-    then = find_cast(kind, source, path, format_version=format_version)
+def _after(first: Convert, data_type: Type, source: pa.DataType, path: str, format_version: int) -> Convert | None:
+    then = find_cast(data_type, source, path, format_version=format_version)
     return None if then is None else lambda array: then(first(array))
 
 
-def _cast(kind: Type, source: pa.DataType, path: str) -> Convert:
-    target = to_arrow_type(kind)
+def _cast(data_type: Type, source: pa.DataType, path: str) -> Convert:
+    target = to_arrow_type(data_type)
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
 
     def convert(array: Any) -> Any:
@@ -85,7 +85,7 @@ def _cast(kind: Type, source: pa.DataType, path: str) -> Convert:
                 array = array.cast(storage)
             except pa.ArrowException as error:
                 raise SchemaMismatchError(
-                    f"Cannot write the column {path!r}: a value of type {source} does not fit {kind}: {error}"
+                    f"Cannot write the column {path!r}: a value of type {source} does not fit {data_type}: {error}"
                 ) from error
         return array if storage is target else pa.ExtensionArray.from_storage(target, array)
 
@@ -123,11 +123,11 @@ def _is_bytes(source: pa.DataType, kind: Any = None) -> bool:
     return _is_binary(source) or bool(pa.types.is_fixed_size_binary(source))
 
 
-def _is_narrower_decimal(source: pa.DataType, kind: DecimalType) -> bool:
+def _is_narrower_decimal(source: pa.DataType, data_type: DecimalType) -> bool:
     return bool(
         pa.types.is_decimal(source)
-        and source.scale <= kind.scale
-        and source.precision - source.scale <= kind.precision - kind.scale
+        and source.scale <= data_type.scale
+        and source.precision - source.scale <= data_type.precision - data_type.scale
     )
 
 

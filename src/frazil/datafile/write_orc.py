@@ -181,16 +181,16 @@ def _without_hidden(array: Any) -> Any:
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=children)
 
 
-def _check_times(array: Any, kind: Type, column: str) -> None:
+def _check_times(array: Any, data_type: Type, column: str) -> None:
     """Refuse instants before 1970 that are not whole seconds."""
-    if isinstance(kind, StructType):
-        for index, field in enumerate(kind.fields):
+    if isinstance(data_type, StructType):
+        for index, field in enumerate(data_type.fields):
             _check_times(array.field(index), field.field_type, f"{column}.{field.name}")
-    elif isinstance(kind, ListType):
-        _check_times(array.values, kind.element_type, f"{column}.element")
-    elif isinstance(kind, MapType):
-        _check_times(array.keys, kind.key_type, f"{column}.key")
-        _check_times(array.items, kind.value_type, f"{column}.value")
+    elif isinstance(data_type, ListType):
+        _check_times(array.values, data_type.element_type, f"{column}.element")
+    elif isinstance(data_type, MapType):
+        _check_times(array.keys, data_type.key_type, f"{column}.key")
+        _check_times(array.items, data_type.value_type, f"{column}.value")
     elif pa.types.is_timestamp(array.type):
         values = array.view(pa.int64())
         smallest = pc.min(values).as_py()
@@ -253,26 +253,26 @@ def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
 
 
 def _orc_field(part: NestedField) -> pa.Field:
-    kind = part.field_type
+    data_type = part.field_type
     attributes = {ID_ATTRIBUTE: str(part.field_id), REQUIRED_ATTRIBUTE: str(part.required).lower()}
-    attributes |= _ATTRIBUTES.get(type(kind), {})
-    if isinstance(kind, FixedType):
-        attributes["iceberg.length"] = str(kind.length)
-    return pa.field(part.name, _orc_type(kind), nullable=part.optional, metadata=attributes)
+    attributes |= _ATTRIBUTES.get(type(data_type), {})
+    if isinstance(data_type, FixedType):
+        attributes["iceberg.length"] = str(data_type.length)
+    return pa.field(part.name, _orc_type(data_type), nullable=part.optional, metadata=attributes)
 
 
-def _orc_type(kind: Type) -> pa.DataType:
-    if isinstance(kind, StructType):
-        return pa.struct([_orc_field(field) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return pa.list_(_orc_field(kind.element_field))
-    if isinstance(kind, MapType):
-        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.value_field))
-    return pa.int64() if isinstance(kind, TimeType) else to_arrow_type(kind, has_extensions=False)
+def _orc_type(data_type: Type) -> pa.DataType:
+    if isinstance(data_type, StructType):
+        return pa.struct([_orc_field(field) for field in data_type.fields])
+    if isinstance(data_type, ListType):
+        return pa.list_(_orc_field(data_type.element_field))
+    if isinstance(data_type, MapType):
+        return pa.map_(_orc_field(data_type.key_field), _orc_field(data_type.value_field))
+    return pa.int64() if isinstance(data_type, TimeType) else to_arrow_type(data_type, has_extensions=False)
 
 
-def _leaf_form(kind: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
-    if isinstance(kind, TimeType):
+def _leaf_form(data_type: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+    if isinstance(data_type, TimeType):
         return lambda array: array.view(pa.int64())
     return (lambda array: array.storage) if isinstance(source, pa.BaseExtensionType) else None
 

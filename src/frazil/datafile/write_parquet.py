@@ -201,7 +201,7 @@ def _has_use_of_dictionary(column: pa.ChunkedArray) -> bool:
     return bool(distinct * width + len(looked_at) * number_bytes < len(looked_at) * width)
 
 
-def _no_change(kind: Type, source: pa.DataType, target: pa.DataType) -> None:
+def _no_change(data_type: Type, source: pa.DataType, target: pa.DataType) -> None:
     return None
 
 
@@ -225,14 +225,16 @@ def _is_plain(name: str) -> bool:
     return all(char == "_" or char.isalnum() for char in name) and not name[:1].isdigit()
 
 
-def _escaped_type(kind: Type) -> Type:
-    if isinstance(kind, StructType):
-        return StructType(_escaped(kind.fields))
-    if isinstance(kind, ListType):
-        return replace(kind, element_type=_escaped_type(kind.element_type))
-    if isinstance(kind, MapType):
-        return replace(kind, key_type=_escaped_type(kind.key_type), value_type=_escaped_type(kind.value_type))
-    return kind
+def _escaped_type(data_type: Type) -> Type:
+    if isinstance(data_type, StructType):
+        return StructType(_escaped(data_type.fields))
+    if isinstance(data_type, ListType):
+        return replace(data_type, element_type=_escaped_type(data_type.element_type))
+    if isinstance(data_type, MapType):
+        return replace(
+            data_type, key_type=_escaped_type(data_type.key_type), value_type=_escaped_type(data_type.value_type)
+        )
+    return data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,20 +248,20 @@ class _Leaf:
 
 def _walk_leaves(part: NestedField, parent: str) -> Iterator[_Leaf]:
     path = f"{parent}{part.name}"
-    kind = part.field_type
-    if isinstance(kind, StructType):
-        for inner in kind.fields:
+    data_type = part.field_type
+    if isinstance(data_type, StructType):
+        for inner in data_type.fields:
             yield from _walk_leaves(inner, f"{path}.")
-    elif isinstance(kind, ListType):
-        yield from _walk_leaves(kind.element_field, f"{path}.list.")
-    elif isinstance(kind, MapType):
-        yield from _walk_leaves(kind.key_field, f"{path}.key_value.")
-        yield from _walk_leaves(kind.value_field, f"{path}.key_value.")
-    elif isinstance(kind, VariantType):
-        yield _Leaf(f"{path}.metadata", None, kind)
-        yield _Leaf(f"{path}.value", None, kind)
+    elif isinstance(data_type, ListType):
+        yield from _walk_leaves(data_type.element_field, f"{path}.list.")
+    elif isinstance(data_type, MapType):
+        yield from _walk_leaves(data_type.key_field, f"{path}.key_value.")
+        yield from _walk_leaves(data_type.value_field, f"{path}.key_value.")
+    elif isinstance(data_type, VariantType):
+        yield _Leaf(f"{path}.metadata", None, data_type)
+        yield _Leaf(f"{path}.value", None, data_type)
     else:
-        yield _Leaf(path, part.field_id, kind)
+        yield _Leaf(path, part.field_id, data_type)
 
 
 # --- properties

@@ -39,13 +39,13 @@ def _may(predicate: Predicate, summaries: tuple[FieldSummary, ...], positions: d
     return may_match(predicate.op, predicate.literals, summary_stats(summaries[at], predicate.term.result_type))
 
 
-def summary_stats(summary: FieldSummary, kind: Type) -> ColumnStats:
+def summary_stats(summary: FieldSummary, data_type: Type) -> ColumnStats:
     """Return what a summary says of a partition field: without bounds, all values are null or NaN."""
-    has_nan = summary.contains_nan if isinstance(kind, FloatType | DoubleType) else False
+    has_nan = summary.contains_nan if isinstance(data_type, FloatType | DoubleType) else False
     has_no_value = summary.lower_bound is None and summary.upper_bound is None
     return ColumnStats(
-        _decode(summary.lower_bound, kind),
-        _decode(summary.upper_bound, kind),
+        _decode(summary.lower_bound, data_type),
+        _decode(summary.upper_bound, data_type),
         has_null=summary.contains_null,
         has_nan=has_nan,
         all_null=has_no_value and has_nan is False,
@@ -53,9 +53,9 @@ def summary_stats(summary: FieldSummary, kind: Type) -> ColumnStats:
     )
 
 
-def _decode(data: bytes | None, kind: Type) -> Any:
+def _decode(data: bytes | None, data_type: Type) -> Any:
     """Return a bound, or None where there is none, or none that can be read."""
     try:
-        return None if data is None else decode_bound(data, kind)
+        return None if data is None else decode_bound(data, data_type)
     except CorruptTableError:
         return None

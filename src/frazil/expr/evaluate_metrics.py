@@ -102,12 +102,12 @@ def _count(counts: Mapping[int, int] | None, field_id: int) -> int | None:
     return None if counts is None else counts.get(field_id)
 
 
-def decode_file_bound(bounds: Mapping[int, bytes] | None, field_id: int, kind: Type) -> Any:
+def decode_file_bound(bounds: Mapping[int, bytes] | None, field_id: int, data_type: Type) -> Any:
     """Return one column's bound, or None where there is none that orders values, or none that can be read."""
     data = None if bounds is None else bounds.get(field_id)
-    if data is None or not isinstance(kind, PrimitiveType) or isinstance(kind, GeometryType | GeographyType):
+    if data is None or not isinstance(data_type, PrimitiveType) or isinstance(data_type, GeometryType | GeographyType):
         return None
     try:
-        return decode_bound(data, kind)
+        return decode_bound(data, data_type)
     except CorruptTableError:
         return None

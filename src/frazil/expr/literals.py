@@ -75,50 +75,50 @@ class Place:
         return self.below is not None and self.above is not None and bool(self.below == self.above)
 
 
-def place_literal(literal: object, kind: Type) -> Place:
+def place_literal(literal: object, data_type: Type) -> Place:
     """Return where a literal lies among the values of a type; refuse what cannot be compared with it."""
-    if isinstance(literal, str) and type(kind) in _NANOS_PER_UNIT:
-        return place_instant(literal, kind)
-    if isinstance(literal, datetime.datetime) and type(kind) in _NANOS_PER_UNIT:
-        return place_instant(literal.isoformat(), kind)
-    if isinstance(literal, str) and isinstance(kind, IntType | LongType | DecimalType | FloatType | DoubleType):
-        literal = _parse_number(literal, kind)
-    if isinstance(kind, BooleanType) and getattr(getattr(literal, "dtype", None), "kind", None) == "b":
+    if isinstance(literal, str) and type(data_type) in _NANOS_PER_UNIT:
+        return place_instant(literal, data_type)
+    if isinstance(literal, datetime.datetime) and type(data_type) in _NANOS_PER_UNIT:
+        return place_instant(literal.isoformat(), data_type)
+    if isinstance(literal, str) and isinstance(data_type, IntType | LongType | DecimalType | FloatType | DoubleType):
+        literal = _parse_number(literal, data_type)
+    if isinstance(data_type, BooleanType) and getattr(getattr(literal, "dtype", None), "kind", None) == "b":
         literal = bool(literal)  # numpy's
-    if isinstance(literal, bool) or isinstance(kind, BooleanType):
-        if isinstance(literal, bool) and isinstance(kind, BooleanType):
+    if isinstance(literal, bool) or isinstance(data_type, BooleanType):
+        if isinstance(literal, bool) and isinstance(data_type, BooleanType):
             return Place(literal, literal)
-        raise _mismatch(literal, kind)
+        raise _mismatch(literal, data_type)
     if isinstance(literal, int | float | Decimal):
-        return _place_number(literal, kind)
-    value = to_internal(literal, kind)
+        return _place_number(literal, data_type)
+    value = to_internal(literal, data_type)
     return Place(value, value)
 
 
-def _parse_number(text: str, kind: Type) -> Decimal:
+def _parse_number(text: str, data_type: Type) -> Decimal:
     try:
-        return _EXACT.create_decimal(text.strip()) if len(text) < 100 else _refuse_number(text, kind)
+        return _EXACT.create_decimal(text.strip()) if len(text) < 100 else _refuse_number(text, data_type)
     except decimal.InvalidOperation:
-        return _refuse_number(text, kind)
+        return _refuse_number(text, data_type)
 
 
-def _refuse_number(text: str, kind: Type) -> Decimal:
-    raise _mismatch(text, kind)
+def _refuse_number(text: str, data_type: Type) -> Decimal:
+    raise _mismatch(text, data_type)
 
 
-def _place_number(literal: int | float | Decimal, kind: Type) -> Place:
-    if isinstance(kind, FloatType | DoubleType):
-        return _place_float(literal, kind)
+def _place_number(literal: int | float | Decimal, data_type: Type) -> Place:
+    if isinstance(data_type, FloatType | DoubleType):
+        return _place_float(literal, data_type)
     if literal != literal:
-        raise _mismatch(literal, kind)
+        raise _mismatch(literal, data_type)
     exact = _exact(literal)
     if exact.is_infinite():
-        return Place(_bounds_of(kind)[1], None) if exact > 0 else Place(None, _bounds_of(kind)[0])
-    if isinstance(kind, DecimalType):
-        return _place_decimal(exact, kind)
-    limits = _INTEGER_RANGES.get(type(kind))
-    if limits is None or (type(kind) in _NANOS_PER_UNIT and not isinstance(literal, int)):
-        raise _mismatch(literal, kind)
+        return Place(_bounds_of(data_type)[1], None) if exact > 0 else Place(None, _bounds_of(data_type)[0])
+    if isinstance(data_type, DecimalType):
+        return _place_decimal(exact, data_type)
+    limits = _INTEGER_RANGES.get(type(data_type))
+    if limits is None or (type(data_type) in _NANOS_PER_UNIT and not isinstance(literal, int)):
+        raise _mismatch(literal, data_type)
     return _place_between(math.floor(exact), math.ceil(exact), *limits)
 
 
@@ -139,22 +139,24 @@ def _exact(literal: int | float | Decimal) -> Decimal:
     return Decimal(f"1e-{_MAX_EXPONENT}").copy_sign(exact) if exact.adjusted() < -_MAX_EXPONENT else exact
 
 
-def _bounds_of(kind: Type) -> tuple[Any, Any]:
-    if isinstance(kind, DecimalType):
-        largest = Decimal(10**kind.precision - 1).scaleb(-kind.scale, _EXACT)
+def _bounds_of(data_type: Type) -> tuple[Any, Any]:
+    if isinstance(data_type, DecimalType):
+        largest = Decimal(10**data_type.precision - 1).scaleb(-data_type.scale, _EXACT)
         return -largest, largest
-    limits = _INTEGER_RANGES.get(type(kind))
+    limits = _INTEGER_RANGES.get(type(data_type))
     if limits is None:
-        raise _mismatch(math.inf, kind)
+        raise _mismatch(math.inf, data_type)
     return limits
 
 
-def _place_decimal(exact: Decimal, kind: DecimalType) -> Place:
-    unscaled = exact.scaleb(kind.scale, decimal.Context(prec=1200, Emax=10**6, Emin=-(10**6)))
+def _place_decimal(exact: Decimal, data_type: DecimalType) -> Place:
+    unscaled = exact.scaleb(data_type.scale, decimal.Context(prec=1200, Emax=10**6, Emin=-(10**6)))
     below, above = math.floor(unscaled), math.ceil(unscaled)
-    largest = 10**kind.precision - 1
+    largest = 10**data_type.precision - 1
     place = _place_between(below, above, -largest, largest)
-    scaled = [None if one is None else Decimal(one).scaleb(-kind.scale, _EXACT) for one in (place.below, place.above)]
+    scaled = [
+        None if one is None else Decimal(one).scaleb(-data_type.scale, _EXACT) for one in (place.below, place.above)
+    ]
     return Place(scaled[0], scaled[1])
 
 
@@ -165,17 +167,17 @@ def _place_between(below: int, above: int, smallest: int, largest: int) -> Place
     return Place(below if below >= smallest else None, above if above <= largest else None)
 
 
-def _place_float(literal: int | float | Decimal, kind: Type) -> Place:
+def _place_float(literal: int | float | Decimal, data_type: Type) -> Place:
     try:
         value = float(literal)
     except OverflowError:
         value = math.inf if literal > 0 else -math.inf
     if value != value:
-        raise _mismatch(literal, kind)
-    largest = _FLOAT_MAX if isinstance(kind, FloatType) else float.fromhex("0x1.fffffffffffffp+1023")
+        raise _mismatch(literal, data_type)
+    largest = _FLOAT_MAX if isinstance(data_type, FloatType) else float.fromhex("0x1.fffffffffffffp+1023")
     if math.isinf(value) and isinstance(literal, int | Decimal) and not _is_infinite(literal):
         return Place(largest, math.inf) if value > 0 else Place(-math.inf, -largest)
-    if isinstance(kind, FloatType) and not math.isinf(value):
+    if isinstance(data_type, FloatType) and not math.isinf(value):
         try:
             value = struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError:
@@ -187,7 +189,7 @@ def _is_infinite(literal: int | Decimal) -> bool:
     return isinstance(literal, Decimal) and literal.is_infinite()
 
 
-def place_instant(text: str, kind: Type, *, may_have_zone: bool = False) -> Place:
+def place_instant(text: str, data_type: Type, *, may_have_zone: bool = False) -> Place:
     """Return the place of a date or timestamp in text; where one of text and column has a zone, the other is in UTC.
 
     Text with a zone for a column without one is refused, unless it `may_have_zone`.
@@ -195,24 +197,25 @@ def place_instant(text: str, kind: Type, *, may_have_zone: bool = False) -> Plac
     days = parse_date(text.strip())
     parsed = (days * NANOS_PER_DAY, None) if days is not None else parse_timestamp(text.strip())
     if parsed is None:
-        raise _mismatch(text, kind)
+        raise _mismatch(text, data_type)
     nanos, offset = parsed
     if offset is not None:
-        if not may_have_zone and not isinstance(kind, TimestamptzType | TimestamptzNsType):
+        if not may_have_zone and not isinstance(data_type, TimestamptzType | TimestamptzNsType):
             raise SchemaMismatchError(
-                f"Cannot compare {kind} values with {text!r}: the literal has a zone and the column has none",
+                f"Cannot compare {data_type} values with {text!r}: the literal has a zone and the column has none",
                 hint="Leave the zone out.",
             )
         nanos -= offset * 1_000_000_000
-    unit = _NANOS_PER_UNIT[type(kind)]
+    unit = _NANOS_PER_UNIT[type(data_type)]
     below = nanos // unit
     above = below if nanos % unit == 0 else below + 1
-    return _place_between(below, above, *_INTEGER_RANGES[type(kind)])
+    return _place_between(below, above, *_INTEGER_RANGES[type(data_type)])
 
 
-def _mismatch(literal: object, kind: Type) -> SchemaMismatchError:
+def _mismatch(literal: object, data_type: Type) -> SchemaMismatchError:
     shown = repr(literal) if len(repr(literal)) <= 80 else repr(literal)[:77] + "..."
     return SchemaMismatchError(
-        f"Cannot compare {kind} values with {shown}: {type(literal).__name__} and {kind} have no common order",
-        hint=f"Write a literal that is a {kind}.",
+        f"Cannot compare {data_type} values with {shown}: "
+        f"{type(literal).__name__} and {data_type} have no common order",
+        hint=f"Write a literal that is a {data_type}.",
     )

@@ -58,10 +58,10 @@ def sanitize(predicate: Predicate) -> str:
     return str(predicate) if isinstance(predicate, Always) else "(predicate)"
 
 
-def sanitize_literal(value: object, kind: Type | None = None) -> str:
+def sanitize_literal(value: object, data_type: Type | None = None) -> str:
     """Return a literal's kind and size instead of the literal."""
-    if kind is not None and type(kind) in _KINDS:
-        return _KINDS[type(kind)]
+    if data_type is not None and type(data_type) in _KINDS:
+        return _KINDS[type(data_type)]
     if isinstance(value, bool):
         return "(boolean)"
     if isinstance(value, int):

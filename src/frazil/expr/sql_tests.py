@@ -152,35 +152,35 @@ def _family(literal: Any) -> str:
     return "binary" if isinstance(literal, float) else type(literal).__name__
 
 
-def _place(literal: Any, kind: Type) -> Place:
+def _place(literal: Any, data_type: Type) -> Place:
     """Return where a literal lies among a column's values in the order of the type Spark compares them in."""
-    return _PLACES[type(kind)](literal, kind)
+    return _PLACES[type(data_type)](literal, data_type)
 
 
-def _place_boolean(literal: Any, kind: Type) -> Place:
+def _place_boolean(literal: Any, data_type: Type) -> Place:
     word = literal.strip(" ").lower() if isinstance(literal, str) else ""
     if word in _TRUE_WORDS or word in _FALSE_WORDS:
         literal = word in _TRUE_WORDS
     if isinstance(literal, bool):
         return Place(literal, literal)
-    raise _mismatch(literal, kind)
+    raise _mismatch(literal, data_type)
 
 
-def _place_whole(literal: Any, kind: Type) -> Place:
+def _place_whole(literal: Any, data_type: Type) -> Place:
     if isinstance(literal, str) and _WHOLE.fullmatch(literal):
         literal = int(literal)
-    if isinstance(literal, float) and isinstance(kind, LongType) and abs(literal) > _EXACT_LONG:
+    if isinstance(literal, float) and isinstance(data_type, LongType) and abs(literal) > _EXACT_LONG:
         raise _refusal(f"long values are compared with {literal!r} as doubles, which are not exact there")
-    return _place_exact(literal, kind)
+    return _place_exact(literal, data_type)
 
 
-def _place_exact(literal: Any, kind: Type) -> Place:
+def _place_exact(literal: Any, data_type: Type) -> Place:
     if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
-        _check_digits([literal, kind])
-        return place_literal(literal, kind)
+        _check_digits([literal, data_type])
+        return place_literal(literal, data_type)
     if isinstance(literal, float):
-        return place_literal(literal, kind)
-    raise _mismatch(literal, kind)
+        return place_literal(literal, data_type)
+    raise _mismatch(literal, data_type)
 
 
 def _place_decimal(literal: Any, kind: Any) -> Place:
@@ -206,14 +206,14 @@ def _digits(one: Any) -> tuple[int, int]:
     return digits_of(Decimal(one))
 
 
-def _place_floating(literal: Any, kind: Type) -> Place:
+def _place_floating(literal: Any, data_type: Type) -> Place:
     """Return the place of a literal as a double, among doubles or among the doubles that are floats."""
     if isinstance(literal, str) and _NUMBER.fullmatch(literal):
         literal = float(literal)
     if not isinstance(literal, int | float | Decimal) or isinstance(literal, bool):
-        raise _mismatch(literal, kind)
+        raise _mismatch(literal, data_type)
     value = float(literal)
-    if isinstance(kind, DoubleType):
+    if isinstance(data_type, DoubleType):
         return Place(value, value)
     try:
         near: float = struct.unpack("<f", struct.pack("<f", value))[0]
@@ -232,48 +232,48 @@ def _next_float(value: float, step: int) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits + (step if value > 0 else -step)))[0])
 
 
-def _place_text(literal: Any, kind: Type) -> Place:
+def _place_text(literal: Any, data_type: Type) -> Place:
     if not isinstance(literal, str):
-        raise _mismatch(literal, kind)
-    value = to_internal(literal, kind)
+        raise _mismatch(literal, data_type)
+    value = to_internal(literal, data_type)
     return Place(value, value)
 
 
-def _place_bytes(literal: Any, kind: Type) -> Place:
+def _place_bytes(literal: Any, data_type: Type) -> Place:
     if isinstance(literal, str):
         literal = to_internal(literal, StringType()).encode()
     if not isinstance(literal, bytes):
-        raise _mismatch(literal, kind)
-    if isinstance(kind, FixedType) and len(literal) != kind.length:
-        raise _refusal(f"it holds {len(literal)} bytes and a {kind} has {kind.length}")
+        raise _mismatch(literal, data_type)
+    if isinstance(data_type, FixedType) and len(literal) != data_type.length:
+        raise _refusal(f"it holds {len(literal)} bytes and a {data_type} has {data_type.length}")
     return Place(literal, literal)
 
 
-def _place_moment(literal: Any, kind: Type) -> Place:
+def _place_moment(literal: Any, data_type: Type) -> Place:
     text = literal.text if isinstance(literal, TypedText) else literal
     type_name = literal.kind if isinstance(literal, TypedText) else ""
-    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType) or type_name in _TIMESTAMPS
-    is_fine = isinstance(kind, TimestampNsType | TimestamptzNsType)
+    has_zone = isinstance(data_type, TimestamptzType | TimestamptzNsType) or type_name in _TIMESTAMPS
+    is_fine = isinstance(data_type, TimestampNsType | TimestamptzNsType)
     if not isinstance(text, str) or type_name == "time" or not _MOMENT.fullmatch(text):
-        raise _mismatch(literal, kind)
+        raise _mismatch(literal, data_type)
     if _FINE.search(text) and not is_fine:
         raise _refusal(f"{text!r} is finer than microseconds, which Spark cuts off")
-    if len(text) > len("2024-01-01") and (type_name == "date" or (type_name == "" and isinstance(kind, DateType))):
+    if len(text) > len("2024-01-01") and (type_name == "date" or (type_name == "" and isinstance(data_type, DateType))):
         raise _refusal(f"a date has no time of day, and {text!r} has one")
     if _ZONED.search(text) and (not has_zone or type_name == "timestamp_ntz"):
         raise _refusal(f"{text!r} has a zone, and local times have none")
     # Dates and local times are compared with a moment as the moments at which they are in UTC.
-    return place_instant(text, kind, may_have_zone=has_zone)
+    return place_instant(text, data_type, may_have_zone=has_zone)
 
 
-def _place_time(literal: Any, kind: Type) -> Place:
+def _place_time(literal: Any, data_type: Type) -> Place:
     text = literal.text if isinstance(literal, TypedText) and literal.kind == "time" else literal
     if not isinstance(text, str) or (text is literal and not _TIME_TEXT.fullmatch(text)):
-        raise _mismatch(literal, kind)
-    return place_literal(text, kind)
+        raise _mismatch(literal, data_type)
+    return place_literal(text, data_type)
 
 
-def _place_uuid(literal: Any, kind: Type) -> Place:
+def _place_uuid(literal: Any, data_type: Type) -> Place:
     try:
         value = uuid.UUID(literal) if isinstance(literal, str) else None
     except ValueError:
@@ -323,5 +323,5 @@ def _refusal(reason: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"Cannot compare: {reason}", hint=SPARKS_WAY)
 
 
-def _mismatch(literal: Any, kind: Type) -> SchemaMismatchError:
-    return _refusal(f"{kind} values are not compared with {literal!r} here")
+def _mismatch(literal: Any, data_type: Type) -> SchemaMismatchError:
+    return _refusal(f"{data_type} values are not compared with {literal!r} here")

@@ -77,17 +77,17 @@ def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]
     return measured[-1].snapshot_id, counts
 
 
-def _figures(files: ManifestColumns, field_id: int, kind: Type) -> ColumnFigures:
+def _figures(files: ManifestColumns, field_id: int, data_type: Type) -> ColumnFigures:
     made = ColumnFigures(
         pc.sum(counts_of(files, field_id, "column_sizes")).as_py(),
         pc.sum(counts_of(files, field_id, "value_counts")).as_py(),
         pc.sum(counts_of(files, field_id, "null_value_counts")).as_py(),
     )
-    if not isinstance(kind, GeometryType | GeographyType | VariantType):
-        target = to_arrow_type(kind)
+    if not isinstance(data_type, GeometryType | GeographyType | VariantType):
+        target = to_arrow_type(data_type)
         target = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
-        made.lower = _extreme(bound_values(bounds_of(files, field_id, "lower_bounds"), kind, target), pc.min)
-        made.upper = _extreme(bound_values(bounds_of(files, field_id, "upper_bounds"), kind, target), pc.max)
+        made.lower = _extreme(bound_values(bounds_of(files, field_id, "lower_bounds"), data_type, target), pc.min)
+        made.upper = _extreme(bound_values(bounds_of(files, field_id, "upper_bounds"), data_type, target), pc.max)
     return made
 
 

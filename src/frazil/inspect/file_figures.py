@@ -117,11 +117,11 @@ def file_figures(
     return found
 
 
-def partition_text(spec: PartitionSpec, kind: StructType, values: Sequence[Any]) -> str:
+def partition_text(spec: PartitionSpec, data_type: StructType, values: Sequence[Any]) -> str:
     """Return a partition as people read it: `ts_day=2026-01-05, kind=web`."""
     return ", ".join(
         f"{one.name}={one.transform.human_text(value, part.field_type)}"
-        for one, part, value in zip(spec.fields, kind.fields, values, strict=True)
+        for one, part, value in zip(spec.fields, data_type.fields, values, strict=True)
     )
 
 
@@ -187,9 +187,9 @@ def _add_up(
     )
 
 
-def _partitions(files: ManifestColumns, kind: StructType) -> tuple[list[tuple[Any, ...]], Any]:
+def _partitions(files: ManifestColumns, data_type: StructType) -> tuple[list[tuple[Any, ...]], Any]:
     """Return the different partitions of a manifest, and for each file the number of its own."""
-    if not kind.fields:
+    if not data_type.fields:
         return [()], np.zeros(len(files), np.int64)
     children = single_chunk(files.column("partition")).flatten()
     keys = {f"k{index}": child for index, child in enumerate(children)}
@@ -198,7 +198,9 @@ def _partitions(files: ManifestColumns, kind: StructType) -> tuple[list[tuple[An
     groups = np.zeros(len(files), np.int64)
     lists = single_chunk(grouped.column("at_list"))
     groups[lists.flatten().to_numpy()] = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
-    columns = [values_of(grouped.column(name), part.field_type) for name, part in zip(keys, kind.fields, strict=True)]
+    columns = [
+        values_of(grouped.column(name), part.field_type) for name, part in zip(keys, data_type.fields, strict=True)
+    ]
     return list(zip(*columns, strict=True)), groups
 
 

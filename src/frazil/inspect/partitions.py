@@ -114,12 +114,12 @@ def partitions(
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)
 
 
-def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Table:
+def _rows(files: ManifestColumns, data_type: StructType, updates: _Updates) -> pa.Table:
     """Return for each file its partition as keys, its place in the order of updates, and what it adds to sums."""
     count = len(files)
     own = {field.field_id for field in files.partition_type.fields}
-    shared = sum(field.field_id in own for field in kind.fields)
-    columns = {f"key_{index}": child for index, child in enumerate(partition_children(files, kind))}
+    shared = sum(field.field_id in own for field in data_type.fields)
+    columns = {f"key_{index}": child for index, child in enumerate(partition_children(files, data_type))}
     columns["key_fields"] = pa.array(np.full(count, shared, np.int32))
     columns["update"] = updates.encode(single_chunk(files.column("snapshot_id")), files.spec_id)
     content = files.column("content").to_numpy()
@@ -130,7 +130,9 @@ def _rows(files: ManifestColumns, kind: StructType, updates: _Updates) -> pa.Tab
     return pa.table(columns)
 
 
-def _stats_rows(stats: pa.Table, metadata: TableMetadata, kind: StructType, updates: _Updates) -> Iterator[pa.Table]:
+def _stats_rows(
+    stats: pa.Table, metadata: TableMetadata, data_type: StructType, updates: _Updates
+) -> Iterator[pa.Table]:
     """Yield the same from statistics, a table for each spec."""
     stored = partition_stats_schema(metadata).fields[0].field_type
     assert isinstance(stored, StructType)
@@ -140,10 +142,10 @@ def _stats_rows(stats: pa.Table, metadata: TableMetadata, kind: StructType, upda
         partition = single_chunk(rows.column("partition"))
         own = {field.field_id for field in metadata.spec(spec_id).fields}
         columns: dict[str, pa.Array] = {}
-        for index, field in enumerate(kind.fields):
+        for index, field in enumerate(data_type.fields):
             child = partition.field(places[field.field_id])
             columns[f"key_{index}"] = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
-        shared = sum(field.field_id in own for field in kind.fields)
+        shared = sum(field.field_id in own for field in data_type.fields)
         columns["key_fields"] = pa.array(np.full(len(rows), shared, np.int32))
         columns["update"] = updates.encode(single_chunk(rows.column("last_updated_snapshot_id")), spec_id)
         for name in _SUMS:

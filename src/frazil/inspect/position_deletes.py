@@ -37,7 +37,6 @@ from frazil.inspect.unify_partitions import (
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.delete_schemas import POSITION_HEADING, position_delete_read_schema
 from frazil.spec.manifest import ManifestContent
@@ -47,6 +46,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import ListType, MapType, StructType, Type
 from frazil.storage.base import Storage
+from frazil.threads import default_threads, map_in_order
 
 _MANY_ROWS = 1 << 20
 MOST_BYTES_AT_ONCE = 2 << 30
@@ -82,16 +82,18 @@ def _stored_schema(metadata: TableMetadata) -> Schema:
     return position_delete_read_schema(optional)
 
 
-def _all_optional(kind: Type) -> Type:
-    if isinstance(kind, StructType):
+def _all_optional(data_type: Type) -> Type:
+    if isinstance(data_type, StructType):
         return StructType(
-            tuple(replace(field, field_type=_all_optional(field.field_type), required=False) for field in kind.fields)
+            tuple(
+                replace(field, field_type=_all_optional(field.field_type), required=False) for field in data_type.fields
+            )
         )
-    if isinstance(kind, ListType):
-        return replace(kind, element_type=_all_optional(kind.element_type))
-    if isinstance(kind, MapType):
-        return replace(kind, value_type=_all_optional(kind.value_type))
-    return kind
+    if isinstance(data_type, ListType):
+        return replace(data_type, element_type=_all_optional(data_type.element_type))
+    if isinstance(data_type, MapType):
+        return replace(data_type, value_type=_all_optional(data_type.value_type))
+    return data_type
 
 
 def position_deletes(
@@ -164,8 +166,8 @@ class _DeleteFile:
     partition: list[pa.Array]
 
 
-def _delete_files(rows: ManifestColumns, kind: StructType) -> list[_DeleteFile]:
-    children = partition_children(rows, kind)
+def _delete_files(rows: ManifestColumns, data_type: StructType) -> list[_DeleteFile]:
+    children = partition_children(rows, data_type)
     return [
         _DeleteFile(entry.data_file, [child.slice(index, 1) for child in children])
         for index, entry in enumerate(iter_entries(rows))

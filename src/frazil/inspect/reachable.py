@@ -18,9 +18,10 @@ from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot, partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
+from frazil.threads import default_threads, map_in_order
 
 Made = TypeVar("Made")
 

@@ -83,34 +83,34 @@ def _primitive_fields(schema: Schema) -> list[Any]:
     return [field for field in schema.fields_by_id.values() if isinstance(field.field_type, PrimitiveType)]
 
 
-def _metrics_type(kind: Type) -> pa.DataType:
-    bound = to_arrow_type(kind)
+def _metrics_type(data_type: Type) -> pa.DataType:
+    bound = to_arrow_type(data_type)
     return pa.struct([(name, pa.int64()) for name in _COUNTS] + [(name, bound) for name in _BOUNDS])
 
 
-def _metric(files: ManifestColumns, field_id: int, kind: Type, target: pa.Field) -> pa.Array:
+def _metric(files: ManifestColumns, field_id: int, data_type: Type, target: pa.Field) -> pa.Array:
     count = _COUNTS.get(target.name)
     if count is not None:
         return counts_of(files, field_id, count)
-    return bound_values(bounds_of(files, field_id, _BOUNDS[target.name]), kind, target.type)
+    return bound_values(bounds_of(files, field_id, _BOUNDS[target.name]), data_type, target.type)
 
 
-def bound_values(data: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
+def bound_values(data: pa.Array, data_type: Type, target: pa.DataType) -> pa.Array:
     """Return bounds of a column of a type, as bytes, as values of the Arrow type `target`."""
-    if isinstance(kind, UnknownType) or data.null_count == len(data):
+    if isinstance(data_type, UnknownType) or data.null_count == len(data):
         return pa.nulls(len(data), target)
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
         return pa.array([_wkb_point(one) for one in data.to_pylist()], target)
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         return as_type(_fixed_width(data, 16, may_be_short=False), target)
-    if isinstance(kind, FixedType):
-        return _fixed_width(data, kind.length, may_be_short=True)
-    decoded = decode_bounds(data, kind)
-    if isinstance(kind, DecimalType):
+    if isinstance(data_type, FixedType):
+        return _fixed_width(data, data_type.length, may_be_short=True)
+    decoded = decode_bounds(data, data_type)
+    if isinstance(data_type, DecimalType):
         # More digits than the precision break the specification, and fit no array of the type.
-        largest = pa.scalar(decimal_of(10**kind.precision - 1, kind.scale), decoded.type)
+        largest = pa.scalar(decimal_of(10**data_type.precision - 1, data_type.scale), decoded.type)
         decoded = pc.if_else(pc.less_equal(pc.abs(decoded), largest), decoded, pa.scalar(None, decoded.type))
-    return as_type(from_comparable(decoded, kind), target)
+    return as_type(from_comparable(decoded, data_type), target)
 
 
 def _fixed_width(data: pa.Array, width: int, *, may_be_short: bool) -> pa.Array:

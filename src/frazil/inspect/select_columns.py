@@ -63,14 +63,14 @@ def _cut(part: pa.Field, within: _Picks | None) -> pa.Field:
     return part.with_type(pa.struct([_cut(inner, within[inner.name]) for inner in part.type if inner.name in within]))
 
 
-def project_array(column: Any, kind: pa.DataType) -> Any:
+def project_array(column: Any, arrow_type: pa.DataType) -> Any:
     """Return an array cut down to a type that `select_columns` made of its own."""
-    if column.type == kind or not pa.types.is_struct(kind):
+    if column.type == arrow_type or not pa.types.is_struct(arrow_type):
         return column
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([project_array(chunk, kind) for chunk in column.chunks], kind)
+        return pa.chunked_array([project_array(chunk, arrow_type) for chunk in column.chunks], arrow_type)
     positions = {part.name: index for index, part in enumerate(column.type)}
     flat = column.flatten()
-    children = [project_array(flat[positions[part.name]], part.type) for part in kind]
+    children = [project_array(flat[positions[part.name]], part.type) for part in arrow_type]
     validity = None if column.null_count == 0 else column.is_valid().buffers()[1]
-    return pa.Array.from_buffers(kind, len(column), [validity], children=children)
+    return pa.Array.from_buffers(arrow_type, len(column), [validity], children=children)

@@ -23,16 +23,16 @@ def metadata_partition_type(metadata: TableMetadata) -> StructType:
     return active_partition_type(metadata.partition_specs, metadata.current_schema)
 
 
-def partition_fields(kind: StructType) -> list[pa.Field]:
+def partition_fields(data_type: StructType) -> list[pa.Field]:
     """Return the `partition` column, or nothing where the table has no partition fields."""
-    if len(kind) == 0:
+    if len(data_type) == 0:
         return []
-    return [to_arrow_field(NestedField(PARTITION_ID, "partition", kind, required=True), with_ids=False)]
+    return [to_arrow_field(NestedField(PARTITION_ID, "partition", data_type, required=True), with_ids=False)]
 
 
-def partition_array(children: list[Any], target: pa.DataType, kind: StructType) -> pa.Array:
+def partition_array(children: list[Any], target: pa.DataType, data_type: StructType) -> pa.Array:
     """Return fields of the unified type as a `partition` column, of which `target` may have a part only."""
-    positions = {field.name: index for index, field in enumerate(kind.fields)}
+    positions = {field.name: index for index, field in enumerate(data_type.fields)}
     chosen = [as_type(children[positions[part.name]], part.type) for part in target]
     return pa.Array.from_buffers(target, len(children[0]), [None], children=chosen)
 

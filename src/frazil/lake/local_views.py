@@ -23,8 +23,10 @@ from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 _ON_SPARK = "Run the query on Spark, or write the view's query out."
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
+    )
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (

@@ -35,13 +35,13 @@ from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, plan_scan
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.split import split_task
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.reserved_columns import CHANGE_COLUMNS, METADATA_COLUMNS, PARTITION_NAME, partition_column
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType
+from frazil.threads import default_threads, map_in_order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -35,11 +35,11 @@ from frazil.local.compile_expression import TARGET, Rows
 from frazil.local.new_values import NewValues
 from frazil.local.row_change import RowLevelChange
 from frazil.local.source_rows import SourceRows
-from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile
 from frazil.spec.reserved_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
+from frazil.threads import default_threads
 
 Places: TypeAlias = npt.NDArray[np.int64]
 _HELD_BYTES = 128 << 20

@@ -34,7 +34,6 @@ from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
-from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
@@ -43,6 +42,7 @@ from frazil.spec.properties import DistributionMode, IsolationLevel, RowLevelMod
 from frazil.spec.property_kinds import Property
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, UnknownType
+from frazil.threads import default_threads
 
 
 @dataclass(frozen=True, slots=True)

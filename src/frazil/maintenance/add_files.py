@@ -34,7 +34,7 @@ from frazil.maintenance.describe_files import DATA_FORMATS, FileDescriber, find_
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
@@ -46,6 +46,7 @@ from frazil.spec.partitioning import PartitionField
 from frazil.spec.types import BOOLEAN, StructType
 from frazil.storage.base import Storage
 from frazil.storage.locations import location_key, scheme_of, strip_slashes
+from frazil.threads import default_threads, map_in_order
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _ENDINGS: Final = tuple(f".{data_format.value}" for data_format in DATA_FORMATS)

@@ -253,18 +253,20 @@ def _row_ids(manifest: ManifestFile, files: ManifestColumns, next_row_id: int) -
         yield "wrong-row-ids", f"a file's first row id is {pc.min(first).as_py()}", FOREIGN
 
 
-def _summaries(manifest: ManifestFile, files: ManifestColumns, kind: StructType) -> Iterator[_Finding]:
+def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: StructType) -> Iterator[_Finding]:
     """Look at the summaries of partition values, which prune manifests: they must hold for every live file."""
-    if manifest.partitions is None or not kind.fields:
+    if manifest.partitions is None or not data_type.fields:
         return
-    if len(manifest.partitions) != len(kind.fields):
-        what = f"the list summarises {len(manifest.partitions)} partition fields, and the spec has {len(kind.fields)}"
+    if len(manifest.partitions) != len(data_type.fields):
+        what = (
+            f"the list summarises {len(manifest.partitions)} partition fields, and the spec has {len(data_type.fields)}"
+        )
         yield "wrong-partition-summary", what, REWRITE
         return
     struct = files.column("partition").filter(pa.array(live_mask(files))).combine_chunks()
     if len(struct) == 0:
         return
-    for index, (part, summary) in enumerate(zip(kind.fields, manifest.partitions, strict=True)):
+    for index, (part, summary) in enumerate(zip(data_type.fields, manifest.partitions, strict=True)):
         column = struct.field(index)
         if column.null_count and not summary.contains_null:
             what = f"{column.null_count:,} files have null in {part.name!r}, and the list says that none has"

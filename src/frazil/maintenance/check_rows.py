@@ -140,8 +140,8 @@ def _differences(file: DataFile, wanted: Schema, actual: Metrics) -> Iterator[Fi
         for field_id, value in getattr(actual, name).items():
             if field_id not in bounds:
                 continue
-            kind = wanted.field(field_id).field_type
-            text = _outside(bounds[field_id], value, kind, is_lower=is_lower)
+            data_type = wanted.field(field_id).field_type
+            text = _outside(bounds[field_id], value, data_type, is_lower=is_lower)
             if text is not None:
                 what = f"the {_shown(name)[:-1]} of column {wanted.name_of(field_id)!r} {text}"
                 yield Finding("wrong-bounds", what, REWRITE_FILE)
@@ -157,15 +157,15 @@ def _shown(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _outside(recorded: bytes, actual: bytes, kind: Type, *, is_lower: bool) -> str | None:
+def _outside(recorded: bytes, actual: bytes, data_type: Type, *, is_lower: bool) -> str | None:
     """Return how a recorded bound fails to hold for the values, or None."""
-    if isinstance(kind, GeometryType | GeographyType | VariantType):
+    if isinstance(data_type, GeometryType | GeographyType | VariantType):
         return None
     try:
-        bound = decode_bound(recorded, kind)
+        bound = decode_bound(recorded, data_type)
     except CorruptTableError as error:
         return f"cannot be read: {error.message}"
-    value = decode_bound(actual, kind)
+    value = decode_bound(actual, data_type)
     if bound != bound:
         return "is NaN, which is no bound"
     if (value < bound) if is_lower else (value > bound):

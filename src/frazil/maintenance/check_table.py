@@ -41,11 +41,12 @@ from frazil.maintenance.check_manifest import (
 )
 from frazil.maintenance.check_snapshot import SnapshotFacts, check_snapshot
 from frazil.maintenance.report import MAX_PROBLEMS, Findings, Problem, Report
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.spec.table_metadata import TableMetadata
+from frazil.threads import default_threads, map_in_order
 
 _FILE_THREADS: Final = 16
 """How many files are looked at together: most of the time goes by waiting for the storage."""

@@ -22,8 +22,8 @@ from frazil.commit.transaction import commit_actions
 from frazil.loaded import LoadedTable
 from frazil.maintenance.shown_work import shown
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads
 from frazil.spec.data_file import FileContent
+from frazil.threads import default_threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,9 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.rewrite_table_path import STAGING_PREFIX
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
-from frazil.scan.read_manifests import default_threads
 from frazil.storage.base import Storage, StoredFile
 from frazil.storage.locations import find_metadata_version, is_under, location_key, parse_location, strip_slashes
+from frazil.threads import default_threads
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS

@@ -33,7 +33,7 @@ from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.partition_key import partition_key
@@ -43,6 +43,7 @@ from frazil.spec.statistics import PartitionStatisticsFile
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import StructType
 from frazil.storage.locations import metadata_folder
+from frazil.threads import default_threads, map_in_order
 
 _FIELDS = (
     "status",
@@ -204,10 +205,12 @@ def _from_earlier(
 
 def _restore(metadata: TableMetadata, table: pa.Table) -> _Counted:
     """Return what was counted, from a file."""
-    kind = partition_stats_schema(metadata).fields[0].field_type
-    assert isinstance(kind, StructType)
+    data_type = partition_stats_schema(metadata).fields[0].field_type
+    assert isinstance(data_type, StructType)
     stored = table.column("partition").combine_chunks()
-    by_id = {part.field_id: values_of(stored.field(index), part.field_type) for index, part in enumerate(kind.fields)}
+    by_id = {
+        part.field_id: values_of(stored.field(index), part.field_type) for index, part in enumerate(data_type.fields)
+    }
     counts = {name: table.column(name).to_pylist() for name in table.column_names if name in _Stats.__slots__}
     counted = _Counted()
     for index, spec_id in enumerate(counts.pop("spec_id")):

@@ -44,10 +44,10 @@ from frazil.maintenance.rewrite_group import rewrite_group
 from frazil.maintenance.shown_work import shown
 from frazil.progress import count
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile
 from frazil.spec.snapshot import Summary
+from frazil.threads import default_threads
 
 Rewriter: TypeAlias = Callable[[RewritePlan, RewriteGroup], Sequence[DataFile]]
 """Writes the rows of a group to new files."""

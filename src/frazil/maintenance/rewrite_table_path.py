@@ -44,12 +44,13 @@ from frazil.maintenance.move_paths import (
 )
 from frazil.maintenance.shown_work import shown
 from frazil.progress import counted
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.locations import metadata_folder, strip_slashes
+from frazil.threads import default_threads, map_in_order
 
 FILE_LIST: Final = "file-list"
 STAGING_PREFIX: Final = "copy-table-staging-"

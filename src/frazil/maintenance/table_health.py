@@ -37,7 +37,7 @@ from frazil.maintenance.report import counted as noun
 from frazil.progress import count, counted
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec import properties
 from frazil.spec.data_file import FileContent, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile
@@ -47,6 +47,7 @@ from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.snapshot_history import ancestor_ids
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.locations import data_folder, is_under, metadata_folder
+from frazil.threads import default_threads, map_in_order
 
 MIN_INPUT_FILES: Final = 5
 """How many small files of a partition make compacting them worth it; the procedure's own default."""

@@ -46,7 +46,6 @@ from frazil.progress import count
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
-from frazil.scan.read_manifests import default_threads
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.puffin import CREATED_BY, NDV, THETA_SKETCH_V1
 from frazil.spec.schema import Schema
@@ -55,6 +54,7 @@ from frazil.spec.statistics import BlobMetadata, StatisticsFile
 from frazil.spec.types import PrimitiveType, StructType, UnknownType
 from frazil.storage.base import Storage
 from frazil.storage.locations import metadata_folder
+from frazil.threads import default_threads
 
 
 @dataclass(frozen=True)

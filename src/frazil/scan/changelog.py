@@ -40,13 +40,14 @@ from frazil.scan.file_rows import FILE_FIELDS, data_files_of
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, add_counts, rows_of
 from frazil.scan.prune import METRIC_FIELDS
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.scan.tasks import DeleteTask, FileScanTask
 from frazil.spec.data_file import FileContent
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.snapshot_history import ancestor_heads, ancestor_ids, ancestor_ids_between
 from frazil.spec.table_metadata import TableMetadata
+from frazil.threads import default_threads, map_in_order
 
 INSERT = "INSERT"
 DELETE = "DELETE"

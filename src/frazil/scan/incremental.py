@@ -24,10 +24,11 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
 from frazil.scan.prune import to_mask
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest_list
+from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation
 from frazil.spec.snapshot_history import ancestor_ids, ancestor_ids_between
+from frazil.threads import default_threads, map_in_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,13 +50,7 @@ from frazil.scan.explain import PlanCounts, explain_counts
 from frazil.scan.file_rows import FILE_FIELDS, data_files_of, unify_partitions
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.prune import METRIC_FIELDS, Pruner
-from frazil.scan.read_manifests import (
-    default_threads,
-    map_in_order,
-    read_manifest,
-    read_manifest_list,
-    worthwhile_threads,
-)
+from frazil.scan.read_manifests import read_manifest, read_manifest_list, worthwhile_threads
 from frazil.scan.split import SplitOptions, adaptive_target_bytes, plan_groups
 from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec import properties
@@ -65,6 +59,7 @@ from frazil.spec.property_kinds import read_property
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import StructType
+from frazil.threads import default_threads, map_in_order
 from frazil.visible_text import visible
 
 _BYTES_WITHOUT_METRICS = 150

@@ -6,11 +6,7 @@ say is read from each manifest's header.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
-from os import cpu_count
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
 from frazil.codec.manifest_list_avro import decode_manifest_list
@@ -23,16 +19,8 @@ from frazil.storage.base import Storage
 from frazil.storage.choose import storage_of
 from frazil.storage.local import LocalStorage
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
 HEADER_FIELDS = ("status",)
 _SMALL_BYTES = 1 << 20
-
-
-def default_threads() -> int:
-    """Return how many manifests to decode at once."""
-    return min(16, cpu_count() or 1)
 
 
 def read_manifest_list(storage: Storage, snapshot: Snapshot, cache: ManifestCache | None = None) -> list[ManifestFile]:
@@ -98,35 +86,3 @@ def worthwhile_threads(storage: Storage, manifests: Sequence[ManifestFile], thre
         return threads
     is_here = all(isinstance(storage_of(storage, manifest.manifest_path), LocalStorage) for manifest in manifests)
     return 1 if is_here else threads
-
-
-def map_in_order(
-    function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, ahead: int | None = None
-) -> Iterator[Result]:
-    """Yield a function's results in the items' order, computing a few of them at a time in threads.
-
-    At most `ahead` results wait unread, so memory does not grow with the number of items.
-    """
-    if threads <= 1 or (isinstance(items, Sized) and len(items) <= 1):
-        yield from map(function, items)
-        return
-    window = ahead if ahead is not None else threads + 2
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="frazil-plan")
-    waiting: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) >= window:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except GeneratorExit:
-        # Nobody reads on. The garbage collector may say so anywhere, even where this thread holds a lock of
-        # `threading`, so nothing here waits or locks; the threads end when the pool is gone.
-        for future in waiting:
-            future.cancel()
-        raise
-    except BaseException:
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()

@@ -29,9 +29,10 @@ from frazil.scan.explain import PlanCounts
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
 from frazil.scan.prune import to_mask
-from frazil.scan.read_manifests import default_threads, map_in_order, read_manifest, read_manifest_list
+from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot
+from frazil.threads import default_threads, map_in_order
 
 _LAST = (1 << 63) - 1
 

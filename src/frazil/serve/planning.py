@@ -19,7 +19,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import plan_appends
 from frazil.scan.plan import Plan
-from frazil.scan.read_manifests import default_threads
 from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
 from frazil.serve.kept_plans import KeptPlan
@@ -28,6 +27,7 @@ from frazil.serve.scan_tasks_json import ScanTasks
 from frazil.serve.service import Service
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.schema import Schema
+from frazil.threads import default_threads
 
 FILES_AT_ONCE: Final = 2_000
 """So many files are answered right away."""

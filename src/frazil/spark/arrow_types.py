@@ -23,9 +23,9 @@ _IN_UTC: dict[str, Any] = (
 )
 
 
-def to_arrow_type(kind: st.DataType) -> pa.DataType:
+def to_arrow_type(spark_type: st.DataType) -> pa.DataType:
     """Return the Arrow type in which Spark takes and gives values of a type; instants are in UTC."""
-    found: pa.DataType = spark_arrow.to_arrow_type(kind, **_IN_UTC)
+    found: pa.DataType = spark_arrow.to_arrow_type(spark_type, **_IN_UTC)
     return found
 
 
@@ -35,9 +35,9 @@ def to_arrow_schema(struct: st.StructType) -> pa.Schema:
     return found
 
 
-def from_arrow_type(kind: pa.DataType) -> st.DataType:
+def from_arrow_type(arrow_type: pa.DataType) -> st.DataType:
     """Return Spark's type for an Arrow type; a timestamp without a zone stays one."""
-    return spark_arrow.from_arrow_type(kind, prefer_timestamp_ntz=True)
+    return spark_arrow.from_arrow_type(arrow_type, prefer_timestamp_ntz=True)
 
 
 def shown_struct(schema: pa.Schema) -> st.StructType:
@@ -47,22 +47,22 @@ def shown_struct(schema: pa.Schema) -> st.StructType:
     )
 
 
-def _shown_type(kind: pa.DataType) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.string() if kind.extension_name == "arrow.uuid" else _shown_type(kind.storage_type)
-    if pa.types.is_time(kind) or pa.types.is_large_string(kind):
+def _shown_type(arrow_type: pa.DataType) -> pa.DataType:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.string() if arrow_type.extension_name == "arrow.uuid" else _shown_type(arrow_type.storage_type)
+    if pa.types.is_time(arrow_type) or pa.types.is_large_string(arrow_type):
         return pa.string()
-    if pa.types.is_fixed_size_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_fixed_size_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
         return pa.binary()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_struct(kind):
-        return pa.struct([part.with_type(_shown_type(part.type)) for part in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_shown_part(kind.key_field), _shown_part(kind.item_field))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_shown_part(kind.value_field))
-    return kind
+    if pa.types.is_timestamp(arrow_type):
+        return pa.timestamp("us", arrow_type.tz)
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([part.with_type(_shown_type(part.type)) for part in arrow_type])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(_shown_part(arrow_type.key_field), _shown_part(arrow_type.item_field))
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return pa.list_(_shown_part(arrow_type.value_field))
+    return arrow_type
 
 
 def _shown_part(part: pa.Field) -> pa.Field:

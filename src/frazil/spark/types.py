@@ -112,20 +112,20 @@ def has_time_type(spark: SparkSession | None) -> bool:
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
-def stored_type(kind: Type, *, with_ids: bool = True) -> st.DataType:
+def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
     """Return the type in which Spark's Parquet reader gives values of a type, with the ids of its parts or without."""
-    if isinstance(kind, TimestampNsType | TimestamptzNsType | TimeType):
+    if isinstance(data_type, TimestampNsType | TimestamptzNsType | TimeType):
         return st.LongType()
-    if isinstance(kind, UuidType | FixedType | GeometryType | GeographyType):
+    if isinstance(data_type, UuidType | FixedType | GeometryType | GeographyType):
         return st.BinaryType()
-    if isinstance(kind, StructType):
-        return st.StructType([stored_field(field, with_ids=with_ids) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return st.ArrayType(stored_type(kind.element_type, with_ids=with_ids), not kind.element_required)
-    if isinstance(kind, MapType):
-        key, value = (stored_type(one, with_ids=with_ids) for one in (kind.key_type, kind.value_type))
-        return st.MapType(key, value, not kind.value_required)
-    return _same_type(kind)
+    if isinstance(data_type, StructType):
+        return st.StructType([stored_field(field, with_ids=with_ids) for field in data_type.fields])
+    if isinstance(data_type, ListType):
+        return st.ArrayType(stored_type(data_type.element_type, with_ids=with_ids), not data_type.element_required)
+    if isinstance(data_type, MapType):
+        key, value = (stored_type(one, with_ids=with_ids) for one in (data_type.key_type, data_type.value_type))
+        return st.MapType(key, value, not data_type.value_required)
+    return _same_type(data_type)
 
 
 def stored_field(part: NestedField, *, with_ids: bool = True) -> st.StructField:
@@ -134,41 +134,46 @@ def stored_field(part: NestedField, *, with_ids: bool = True) -> st.StructField:
     return st.StructField(part.name, stored_type(part.field_type, with_ids=with_ids), part.optional, metadata)
 
 
-def without_metadata(kind: st.DataType) -> st.DataType:
+def without_metadata(spark_type: st.DataType) -> st.DataType:
     """Return a type whose fields, at any depth, say their name, type and nullability alone."""
-    if isinstance(kind, st.StructType):
+    if isinstance(spark_type, st.StructType):
         return st.StructType(
-            [st.StructField(field.name, without_metadata(field.dataType), field.nullable) for field in kind.fields]
+            [
+                st.StructField(field.name, without_metadata(field.dataType), field.nullable)
+                for field in spark_type.fields
+            ]
         )
-    if isinstance(kind, st.ArrayType):
-        return st.ArrayType(without_metadata(kind.elementType), kind.containsNull)
-    if isinstance(kind, st.MapType):
-        key, value = without_metadata(kind.keyType), without_metadata(kind.valueType)
-        return st.MapType(key, value, kind.valueContainsNull)
-    return kind
+    if isinstance(spark_type, st.ArrayType):
+        return st.ArrayType(without_metadata(spark_type.elementType), spark_type.containsNull)
+    if isinstance(spark_type, st.MapType):
+        key, value = without_metadata(spark_type.keyType), without_metadata(spark_type.valueType)
+        return st.MapType(key, value, spark_type.valueContainsNull)
+    return spark_type
 
 
-def shown_type(kind: Type, spark: SparkSession | None) -> st.DataType:
+def shown_type(data_type: Type, spark: SparkSession | None) -> st.DataType:
     """Return the type that users see for a type."""
-    if isinstance(kind, TimestampNsType):
+    if isinstance(data_type, TimestampNsType):
         return st.TimestampNTZType()
-    if isinstance(kind, TimestamptzNsType):
+    if isinstance(data_type, TimestamptzNsType):
         return st.TimestampType()
-    if isinstance(kind, TimeType):
+    if isinstance(data_type, TimeType):
         return st.TimeType(6) if has_time_type(spark) else st.StringType()
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         return st.StringType()
-    if isinstance(kind, FixedType):
+    if isinstance(data_type, FixedType):
         return st.BinaryType()
-    if isinstance(kind, GeometryType | GeographyType):
-        return _spatial_type(kind, spark)
-    if isinstance(kind, StructType):
-        return st.StructType([shown_field(field, spark) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return st.ArrayType(shown_type(kind.element_type, spark), not kind.element_required)
-    if isinstance(kind, MapType):
-        return st.MapType(shown_type(kind.key_type, spark), shown_type(kind.value_type, spark), not kind.value_required)
-    return _same_type(kind)
+    if isinstance(data_type, GeometryType | GeographyType):
+        return _spatial_type(data_type, spark)
+    if isinstance(data_type, StructType):
+        return st.StructType([shown_field(field, spark) for field in data_type.fields])
+    if isinstance(data_type, ListType):
+        return st.ArrayType(shown_type(data_type.element_type, spark), not data_type.element_required)
+    if isinstance(data_type, MapType):
+        return st.MapType(
+            shown_type(data_type.key_type, spark), shown_type(data_type.value_type, spark), not data_type.value_required
+        )
+    return _same_type(data_type)
 
 
 def shown_field(part: NestedField, spark: SparkSession | None) -> st.StructField:
@@ -182,81 +187,81 @@ def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:
     return st.StructType([shown_field(field, spark) for field in schema.fields])
 
 
-def _same_type(kind: Type) -> st.DataType:
-    if isinstance(kind, DecimalType):
-        return st.DecimalType(kind.precision, kind.scale)
-    return _SAME[kind]
+def _same_type(data_type: Type) -> st.DataType:
+    if isinstance(data_type, DecimalType):
+        return st.DecimalType(data_type.precision, data_type.scale)
+    return _SAME[data_type]
 
 
-def is_shown_as_stored(kind: Type) -> bool:
+def is_shown_as_stored(data_type: Type) -> bool:
     """Return whether both forms of a type are the same, so that its columns need no conversion."""
-    if isinstance(kind, StructType):
-        return all(is_shown_as_stored(field.field_type) for field in kind.fields)
-    if isinstance(kind, ListType):
-        return is_shown_as_stored(kind.element_type)
-    if isinstance(kind, MapType):
-        return is_shown_as_stored(kind.key_type) and is_shown_as_stored(kind.value_type)
+    if isinstance(data_type, StructType):
+        return all(is_shown_as_stored(field.field_type) for field in data_type.fields)
+    if isinstance(data_type, ListType):
+        return is_shown_as_stored(data_type.element_type)
+    if isinstance(data_type, MapType):
+        return is_shown_as_stored(data_type.key_type) and is_shown_as_stored(data_type.value_type)
     return not isinstance(
-        kind, TimestampNsType | TimestamptzNsType | TimeType | UuidType | GeometryType | GeographyType
+        data_type, TimestampNsType | TimestamptzNsType | TimeType | UuidType | GeometryType | GeographyType
     )
 
 
-def show_column(column: Column, kind: Type, spark: SparkSession) -> Column:
+def show_column(column: Column, data_type: Type, spark: SparkSession) -> Column:
     """Return a stored column in the form that users see."""
-    if is_shown_as_stored(kind):
+    if is_shown_as_stored(data_type):
         return column
-    if isinstance(kind, TimestampNsType | TimestamptzNsType):
+    if isinstance(data_type, TimestampNsType | TimestamptzNsType):
         micros = _divide_down(column, 1000)
-        if isinstance(kind, TimestamptzNsType):
+        if isinstance(data_type, TimestamptzNsType):
             return F.timestamp_micros(micros)
         return F.timestamp_add("MICROSECOND", micros, F.expr("timestamp_ntz'1970-01-01'"))
-    if isinstance(kind, TimeType):
+    if isinstance(data_type, TimeType):
         text = _time_text(column)
         return text.cast("time(6)") if has_time_type(spark) else text
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         digits = F.lower(F.hex(column))
         cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         return F.when(column.isNotNull(), F.concat_ws("-", *(F.substring(digits, at, length) for at, length in cuts)))
-    if isinstance(kind, GeometryType | GeographyType):
-        srid = _spatial_type(kind, spark).srid
-        if isinstance(kind, GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
+        srid = _spatial_type(data_type, spark).srid
+        if isinstance(data_type, GeographyType):
             return F.call_function("st_geogfromwkb", column)
         # Spark 4.1 knows no function of both.
         return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(srid))
-    return _convert_parts(column, kind, lambda part, of: show_column(part, of, spark))
+    return _convert_parts(column, data_type, lambda part, of: show_column(part, of, spark))
 
 
-def store_column(column: Column, kind: Type) -> Column:
+def store_column(column: Column, data_type: Type) -> Column:
     """Return a column of the shown form, or of a form Spark casts to it, in the stored form.
 
     Values that do not fit raise while Spark runs: text that is not a uuid or a time, a timestamp too far away for
     nanoseconds.
     """
-    if is_shown_as_stored(kind):
+    if is_shown_as_stored(data_type):
         return column
-    if isinstance(kind, TimestamptzNsType):
+    if isinstance(data_type, TimestamptzNsType):
         return F.unix_micros(column) * F.lit(1000)
-    if isinstance(kind, TimestampNsType):
+    if isinstance(data_type, TimestampNsType):
         return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01'"), column) * F.lit(1000)
-    if isinstance(kind, TimeType):
+    if isinstance(data_type, TimeType):
         return _time_micros(column.cast("string"))
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         is_uuid = column.rlike("(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
         return F.when(column.isNotNull(), F.unhex(F.replace(_checked(column, is_uuid, "uuid"), F.lit("-"))))
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(data_type, GeometryType | GeographyType):
         return F.call_function("st_asbinary", column)
-    return _convert_parts(column, kind, store_column)
+    return _convert_parts(column, data_type, store_column)
 
 
-def _convert_parts(column: Column, kind: Type, convert: Callable[[Column, Type], Column]) -> Column:
-    if isinstance(kind, StructType):
-        parts = [convert(column[field.name], field.field_type).alias(field.name) for field in kind.fields]
+def _convert_parts(column: Column, data_type: Type, convert: Callable[[Column, Type], Column]) -> Column:
+    if isinstance(data_type, StructType):
+        parts = [convert(column[field.name], field.field_type).alias(field.name) for field in data_type.fields]
         return F.when(column.isNotNull(), F.struct(*parts))
-    if isinstance(kind, ListType):
-        element = kind.element_type
+    if isinstance(data_type, ListType):
+        element = data_type.element_type
         return F.transform(column, lambda one: convert(one, element))
-    if isinstance(kind, MapType):
-        key_type, value_type = kind.key_type, kind.value_type
+    if isinstance(data_type, MapType):
+        key_type, value_type = data_type.key_type, data_type.value_type
         pairs = F.transform(
             F.map_entries(column),
             lambda one: F.struct(
@@ -264,7 +269,7 @@ def _convert_parts(column: Column, kind: Type, convert: Callable[[Column, Type],
             ),
         )
         return F.map_from_entries(pairs)
-    raise UnsupportedError(f"Cannot convert values of type {kind} on Spark")
+    raise UnsupportedError(f"Cannot convert values of type {data_type} on Spark")
 
 
 def _divide_down(column: Column, by: int) -> Column:
@@ -299,19 +304,21 @@ def _checked(column: Column, is_fine: Column, what: str) -> Column:
     return F.when(column.isNull() | is_fine, column).otherwise(F.raise_error(message).cast("string"))
 
 
-def _spatial_type(kind: GeometryType | GeographyType, spark: SparkSession | None) -> st.GeometryType | st.GeographyType:
-    found = getattr(st, "GeographyType" if isinstance(kind, GeographyType) else "GeometryType", None)
+def _spatial_type(
+    data_type: GeometryType | GeographyType, spark: SparkSession | None
+) -> st.GeometryType | st.GeographyType:
+    found = getattr(st, "GeographyType" if isinstance(data_type, GeographyType) else "GeometryType", None)
     if found is None:
         raise UnsupportedError(
-            f"Cannot read values of type {kind}: this Spark has no such type",
+            f"Cannot read values of type {data_type}: this Spark has no such type",
             hint="Use Spark 4.1 or newer, leave the column out, or read with scan.to_arrow().",
         )
     if spark is not None and setting(spark, _GEOSPATIAL) == "false":
         raise UnsupportedError(
-            f"Cannot read values of type {kind}: the session has Spark's geospatial types switched off",
+            f"Cannot read values of type {data_type}: the session has Spark's geospatial types switched off",
             hint=f"Set {_GEOSPATIAL} to true, leave the column out, or read with scan.to_arrow().",
         )
-    srid = 4326 if isinstance(kind, GeographyType) else _srid(kind.crs)
+    srid = 4326 if isinstance(data_type, GeographyType) else _srid(data_type.crs)
     return found(srid)  # type: ignore[no-any-return]
 
 
@@ -338,36 +345,38 @@ def from_spark_schema(struct: st.StructType) -> Schema:
     return Schema(tuple(_from_spark_field(field, field.name, ids) for field in struct.fields))
 
 
-def from_spark_type(kind: st.DataType, name: str, ids: Iterator[int]) -> Type:
+def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> Type:
     """Return the format's type for a Spark type; `name` is the column, for the error."""
-    if isinstance(kind, st.DecimalType):
-        return DecimalType(kind.precision, kind.scale)
-    if isinstance(kind, st.StructType):
-        return StructType(tuple(_from_spark_field(field, f"{name}.{field.name}", ids) for field in kind.fields))
-    if isinstance(kind, st.ArrayType):
+    if isinstance(spark_type, st.DecimalType):
+        return DecimalType(spark_type.precision, spark_type.scale)
+    if isinstance(spark_type, st.StructType):
+        return StructType(tuple(_from_spark_field(field, f"{name}.{field.name}", ids) for field in spark_type.fields))
+    if isinstance(spark_type, st.ArrayType):
         element_id = next(ids)
-        return ListType(element_id, from_spark_type(kind.elementType, f"{name}.element", ids), not kind.containsNull)
-    if isinstance(kind, st.MapType):
+        return ListType(
+            element_id, from_spark_type(spark_type.elementType, f"{name}.element", ids), not spark_type.containsNull
+        )
+    if isinstance(spark_type, st.MapType):
         key_id, value_id = next(ids), next(ids)
-        key = from_spark_type(kind.keyType, f"{name}.key", ids)
-        value = from_spark_type(kind.valueType, f"{name}.value", ids)
-        return MapType(key_id, key, value_id, value, not kind.valueContainsNull)
-    if type(kind).__name__ == "TimeType":
+        key = from_spark_type(spark_type.keyType, f"{name}.key", ids)
+        value = from_spark_type(spark_type.valueType, f"{name}.value", ids)
+        return MapType(key_id, key, value_id, value, not spark_type.valueContainsNull)
+    if type(spark_type).__name__ == "TimeType":
         return TIME
-    if type(kind).__name__ in ("GeometryType", "GeographyType"):
-        return _from_spatial(kind)
-    found = _FROM_SPARK.get(type(kind))
+    if type(spark_type).__name__ in ("GeometryType", "GeographyType"):
+        return _from_spatial(spark_type)
+    found = _FROM_SPARK.get(type(spark_type))
     if found is None:
         raise SchemaMismatchError(
-            f"Cannot use column {name}: the table format has no type for Spark's {kind.simpleString()}",
+            f"Cannot use column {name}: the table format has no type for Spark's {spark_type.simpleString()}",
             hint="Cast the column to another type first.",
         )
     return found
 
 
-def _from_spatial(kind: st.DataType) -> Type:
-    srid = getattr(kind, "srid", None)
-    if type(kind).__name__ == "GeographyType":
+def _from_spatial(spark_type: st.DataType) -> Type:
+    srid = getattr(spark_type, "srid", None)
+    if type(spark_type).__name__ == "GeographyType":
         return GeographyType()
     return GeometryType() if srid in (None, -1, 4326) else GeometryType(f"srid:{srid}")
 

@@ -135,9 +135,9 @@ class _Resolver:
             parts = [self.read(field) for field in inner.fields]
         return ResolvedColumn(part, ValueSource.FILE, parts=tuple(parts))
 
-    def assemble(self, kind: StructType) -> dict[str, Any]:
+    def assemble(self, data_type: StructType) -> dict[str, Any]:
         """Return the value of a struct that the file lacks: each field's own constant."""
-        return {field.name: self.resolve(field).value for field in kind.fields}
+        return {field.name: self.resolve(field).value for field in data_type.fields}
 
     def constant(self, part: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:
         if value is None and part.required:

@@ -41,20 +41,20 @@ def check_defaults(field: NestedField) -> None:
             raise InvalidRequestError(f"Cannot set the {name} of {field.name!r}: {reason}")
 
 
-def default_problem(value: Any, kind: Type) -> str | None:
+def default_problem(value: Any, data_type: Type) -> str | None:
     """Return why a value cannot be the default of a field of a type, or None where it can."""
     if value is None:
         return None
-    if isinstance(kind, NULL_DEFAULT_TYPES):
-        return f"fields of type {kind} must default to null"
-    if isinstance(kind, StructType):
+    if isinstance(data_type, NULL_DEFAULT_TYPES):
+        return f"fields of type {data_type} must default to null"
+    if isinstance(data_type, StructType):
         if not isinstance(value, Mapping):
             return "the default of a struct is null or {}"
         if len(value) > 0:
             return "the default of a struct is null or {}; values belong in the defaults of its fields"
-    if isinstance(kind, ListType) and not isinstance(value, list | tuple):
+    if isinstance(data_type, ListType) and not isinstance(value, list | tuple):
         return "the default of a list is a list"
-    if isinstance(kind, MapType) and not isinstance(value, Mapping):
+    if isinstance(data_type, MapType) and not isinstance(value, Mapping):
         return "the default of a map is a map"
     return None
 

@@ -16,22 +16,24 @@ from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
 
 
 @overload
-def assign_fresh_ids(kind: Schema, next_id: Callable[[], int], *, base: Schema | None = None) -> Schema: ...
+def assign_fresh_ids(numbered: Schema, next_id: Callable[[], int], *, base: Schema | None = None) -> Schema: ...
 
 
 @overload
-def assign_fresh_ids(kind: Type, next_id: Callable[[], int]) -> Type: ...
+def assign_fresh_ids(numbered: Type, next_id: Callable[[], int]) -> Type: ...
 
 
-def assign_fresh_ids(kind: Type | Schema, next_id: Callable[[], int], *, base: Schema | None = None) -> Type | Schema:
+def assign_fresh_ids(
+    numbered: Type | Schema, next_id: Callable[[], int], *, base: Schema | None = None
+) -> Type | Schema:
     """Return a type or schema in which every field has a new id from `next_id`.
 
     With a `base` schema, fields whose full name it knows keep the id they have there: replacing a table reuses
     the ids of columns that stay. Identifier fields follow their fields.
     """
-    if not isinstance(kind, Schema):
-        return reassign_ids(kind, lambda _: next_id())
-    names = kind.names_by_id
+    if not isinstance(numbered, Schema):
+        return reassign_ids(numbered, lambda _: next_id())
+    names = numbered.names_by_id
     new_ids: dict[int, int] = {}
 
     def new_id(old_id: int) -> int:
@@ -39,22 +41,24 @@ def assign_fresh_ids(kind: Type | Schema, next_id: Callable[[], int], *, base: S
         new_ids[old_id] = next_id() if known is None else known.field_id
         return new_ids[old_id]
 
-    fields = _reassign_fields(kind.fields, new_id)
-    return Schema(fields, kind.schema_id, tuple(new_ids[one] for one in kind.identifier_field_ids), kind.extra)
+    fields = _reassign_fields(numbered.fields, new_id)
+    return Schema(
+        fields, numbered.schema_id, tuple(new_ids[one] for one in numbered.identifier_field_ids), numbered.extra
+    )
 
 
-def reassign_ids(kind: Type, new_id: Callable[[int], int]) -> Type:
+def reassign_ids(data_type: Type, new_id: Callable[[int], int]) -> Type:
     """Return a type in which every field's id is replaced, asking for the ids in the order above."""
-    if isinstance(kind, StructType):
-        return StructType(_reassign_fields(kind.fields, new_id))
-    if isinstance(kind, ListType):
-        element_id = new_id(kind.element_id)
-        return ListType(element_id, reassign_ids(kind.element_type, new_id), kind.element_required)
-    if isinstance(kind, MapType):
-        key_id, value_id = new_id(kind.key_id), new_id(kind.value_id)
-        key, value = reassign_ids(kind.key_type, new_id), reassign_ids(kind.value_type, new_id)
-        return MapType(key_id, key, value_id, value, kind.value_required)
-    return kind
+    if isinstance(data_type, StructType):
+        return StructType(_reassign_fields(data_type.fields, new_id))
+    if isinstance(data_type, ListType):
+        element_id = new_id(data_type.element_id)
+        return ListType(element_id, reassign_ids(data_type.element_type, new_id), data_type.element_required)
+    if isinstance(data_type, MapType):
+        key_id, value_id = new_id(data_type.key_id), new_id(data_type.value_id)
+        key, value = reassign_ids(data_type.key_type, new_id), reassign_ids(data_type.value_type, new_id)
+        return MapType(key_id, key, value_id, value, data_type.value_required)
+    return data_type
 
 
 def _reassign_fields(fields: tuple[NestedField, ...], new_id: Callable[[int], int]) -> tuple[NestedField, ...]:

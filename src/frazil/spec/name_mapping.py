@@ -95,8 +95,8 @@ def create_name_mapping(schema: Schema) -> NameMapping:
     return NameMapping(_map_parts(schema.struct))
 
 
-def _map_parts(kind: NestedType) -> tuple[MappedField, ...]:
-    return tuple([_map_field(part) for part in kind.fields])
+def _map_parts(data_type: NestedType) -> tuple[MappedField, ...]:
+    return tuple([_map_field(part) for part in data_type.fields])
 
 
 def _map_field(part: NestedField) -> MappedField:
@@ -115,11 +115,11 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 
 
 def _update_parts(
-    mapped: tuple[MappedField, ...], kind: NestedType, before: Schema, by_id: Mapping[int, MappedField]
+    mapped: tuple[MappedField, ...], data_type: NestedType, before: Schema, by_id: Mapping[int, MappedField]
 ) -> tuple[MappedField, ...]:
     """Return the mappings of one level, after a change that led to `kind`."""
-    parts = {part.field_id: part for part in kind.fields}
-    taken = {part.name: part.field_id for part in kind.fields if _is_new_name(part, before)}
+    parts = {part.field_id: part for part in data_type.fields}
+    taken = {part.name: part.field_id for part in data_type.fields if _is_new_name(part, before)}
     result = []
     for one in mapped:
         part = None if one.field_id is None else parts.get(one.field_id)
@@ -131,7 +131,7 @@ def _update_parts(
             if isinstance(part.field_type, NestedType):
                 fields = _update_parts(fields or (), part.field_type, before, by_id) or fields
         result.append(replace(one, names=tuple(names), fields=fields))
-    for part in kind.fields:
+    for part in data_type.fields:
         # A field that an earlier schema had, but the mapping has not, was left out on purpose.
         if part.field_id not in before.fields_by_id and part.field_id not in by_id:
             result.append(_map_field(part))
@@ -191,17 +191,17 @@ def apply_name_mapping(struct: StructType, mapping: NameMapping) -> StructType:
     return StructType(_mapped_parts(struct, (), ids))
 
 
-def _named_parts(kind: Type) -> tuple[NamedColumn, ...]:
-    if not isinstance(kind, NestedType):
+def _named_parts(data_type: Type) -> tuple[NamedColumn, ...]:
+    if not isinstance(data_type, NestedType):
         return ()
-    return tuple([NamedColumn(part.name, _named_parts(part.field_type)) for part in kind.fields])
+    return tuple([NamedColumn(part.name, _named_parts(part.field_type)) for part in data_type.fields])
 
 
 def _mapped_parts(
-    kind: NestedType, path: tuple[str, ...], ids: Mapping[tuple[str, ...], int]
+    data_type: NestedType, path: tuple[str, ...], ids: Mapping[tuple[str, ...], int]
 ) -> tuple[NestedField, ...]:
     kept = []
-    for part in kind.fields:
+    for part in data_type.fields:
         here = (*path, part.name)
         field_id = ids.get(here)
         if field_id is None:
@@ -214,16 +214,16 @@ def _mapped_parts(
     return tuple(kept)
 
 
-def _rebuild(kind: NestedType, parts: tuple[NestedField, ...]) -> NestedType | None:
-    if isinstance(kind, StructType):
+def _rebuild(data_type: NestedType, parts: tuple[NestedField, ...]) -> NestedType | None:
+    if isinstance(data_type, StructType):
         return StructType(parts)
-    if len(parts) < len(kind.fields):
+    if len(parts) < len(data_type.fields):
         return None
-    if isinstance(kind, ListType):
-        return ListType(parts[0].field_id, parts[0].field_type, kind.element_required)
-    assert isinstance(kind, MapType)
+    if isinstance(data_type, ListType):
+        return ListType(parts[0].field_id, parts[0].field_type, data_type.element_required)
+    assert isinstance(data_type, MapType)
     key, value = parts
-    return MapType(key.field_id, key.field_type, value.field_id, value.field_type, kind.value_required)
+    return MapType(key.field_id, key.field_type, value.field_id, value.field_type, data_type.value_required)
 
 
 def _index_names(fields: Iterable[MappedField]) -> dict[str, MappedField]:

@@ -31,20 +31,20 @@ def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
     except InvalidRequestError as error:
         raise SchemaChangeError(f"{what}: its type is nested too deep") from error
     for field in parts:
-        kind = field.field_type
+        data_type = field.field_type
         _check_struct_default(what, field)
-        if kind.min_format_version > format_version:
+        if data_type.min_format_version > format_version:
             raise SchemaChangeError(
-                f"{what}: the type {describe_type(kind)} needs format version {kind.min_format_version}, "
+                f"{what}: the type {describe_type(data_type)} needs format version {data_type.min_format_version}, "
                 f"the table has {format_version}",
-                hint=f"Upgrade the table to format version {kind.min_format_version} first.",
+                hint=f"Upgrade the table to format version {data_type.min_format_version} first.",
             )
-        if isinstance(kind, UnknownType) and field.required:
+        if isinstance(data_type, UnknownType) and field.required:
             raise SchemaChangeError(f"{what}: {field.name!r} is required, but fields of type unknown must be optional")
         if field is not draft:
             check_own_name(what, field.name)
-            prepare_default(what, field.initial_default, kind, format_version)
-            prepare_default(what, field.write_default, kind, format_version)
+            prepare_default(what, field.initial_default, data_type, format_version)
+            prepare_default(what, field.write_default, data_type, format_version)
 
 
 def _check_struct_default(what: str, part: NestedField) -> None:
@@ -59,7 +59,7 @@ def _check_struct_default(what: str, part: NestedField) -> None:
             )
 
 
-def prepare_default(what: str, default: Any, kind: Type, format_version: int) -> Any:
+def prepare_default(what: str, default: Any, data_type: Type, format_version: int) -> Any:
     """Return a default in the form values are held in, or refuse it."""
     if default is None:
         return None
@@ -69,15 +69,15 @@ def prepare_default(what: str, default: Any, kind: Type, format_version: int) ->
             f"the table has {format_version}",
             hint=f"Upgrade the table to format version {DEFAULTS_MIN_FORMAT_VERSION} first.",
         )
-    reason = default_problem(default, kind)
+    reason = default_problem(default, data_type)
     if reason is None and isinstance(default, float) and not math.isfinite(default):
         reason = "NaN and infinities cannot be stored as defaults"
     if reason is not None:
         raise SchemaChangeError(f"{what}: its default cannot be {show_value(default)}: {reason}")
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         return {}
     try:
-        return to_internal(default, kind)
+        return to_internal(default, data_type)
     except (InvalidRequestError, UnsupportedError) as error:
         raise SchemaChangeError(f"{what}: its default does not fit. {error.message}", hint=error.hint) from error
 

@@ -135,13 +135,13 @@ def parse_schema(text: str) -> Schema:
     return Schema(numbered.fields)
 
 
-def _number_type(kind: Type) -> Type:
+def _number_type(data_type: Type) -> Type:
     """Return a type with ids in place of the negative ones that stand for "not given"."""
-    if not isinstance(kind, NestedType):
-        return kind
-    given = [field.field_id for field, _, _ in walk_fields(kind) if field.field_id >= 0]
+    if not isinstance(data_type, NestedType):
+        return data_type
+    given = [field.field_id for field, _, _ in walk_fields(data_type) if field.field_id >= 0]
     fresh = count(max(given, default=0) + 1)
-    return reassign_ids(kind, lambda old_id: next(fresh) if old_id < 0 else old_id)
+    return reassign_ids(data_type, lambda old_id: next(fresh) if old_id < 0 else old_id)
 
 
 def _advice(word: str) -> str | None:
@@ -241,7 +241,7 @@ class _Parser(TokenCursor):
         self._check_unknown(kind, start, required=required)
         return kind, required
 
-    def _options(self, kind: Type) -> tuple[bool | None, Any, str | None]:
+    def _options(self, data_type: Type) -> tuple[bool | None, Any, str | None]:
         required: bool | None = None
         default: Any = None
         doc: str | None = None
@@ -256,7 +256,7 @@ class _Parser(TokenCursor):
             elif self.take_words("default"):
                 if has_default:
                     self.fail("a second default", start)
-                has_default, default = True, self._default(kind)
+                has_default, default = True, self._default(data_type)
             elif self.take_words("comment"):
                 doc = self._once(doc, start, self._string())
             elif self._has_ids and self.at_mark("("):
@@ -279,8 +279,8 @@ class _Parser(TokenCursor):
             return True
         return False if self.take_words("null") else None
 
-    def _check_unknown(self, kind: Type, start: Token, *, required: bool) -> None:
-        if required and isinstance(kind, UnknownType):
+    def _check_unknown(self, data_type: Type, start: Token, *, required: bool) -> None:
+        if required and isinstance(data_type, UnknownType):
             self.fail("values of type unknown are always null, so the field cannot be required", start)
 
     # --- types with parameters
@@ -352,15 +352,15 @@ class _Parser(TokenCursor):
             self._read_from(match.end())
         return field_id, name
 
-    def _default(self, kind: Type) -> Any:
+    def _default(self, data_type: Type) -> Any:
         start = self.peek()
         literal = self._literal()
-        if literal is not None and isinstance(kind, NULL_DEFAULT_TYPES):
-            self.fail(f"fields of type {kind} must default to null", start)
+        if literal is not None and isinstance(data_type, NULL_DEFAULT_TYPES):
+            self.fail(f"fields of type {data_type} must default to null", start)
         try:
-            return to_internal(literal, kind)
+            return to_internal(literal, data_type)
         except SchemaMismatchError as error:
-            self.fail(f"the default does not fit {kind}: {error.message.partition(': ')[2]}", start, error.hint)
+            self.fail(f"the default does not fit {data_type}: {error.message.partition(': ')[2]}", start, error.hint)
 
     def _literal(self) -> Any:
         token = self.peek()

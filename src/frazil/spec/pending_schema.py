@@ -210,12 +210,12 @@ class PendingSchema:
         assert isinstance(built, StructType)
         return built
 
-    def _build(self, kind: Type, owner_id: int | None) -> Type:
+    def _build(self, data_type: Type, owner_id: int | None) -> Type:
         """Return a type with the changes in it made; one call a level, so that the depth stays bearable."""
-        if not isinstance(kind, NestedType):
-            return kind
+        if not isinstance(data_type, NestedType):
+            return data_type
         parts = []
-        for field in kind.fields:
+        for field in data_type.fields:
             field_id = field.field_id
             if field_id in self._dropped:
                 continue
@@ -223,11 +223,11 @@ class PendingSchema:
             if field_id in self._edited or field_id in self._above_dropped:
                 now = replace(now, field_type=self._build(now.field_type, field_id))
             parts.append(now)
-        if isinstance(kind, ListType):
+        if isinstance(data_type, ListType):
             return ListType(parts[0].field_id, parts[0].field_type, parts[0].required)
-        if isinstance(kind, MapType):
+        if isinstance(data_type, MapType):
             value = parts[1]
-            return MapType(kind.key_id, kind.key_type, value.field_id, value.field_type, value.required)
+            return MapType(data_type.key_id, data_type.key_type, value.field_id, value.field_type, value.required)
         parts += [self._changed[one] for one in self._added.get(owner_id, ())]
         for move in self._moves.get(owner_id, ()):
             _move(parts, move)

@@ -221,23 +221,30 @@ def _project_field(part: NestedField, wanted: set[int]) -> NestedField | None:
     )
 
 
-def _project_type(kind: Type, wanted: set[int]) -> Type | None:
+def _project_type(data_type: Type, wanted: set[int]) -> Type | None:
     """Return the part of a type that holds wanted fields, or None where it holds none."""
-    if isinstance(kind, StructType):
-        kept = tuple(part for part in (_project_field(one, wanted) for one in kind.fields) if part is not None)
-        return StructType(kept, kind.extra) if kept else None
-    if isinstance(kind, ListType):
-        element = _project_field(kind.element_field, wanted)
+    if isinstance(data_type, StructType):
+        kept = tuple(part for part in (_project_field(one, wanted) for one in data_type.fields) if part is not None)
+        return StructType(kept, data_type.extra) if kept else None
+    if isinstance(data_type, ListType):
+        element = _project_field(data_type.element_field, wanted)
         if element is None:
             return None
-        return ListType(kind.element_id, element.field_type, kind.element_required, kind.extra)
-    if isinstance(kind, MapType):
-        if kind.key_id in wanted or _project_type(kind.key_type, wanted) is not None:
-            return kind
-        value = _project_field(kind.value_field, wanted)
+        return ListType(data_type.element_id, element.field_type, data_type.element_required, data_type.extra)
+    if isinstance(data_type, MapType):
+        if data_type.key_id in wanted or _project_type(data_type.key_type, wanted) is not None:
+            return data_type
+        value = _project_field(data_type.value_field, wanted)
         if value is None:
             return None
-        return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, kind.value_required, kind.extra)
+        return MapType(
+            data_type.key_id,
+            data_type.key_type,
+            data_type.value_id,
+            value.field_type,
+            data_type.value_required,
+            data_type.extra,
+        )
     return None
 
 

@@ -83,10 +83,10 @@ def describe_promotions(from_type: Type, *, format_version: int = LATEST_PROMOTI
     return "not become another type"
 
 
-def describe_type(kind: Type) -> str:
+def describe_type(data_type: Type) -> str:
     """Return a type's name for an error's text: nested types by their kind only."""
     names: dict[type[Type], str] = {StructType: "a struct", ListType: "a list", MapType: "a map"}
-    return names.get(type(kind), str(kind))
+    return names.get(type(data_type), str(data_type))
 
 
 def promote_value(value: Any, from_type: Type, to_type: Type) -> Any:

@@ -69,7 +69,7 @@ class _Refused(Exception):
 # --- from Python
 
 
-def to_internal(value: Any, kind: Type) -> Any:
+def to_internal(value: Any, data_type: Type) -> Any:
     """Return a Python value in the internal form of a type; None stays None.
 
     Accepted beside the internal form itself (an int counts the type's own units): date, time and datetime, ISO
@@ -78,11 +78,11 @@ def to_internal(value: Any, kind: Type) -> Any:
     would lose something is refused: digits, fractions of a second, a zone given or missing.
     """
     try:
-        return _convert(value, kind)
+        return _convert(value, data_type)
     except _Refused as refusal:
         at = f" (at {'.'.join(refusal.path)})" if refusal.path else ""
         raise SchemaMismatchError(
-            f"Cannot use {show_value(value)} as {kind}{at}: {refusal.reason}", hint=refusal.hint
+            f"Cannot use {show_value(value)} as {data_type}{at}: {refusal.reason}", hint=refusal.hint
         ) from None
 
 
@@ -94,27 +94,27 @@ def show_value(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _convert(value: Any, kind: Type) -> Any:
+def _convert(value: Any, data_type: Type) -> Any:
     if value is None:
         return None
     if hasattr(value, "dtype") and hasattr(value, "item"):  # a numpy scalar
         value = str(value) if value.dtype.kind == "M" else value.item()
-    converter = _CONVERTERS.get(type(kind))
+    converter = _CONVERTERS.get(type(data_type))
     if converter is None:
-        raise UnsupportedError(f"Cannot convert {show_value(value)} to {kind}: only null can be given as a value")
-    return converter(value, kind)
+        raise UnsupportedError(f"Cannot convert {show_value(value)} to {data_type}: only null can be given as a value")
+    return converter(value, data_type)
 
 
-def _to_boolean(value: Any, kind: Type) -> bool:
+def _to_boolean(value: Any, data_type: Type) -> bool:
     if not isinstance(value, bool):
         raise _Refused(f"expected True or False, not {_type_of(value)}")
     return value
 
 
-def _to_integer(value: Any, kind: Type) -> int:
+def _to_integer(value: Any, data_type: Type) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _Refused(f"expected an int, not {_type_of(value)}")
-    return _in_range(int(value), 32 if isinstance(kind, IntType) else 64)
+    return _in_range(int(value), 32 if isinstance(data_type, IntType) else 64)
 
 
 def _in_range(value: int, bits: int) -> int:
@@ -123,26 +123,26 @@ def _in_range(value: int, bits: int) -> int:
     return value
 
 
-def _to_floating(value: Any, kind: Type) -> float:
+def _to_floating(value: Any, data_type: Type) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _Refused(f"expected a number, not {_type_of(value)}")
     try:
         number = float(value)
-        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0] if isinstance(kind, FloatType) else number
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0] if isinstance(data_type, FloatType) else number
     except OverflowError:
         raise _Refused("it is out of range") from None
     if isinstance(value, int) and rounded != value:
-        raise _Refused(f"the integer has more digits than {kind} holds")
+        raise _Refused(f"the integer has more digits than {data_type} holds")
     if isinstance(value, Decimal) and value.is_finite() and math.isinf(rounded):
         raise _Refused("it is out of range")
     return rounded
 
 
-def _to_decimal(value: Any, kind: DecimalType) -> Decimal:
+def _to_decimal(value: Any, data_type: DecimalType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise _Refused(f"expected a decimal, not {_type_of(value)}")
-    if isinstance(value, int) and not fits_precision(value, kind.precision):
-        raise _Refused(f"it has more than {kind.precision} digits")
+    if isinstance(value, int) and not fits_precision(value, data_type.precision):
+        raise _Refused(f"it has more than {data_type.precision} digits")
     if isinstance(value, Decimal):
         number = value
     else:
@@ -155,17 +155,17 @@ def _to_decimal(value: Any, kind: DecimalType) -> Decimal:
             raise _Refused("the text is not a decimal") from None
     if not number.is_finite():
         raise _Refused("decimals are finite")
-    unscaled = unscaled_value(number, kind.scale)
+    unscaled = unscaled_value(number, data_type.scale)
     if unscaled is None:
-        if number.adjusted() >= kind.precision - kind.scale:
-            raise _Refused(f"it has more than {kind.precision - kind.scale} digits before the point")
-        raise _Refused(f"it has more than {kind.scale} digits after the point", "Round the value first.")
-    if not fits_precision(unscaled, kind.precision):
-        raise _Refused(f"it has more than {kind.precision} digits")
-    return decimal_of(unscaled, kind.scale)
+        if number.adjusted() >= data_type.precision - data_type.scale:
+            raise _Refused(f"it has more than {data_type.precision - data_type.scale} digits before the point")
+        raise _Refused(f"it has more than {data_type.scale} digits after the point", "Round the value first.")
+    if not fits_precision(unscaled, data_type.precision):
+        raise _Refused(f"it has more than {data_type.precision} digits")
+    return decimal_of(unscaled, data_type.scale)
 
 
-def _to_date(value: Any, kind: Type) -> int:
+def _to_date(value: Any, data_type: Type) -> int:
     if isinstance(value, str):
         days = iso8601.parse_date(value)
         if days is None:
@@ -178,7 +178,7 @@ def _to_date(value: Any, kind: Type) -> int:
     return _internal_int(value, 32, "a date")
 
 
-def _to_time(value: Any, kind: Type) -> int:
+def _to_time(value: Any, data_type: Type) -> int:
     if isinstance(value, str):
         nanos = iso8601.parse_time(value)
         if nanos is None:
@@ -194,9 +194,9 @@ def _to_time(value: Any, kind: Type) -> int:
     return micros
 
 
-def _to_timestamp(value: Any, kind: Type) -> int:
-    has_zone = isinstance(kind, TimestamptzType | TimestamptzNsType)
-    is_nanos = isinstance(kind, TimestampNsType | TimestamptzNsType)
+def _to_timestamp(value: Any, data_type: Type) -> int:
+    has_zone = isinstance(data_type, TimestamptzType | TimestamptzNsType)
+    is_nanos = isinstance(data_type, TimestampNsType | TimestamptzNsType)
     if isinstance(value, str):
         nanos = _parse_timestamp_text(value, has_zone=has_zone)
     elif isinstance(value, datetime.datetime):
@@ -252,7 +252,7 @@ def _internal_int(value: Any, bits: int, expected: str) -> int:
     return _in_range(int(value), bits)
 
 
-def _to_string(value: Any, kind: Type) -> str:
+def _to_string(value: Any, data_type: Type) -> str:
     if not isinstance(value, str):
         raise _Refused(f"expected text, not {_type_of(value)}")
     try:
@@ -262,7 +262,7 @@ def _to_string(value: Any, kind: Type) -> str:
     return str(value)
 
 
-def _to_uuid(value: Any, kind: Type) -> uuid.UUID:
+def _to_uuid(value: Any, data_type: Type) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
     if isinstance(value, bytes | bytearray | memoryview) and len(bytes(value)) == 16:
@@ -275,23 +275,23 @@ def _to_uuid(value: Any, kind: Type) -> uuid.UUID:
     raise _Refused("expected a uuid such as 'f79c3e09-677c-4bbd-a479-3f349cb785e7'")
 
 
-def _to_bytes(value: Any, kind: Type) -> bytes:
+def _to_bytes(value: Any, data_type: Type) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise _Refused(f"expected bytes, not {_type_of(value)}")
     data = bytes(value)
-    if isinstance(kind, FixedType) and len(data) != kind.length:
+    if isinstance(data_type, FixedType) and len(data) != data_type.length:
         raise _Refused(f"it has {len(data)} bytes")
     return data
 
 
-def _to_unknown(value: Any, kind: Type) -> None:
+def _to_unknown(value: Any, data_type: Type) -> None:
     raise _Refused("values of type unknown are always null")
 
 
-def _to_struct(value: Any, kind: StructType) -> dict[str, Any]:
+def _to_struct(value: Any, data_type: StructType) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict by field name, not {_type_of(value)}")
-    fields = {field.name: field for field in kind.fields}
+    fields = {field.name: field for field in data_type.fields}
     for name in value:
         if name not in fields:
             raise _Refused(f"the struct has no field {show_value(name)}", f"The fields are: {', '.join(fields)}.")
@@ -301,29 +301,29 @@ def _to_struct(value: Any, kind: StructType) -> dict[str, Any]:
     return converted
 
 
-def _to_list(value: Any, kind: ListType) -> list[Any]:
+def _to_list(value: Any, data_type: ListType) -> list[Any]:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise _Refused(f"expected a list, not {_type_of(value)}")
-    return [_convert_part(one, kind.element_type, "element", required=kind.element_required) for one in value]
+    return [_convert_part(one, data_type.element_type, "element", required=data_type.element_required) for one in value]
 
 
-def _to_map(value: Any, kind: MapType) -> dict[Any, Any]:
+def _to_map(value: Any, data_type: MapType) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict, not {_type_of(value)}")
     converted: dict[Any, Any] = {}
     for key, one in value.items():
-        internal = map_key(_convert_part(key, kind.key_type, "key", required=True))
+        internal = map_key(_convert_part(key, data_type.key_type, "key", required=True))
         if internal in converted:
             raise _Refused(f"two keys stand for {show_value(internal)}")
-        converted[internal] = _convert_part(one, kind.value_type, "value", required=kind.value_required)
+        converted[internal] = _convert_part(one, data_type.value_type, "value", required=data_type.value_required)
     return converted
 
 
-def _convert_part(value: Any, kind: Type, name: str, *, required: bool) -> Any:
+def _convert_part(value: Any, data_type: Type, name: str, *, required: bool) -> Any:
     try:
         if value is None and required:
             raise _Refused("a required value is missing")
-        return _convert(value, kind)
+        return _convert(value, data_type)
     except _Refused as refusal:
         refusal.path.insert(0, name)
         raise
@@ -371,7 +371,7 @@ _CONVERTERS: dict[type[Type], Callable[[Any, Any], Any]] = {
 # --- to Python
 
 
-def to_python(value: Any, kind: Type) -> Any:
+def to_python(value: Any, data_type: Type) -> Any:
     """Return an internal value as Python's own: date, time, datetime (UTC where the type has a zone), the rest as is.
 
     What `datetime` cannot hold (years beyond 1 to 9999, nanoseconds) is returned as ISO text, which `to_internal`
@@ -379,48 +379,51 @@ def to_python(value: Any, kind: Type) -> Any:
     """
     if value is None:
         return None
-    if isinstance(kind, DateType):
+    if isinstance(data_type, DateType):
         year, month, day = iso8601.civil_from_days(value)
         return datetime.date(year, month, day) if 1 <= year <= 9999 else iso8601.format_date(value)
-    if isinstance(kind, TimeType):
+    if isinstance(data_type, TimeType):
         return (_EPOCH + datetime.timedelta(microseconds=value)).time()
-    if isinstance(kind, _TIMESTAMP_TYPES):
-        return _to_datetime(value, kind)
-    if isinstance(kind, StructType):
-        return {field.name: to_python(value.get(field.name), field.field_type) for field in kind.fields}
-    if isinstance(kind, ListType):
-        return [to_python(one, kind.element_type) for one in value]
-    if isinstance(kind, MapType):
-        return {map_key(to_python(key, kind.key_type)): to_python(one, kind.value_type) for key, one in value.items()}
+    if isinstance(data_type, _TIMESTAMP_TYPES):
+        return _to_datetime(value, data_type)
+    if isinstance(data_type, StructType):
+        return {field.name: to_python(value.get(field.name), field.field_type) for field in data_type.fields}
+    if isinstance(data_type, ListType):
+        return [to_python(one, data_type.element_type) for one in value]
+    if isinstance(data_type, MapType):
+        return {
+            map_key(to_python(key, data_type.key_type)): to_python(one, data_type.value_type)
+            for key, one in value.items()
+        }
     return value
 
 
-def _to_datetime(value: int, kind: Type) -> datetime.datetime | str:
-    epoch = _EPOCH_UTC if isinstance(kind, TimestamptzType | TimestamptzNsType) else _EPOCH
-    micros, rest = divmod(value, 1000) if isinstance(kind, TimestampNsType | TimestamptzNsType) else (value, 0)
+def _to_datetime(value: int, data_type: Type) -> datetime.datetime | str:
+    epoch = _EPOCH_UTC if isinstance(data_type, TimestamptzType | TimestamptzNsType) else _EPOCH
+    micros, rest = divmod(value, 1000) if isinstance(data_type, TimestampNsType | TimestamptzNsType) else (value, 0)
     if rest == 0:
         try:
             return epoch + datetime.timedelta(microseconds=micros)
         except OverflowError:
             pass
-    return format_value(value, kind)
+    return format_value(value, data_type)
 
 
 # --- to text
 
 
-def format_value(value: Any, kind: Type) -> str:
+def format_value(value: Any, data_type: Type) -> str:
     """Return an internal value as text for people and for partition paths: ISO for times, base64 for bytes.
 
     The same forms as Iceberg Java's for years from 0 to 9999; other years are ISO's (`+10000-01-01`).
     """
     if value is None:
         return "null"
-    formatter = _FORMATTERS.get(type(kind))
-    return str(value) if formatter is None else formatter(value, kind)
+    formatter = _FORMATTERS.get(type(data_type))
+    return str(value) if formatter is None else formatter(value, data_type)
 
 
-def _format_time(micros: int, kind: Type) -> str:
+def _format_time(micros: int, data_type: Type) -> str:
     seconds, fraction = divmod(micros, 10**6)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     if seconds % 60 == 0 and fraction == 0:
@@ -431,18 +434,18 @@ def _format_time(micros: int, kind: Type) -> str:
     return f"{text}.{fraction // 1000:03d}" if fraction % 1000 == 0 else f"{text}.{fraction:06d}"
 
 
-def _format_timestamp(value: int, kind: Type) -> str:
-    nanos = value if isinstance(kind, TimestampNsType | TimestamptzNsType) else value * 1000
+def _format_timestamp(value: int, data_type: Type) -> str:
+    nanos = value if isinstance(data_type, TimestampNsType | TimestamptzNsType) else value * 1000
     text = iso8601.format_timestamp(nanos)
-    return f"{text}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNsType) else text
+    return f"{text}+00:00" if isinstance(data_type, TimestamptzType | TimestamptzNsType) else text
 
 
-def _format_floating(value: float, kind: Type) -> str:
+def _format_floating(value: float, data_type: Type) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return repr(shortest_float32(value) if isinstance(kind, FloatType) else value)
+    return repr(shortest_float32(value) if isinstance(data_type, FloatType) else value)
 
 
 def shortest_float32(value: float) -> float:
@@ -457,21 +460,26 @@ def shortest_float32(value: float) -> float:
     return value
 
 
-def _format_struct(value: Mapping[str, Any], kind: StructType) -> str:
-    inner = ", ".join(f"{field.name}: {format_value(value.get(field.name), field.field_type)}" for field in kind.fields)
+def _format_struct(value: Mapping[str, Any], data_type: StructType) -> str:
+    inner = ", ".join(
+        f"{field.name}: {format_value(value.get(field.name), field.field_type)}" for field in data_type.fields
+    )
     return f"{{{inner}}}"
 
 
-def _format_list(value: list[Any], kind: ListType) -> str:
-    return f"[{', '.join(format_value(one, kind.element_type) for one in value)}]"
+def _format_list(value: list[Any], data_type: ListType) -> str:
+    return f"[{', '.join(format_value(one, data_type.element_type) for one in value)}]"
 
 
-def _format_map(value: Mapping[Any, Any], kind: MapType) -> str:
-    pairs = (f"{format_value(key, kind.key_type)}: {format_value(one, kind.value_type)}" for key, one in value.items())
+def _format_map(value: Mapping[Any, Any], data_type: MapType) -> str:
+    pairs = (
+        f"{format_value(key, data_type.key_type)}: {format_value(one, data_type.value_type)}"
+        for key, one in value.items()
+    )
     return f"{{{', '.join(pairs)}}}"
 
 
-def _format_bytes(value: bytes, kind: Type) -> str:
+def _format_bytes(value: bytes, data_type: Type) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
@@ -499,37 +507,37 @@ _FORMATTERS: dict[type[Type], Callable[[Any, Any], str]] = {
 # --- in order
 
 
-def compare_values(left: Any, right: Any, kind: Type) -> int:
+def compare_values(left: Any, right: Any, data_type: Type) -> int:
     """Return -1, 0 or 1 as one value of a type sorts before, with or after another; neither may be None."""
-    key = sort_key_function(kind)
+    key = sort_key_function(data_type)
     left_key, right_key = key(left), key(right)
     return int(left_key > right_key) - int(left_key < right_key)
 
 
-def sort_key(value: Any, kind: Type) -> Any:
+def sort_key(value: Any, data_type: Type) -> Any:
     """Return a key whose natural order is the order of a type's values; where nulls go is the caller's."""
-    return sort_key_function(kind)(value)
+    return sort_key_function(data_type)(value)
 
 
-def sort_key_function(kind: Type) -> Callable[[Any], Any]:
+def sort_key_function(data_type: Type) -> Callable[[Any], Any]:
     """Return the function that gives the sort key of values of a type.
 
     Nulls inside structs, lists and maps come first. Geometry, geography and variant have no order.
     """
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(data_type, FloatType | DoubleType):
         return _float_key
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         return _uuid_key
-    if isinstance(kind, StructType):
-        parts = [(field.name, _null_first(sort_key_function(field.field_type))) for field in kind.fields]
+    if isinstance(data_type, StructType):
+        parts = [(field.name, _null_first(sort_key_function(field.field_type))) for field in data_type.fields]
         return lambda value: tuple(key(value.get(name)) for name, key in parts)
-    if isinstance(kind, ListType):
-        element = _null_first(sort_key_function(kind.element_type))
+    if isinstance(data_type, ListType):
+        element = _null_first(sort_key_function(data_type.element_type))
         return lambda value: tuple(map(element, value))
-    if isinstance(kind, MapType):
-        return _map_key_function(kind)
-    if isinstance(kind, GeometryType | GeographyType | VariantType):
-        raise InvalidRequestError(f"Cannot order values of type {kind}: the type has no order")
+    if isinstance(data_type, MapType):
+        return _map_key_function(data_type)
+    if isinstance(data_type, GeometryType | GeographyType | VariantType):
+        raise InvalidRequestError(f"Cannot order values of type {data_type}: the type has no order")
     return _same
 
 
@@ -553,8 +561,8 @@ def _null_first(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: () if value is None else (key(value),)
 
 
-def _map_key_function(kind: MapType) -> Callable[[Any], Any]:
-    key_of, value_of = sort_key_function(kind.key_type), _null_first(sort_key_function(kind.value_type))
+def _map_key_function(data_type: MapType) -> Callable[[Any], Any]:
+    key_of, value_of = sort_key_function(data_type.key_type), _null_first(sort_key_function(data_type.value_type))
 
     def key(value: Mapping[Any, Any]) -> Any:
         pairs = sorted(((key_of(key), value_of(other)) for key, other in value.items()), key=lambda pair: pair[0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -33,78 +34,62 @@ from frazil.spec.types import (
     NestedType,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
+    TimeType,
     Type,
+    UnknownType,
     UuidType,
+    VariantType,
 )
 from frazil.sql.type_names import spark_type_name
 
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
-def shown_literal(value: Any, kind: Type) -> str:
+def shown_literal(value: Any, data_type: Type) -> str:
     """Return a value, as the format keeps it, as an expression of the form that users see: what DEFAULT stands for."""
-    name = spark_type_name(kind)
+    name = spark_type_name(data_type)
     if value is None:
         return f"cast(null as {name})"
-    if isinstance(kind, NestedType):
+    if isinstance(data_type, NestedType):
         raise UnsupportedError(f"Cannot write a default of type {name} as an expression")
-    if isinstance(kind, BinaryType | FixedType | BooleanType):
-        return stored_literal(value, kind)
-    return f"cast({text_literal(str(encode_json_value(value, kind)))} as {name})"
+    if isinstance(data_type, BinaryType | FixedType | BooleanType):
+        return stored_literal(value, data_type)
+    return f"cast({text_literal(str(encode_json_value(value, data_type)))} as {name})"
 
 
-def stored_literal(value: Any, kind: Type) -> str:
+def stored_literal(value: Any, data_type: Type) -> str:
     """Return a value of a type as a SQL literal of its stored form.
 
     It means the same in every session, and Spark knows that it is not null.
     """
     if value is None:
         return "NULL"
-    if isinstance(kind, BooleanType):
-        return "true" if value else "false"
-    if isinstance(kind, IntType):
-        return f"{value}"
-    if isinstance(kind, FloatType | DoubleType):
-        letter, name = ("F", "FLOAT") if isinstance(kind, FloatType) else ("D", "DOUBLE")
-        return f"{float(value)!r}{letter}" if math.isfinite(value) else f"CAST('{float(value)!r}' AS {name})"
-    if isinstance(kind, DecimalType):
-        return f"CAST({Decimal(value):f}BD AS DECIMAL({kind.precision},{kind.scale}))"
-    if isinstance(kind, StringType):
-        return text_literal(value)
-    if isinstance(kind, UuidType):
-        return f"X'{value.hex}'"
-    if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):
-        return f"X'{bytes(value).hex()}'"
-    if isinstance(kind, DateType):
-        return f"date_from_unix_date({value})"
-    if isinstance(kind, TimestamptzType):
-        return f"timestamp_micros({value}L)"
-    if isinstance(kind, TimestampType):
-        return _local_time(value)
-    if kind.is_nested:
-        return _nested(value, kind)
-    if isinstance(kind, LongType) or isinstance(value, int):
-        return f"{value}L"
-    raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
+    write = STORED_LITERALS[type(data_type)]
+    if write is None:
+        raise UnsupportedError(f"Cannot fill a column of type {data_type} with a default on Spark")
+    return write(value, data_type)
 
 
-def _nested(value: Any, kind: Type) -> str:
-    if isinstance(kind, StructType):
+def _nested(value: Any, data_type: Type) -> str:
+    if isinstance(data_type, StructType):
         parts = (
             f"{text_literal(field.name)}, {stored_literal(value.get(field.name), field.field_type)}"
-            for field in kind.fields
+            for field in data_type.fields
         )
         return f"named_struct({', '.join(parts)})"
-    if isinstance(kind, ListType):
-        return f"array({', '.join(stored_literal(one, kind.element_type) for one in value)})"
-    if isinstance(kind, MapType):
+    if isinstance(data_type, ListType):
+        return f"array({', '.join(stored_literal(one, data_type.element_type) for one in value)})"
+    if isinstance(data_type, MapType):
         pairs = [
-            (stored_literal(key, kind.key_type), stored_literal(one, kind.value_type)) for key, one in value.items()
+            (stored_literal(key, data_type.key_type), stored_literal(one, data_type.value_type))
+            for key, one in value.items()
         ]
         return f"map({', '.join(chain.from_iterable(pairs))})"
-    raise UnsupportedError(f"Cannot fill a column of type {kind} with a default on Spark")
+    raise UnsupportedError(f"Cannot fill a column of type {data_type} with a default on Spark")
 
 
 def _local_time(micros: int) -> str:
@@ -112,6 +97,22 @@ def _local_time(micros: int) -> str:
         return f"timestampadd(MICROSECOND, {micros}L, timestamp_ntz'1970-01-01')"
     moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
     return f"timestamp_ntz'{moment.replace(tzinfo=None).isoformat(sep=' ')}'"
+
+
+def _floating(value: float, letter: str, name: str) -> str:
+    return f"{float(value)!r}{letter}" if math.isfinite(value) else f"CAST('{float(value)!r}' AS {name})"
+
+
+def _long(value: int, data_type: Type) -> str:
+    return f"{value}L"
+
+
+def _bytes(value: Any, data_type: Type) -> str:
+    return f"X'{bytes(value).hex()}'"
+
+
+def _decimal(value: Any, data_type: Any) -> str:
+    return f"CAST({Decimal(value):f}BD AS DECIMAL({data_type.precision},{data_type.scale}))"
 
 
 def text_literal(value: str) -> str:
@@ -136,3 +137,31 @@ def plain_text(text: str) -> str:
 
 def _is_special(piece: str) -> bool:
     return len(piece) == 1 and (piece in "'\"\\$" or ord(piece) < 32 or 127 <= ord(piece) < 160)
+
+
+STORED_LITERALS: Mapping[type[Type], Callable[[Any, Any], str] | None] = {
+    BooleanType: lambda value, _: "true" if value else "false",
+    IntType: lambda value, _: f"{value}",
+    LongType: _long,
+    FloatType: lambda value, _: _floating(value, "F", "FLOAT"),
+    DoubleType: lambda value, _: _floating(value, "D", "DOUBLE"),
+    DecimalType: _decimal,
+    StringType: lambda value, _: text_literal(value),
+    UuidType: lambda value, _: f"X'{value.hex}'",
+    BinaryType: _bytes,
+    FixedType: _bytes,
+    GeometryType: _bytes,
+    GeographyType: _bytes,
+    DateType: lambda value, _: f"date_from_unix_date({value})",
+    TimeType: _long,
+    TimestampType: lambda value, _: _local_time(value),
+    TimestamptzType: lambda value, _: f"timestamp_micros({value}L)",
+    TimestampNsType: _long,
+    TimestamptzNsType: _long,
+    StructType: _nested,
+    ListType: _nested,
+    MapType: _nested,
+    VariantType: None,
+    UnknownType: None,
+}
+"""How the stored form of each type's values is written; None where it cannot be."""

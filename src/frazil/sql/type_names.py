@@ -22,34 +22,34 @@ _NAMES = {
 _PLURALS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
-def spark_type_name(kind: Type) -> str:
+def spark_type_name(data_type: Type) -> str:
     """Return a type as Spark's `simpleString` writes it."""
-    if isinstance(kind, StructType):
-        parts = (f"{quote_if_needed(field.name)}:{spark_type_name(field.field_type)}" for field in kind.fields)
+    if isinstance(data_type, StructType):
+        parts = (f"{quote_if_needed(field.name)}:{spark_type_name(field.field_type)}" for field in data_type.fields)
         return f"struct<{','.join(parts)}>"
-    if isinstance(kind, ListType):
-        return f"array<{spark_type_name(kind.element_type)}>"
-    if isinstance(kind, MapType):
-        return f"map<{spark_type_name(kind.key_type)},{spark_type_name(kind.value_type)}>"
-    text = str(kind).replace(", ", ",")
+    if isinstance(data_type, ListType):
+        return f"array<{spark_type_name(data_type.element_type)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{spark_type_name(data_type.key_type)},{spark_type_name(data_type.value_type)}>"
+    text = str(data_type).replace(", ", ",")
     if text.startswith("fixed"):
         return "binary"
     return _NAMES.get(text, text)
 
 
-def sql_type_name(kind: Type) -> str:
+def sql_type_name(data_type: Type) -> str:
     """Return a type as a CREATE TABLE of Spark SQL writes it, so that it can be run again."""
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quote_if_needed(field.name)}: {_part(field)}' for field in kind.fields)}>"
-    if isinstance(kind, ListType):
-        return f"ARRAY<{sql_type_name(kind.element_type)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{sql_type_name(kind.key_type)}, {sql_type_name(kind.value_type)}>"
-    text = str(kind)
+    if isinstance(data_type, StructType):
+        return f"STRUCT<{', '.join(f'{quote_if_needed(field.name)}: {_part(field)}' for field in data_type.fields)}>"
+    if isinstance(data_type, ListType):
+        return f"ARRAY<{sql_type_name(data_type.element_type)}>"
+    if isinstance(data_type, MapType):
+        return f"MAP<{sql_type_name(data_type.key_type)}, {sql_type_name(data_type.value_type)}>"
+    text = str(data_type)
     if text in ("uuid", "time", "timestamp_ns", "timestamptz_ns") or text.startswith("fixed"):
         # The type's own name, which SQL on a lake takes too: Spark's would make another column of it.
         return text.upper().replace("[", "(").replace("]", ")")
-    return spark_type_name(kind).upper()
+    return spark_type_name(data_type).upper()
 
 
 def _part(part: NestedField) -> str:

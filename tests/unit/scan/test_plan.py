@@ -18,7 +18,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, plan_scan
-from frazil.scan.read_manifests import map_in_order
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
@@ -26,6 +25,7 @@ from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, NestedField, StructType
 from frazil.storage.memory import MemoryStorage
+from frazil.threads import map_in_order
 from tests.tables import START_MS, STEP_MS, TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "ts", TIMESTAMP), NestedField(3, "kind", STRING)))

@@ -6,11 +6,13 @@ from uuid import UUID
 
 import pytest
 
+from frazil.errors import UnsupportedError
+from frazil.spec import types
 from frazil.spec.token_cursor import STRING as STRING_TOKEN
-from frazil.spec.types import BINARY, BOOLEAN, INT, STRING
+from frazil.spec.types import BINARY, BOOLEAN, INT, STRING, VariantType
 from frazil.spec.types import UUID as UUID_TYPE
 from frazil.sql.quote_names import quote, quote_if_needed
-from frazil.sql.sql_literals import plain_text, shown_literal, stored_literal, text_literal
+from frazil.sql.sql_literals import STORED_LITERALS, plain_text, shown_literal, stored_literal, text_literal
 from frazil.sql.tokens import cut_tokens
 from frazil.sql.type_names import escape
 
@@ -47,3 +49,10 @@ def test_a_name_is_quoted_whatever_word_it_is() -> None:
     assert quote("a`b") == "`a``b`"
     assert quote_if_needed("plain") == "plain"
     assert quote_if_needed("a b") == "`a b`"
+
+
+def test_every_type_of_the_specification_has_a_literal_or_is_refused_by_name() -> None:
+    classes = {found for found in vars(types).values() if isinstance(found, type) and issubclass(found, types.Type)}
+    assert set(STORED_LITERALS) == classes - {types.Type, types.PrimitiveType, types.NestedType}
+    with pytest.raises(UnsupportedError, match="type variant"):
+        stored_literal(b"", VariantType())

@@ -151,12 +151,13 @@ def _find_twice_here(found: pa.Table, count: int) -> tuple[Any, ...] | None:
     return tuple(again[0][name] for name in names) if again else None
 
 
-def _is_comparable(kind: st.DataType) -> bool:
+def _is_comparable(spark_type: st.DataType) -> bool:
     """Return whether equal values of a type are equal bytes: not floating point, nor text with a collation."""
-    if isinstance(kind, st.StringType):
-        return kind == st.StringType()
+    if isinstance(spark_type, st.StringType):
+        return spark_type == st.StringType()
     return isinstance(
-        kind, st.IntegralType | st.BooleanType | st.DateType | st.TimestampType | st.TimestampNTZType | st.BinaryType
+        spark_type,
+        st.IntegralType | st.BooleanType | st.DateType | st.TimestampType | st.TimestampNTZType | st.BinaryType,
     )
 
 

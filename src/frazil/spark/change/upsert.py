@@ -88,21 +88,21 @@ def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spa
     return reduce(Column.__or__, tests) if tests else F.lit(False)
 
 
-def _has_map(kind: st.DataType) -> bool:
-    return any(isinstance(one, st.MapType | st.VariantType) for one in _walk(kind))
+def _has_map(spark_type: st.DataType) -> bool:
+    return any(isinstance(one, st.MapType | st.VariantType) for one in _walk(spark_type))
 
 
-def _has_floats(kind: st.DataType) -> bool:
-    return any(isinstance(one, st.FloatType | st.DoubleType) for one in _walk(kind))
+def _has_floats(spark_type: st.DataType) -> bool:
+    return any(isinstance(one, st.FloatType | st.DoubleType) for one in _walk(spark_type))
 
 
-def _walk(kind: st.DataType) -> Iterator[st.DataType]:
-    yield kind
-    if isinstance(kind, st.StructType):
-        for field in kind.fields:
+def _walk(spark_type: st.DataType) -> Iterator[st.DataType]:
+    yield spark_type
+    if isinstance(spark_type, st.StructType):
+        for field in spark_type.fields:
             yield from _walk(field.dataType)
-    elif isinstance(kind, st.ArrayType):
-        yield from _walk(kind.elementType)
+    elif isinstance(spark_type, st.ArrayType):
+        yield from _walk(spark_type.elementType)
 
 
 def _is_told(have: st.DataType, want: st.DataType) -> bool:

@@ -145,28 +145,28 @@ def can_travel(storage: Storage, tasks: list[FileScanTask]) -> bool:
     return True
 
 
-def stored_array(array: Any, kind: Type, target: pa.DataType) -> Any:
+def stored_array(array: Any, data_type: Type, target: pa.DataType) -> Any:
     """Return values as they are read in this process in the form Spark is given."""
     if array.type == target:
         return array
-    if isinstance(kind, VariantType):
+    if isinstance(data_type, VariantType):
         # Spark names the parts of a variant in the other order.
         parts = [array.field(array.type.get_field_index(part.name)) for part in target]
         return pa.StructArray.from_arrays(
             [part.cast(pa.binary()) for part in parts], fields=list(target), mask=array.is_null()
         )
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         parts = [
             stored_array(array.field(index), field.field_type, target.field(index).type)
-            for index, field in enumerate(kind.fields)
+            for index, field in enumerate(data_type.fields)
         ]
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
-    if isinstance(kind, ListType):
-        child = stored_array(array.values, kind.element_type, target.value_type)
+    if isinstance(data_type, ListType):
+        child = stored_array(array.values, data_type.element_type, target.value_type)
         return _lists(array, target, child)
-    if isinstance(kind, MapType):
-        keys = stored_array(array.keys, kind.key_type, target.key_type)
-        items = stored_array(array.items, kind.value_type, target.item_type)
+    if isinstance(data_type, MapType):
+        keys = stored_array(array.keys, data_type.key_type, target.key_type)
+        items = stored_array(array.items, data_type.value_type, target.item_type)
         entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
         return _lists(array, target, entries)
     return to_stored(array, target)

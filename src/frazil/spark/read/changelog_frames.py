@@ -33,7 +33,6 @@ from frazil.scan.changelog import (
     plan_changelog,
 )
 from frazil.scan.plan import FileBatch, Plan
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.read.planned_files import (
@@ -53,6 +52,7 @@ from frazil.spark.read.relation import Reader, ReadRequest
 from frazil.spec.reserved_columns import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
+from frazil.threads import default_threads, map_in_order
 
 _CONSTANTS = {
     CHANGE_TYPE.field_id: (CHANGE_TYPE_FIELD, pa.string()),

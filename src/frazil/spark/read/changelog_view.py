@@ -150,11 +150,11 @@ def _check_comparable(changes: DataFrame, names: Sequence[str]) -> None:
             )
 
 
-def _holds(kind: st.DataType, wanted: type[st.DataType]) -> bool:
-    if isinstance(kind, st.StructType):
-        return any(_holds(field.dataType, wanted) for field in kind.fields)
-    if isinstance(kind, st.ArrayType):
-        return _holds(kind.elementType, wanted)
-    if isinstance(kind, st.MapType):
-        return _holds(kind.keyType, wanted) or _holds(kind.valueType, wanted)
-    return isinstance(kind, wanted)
+def _holds(spark_type: st.DataType, wanted: type[st.DataType]) -> bool:
+    if isinstance(spark_type, st.StructType):
+        return any(_holds(field.dataType, wanted) for field in spark_type.fields)
+    if isinstance(spark_type, st.ArrayType):
+        return _holds(spark_type.elementType, wanted)
+    if isinstance(spark_type, st.MapType):
+        return _holds(spark_type.keyType, wanted) or _holds(spark_type.valueType, wanted)
+    return isinstance(spark_type, wanted)

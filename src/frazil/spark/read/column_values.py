@@ -44,26 +44,26 @@ def with_value(frame: DataFrame, name: str, text: str, kind: str) -> DataFrame:
     return frame.select("*", expression(text).cast(kind).alias(name))
 
 
-def literal(value: Any, kind: Type) -> Column:
+def literal(value: Any, data_type: Type) -> Column:
     """Return a value, as `spec/types.py` holds it, as a literal of the stored form."""
-    made = expression(stored_literal(value, kind))
-    return made.cast(stored_type(kind)) if value is None or kind.is_nested else made
+    made = expression(stored_literal(value, data_type))
+    return made.cast(stored_type(data_type)) if value is None or data_type.is_nested else made
 
 
-def some_value(kind: Type) -> Column:
+def some_value(data_type: Type) -> Column:
     """Return any value of a type but null."""
-    return literal(_sample(kind), kind)
+    return literal(_sample(data_type), data_type)
 
 
-def _sample(kind: Type) -> Any:
-    if isinstance(kind, StructType):
-        return {field.name: _sample(field.field_type) for field in kind.fields}
-    if isinstance(kind, ListType | MapType):
-        return [] if isinstance(kind, ListType) else {}
-    if isinstance(kind, BinaryType | FixedType | GeometryType | GeographyType):
+def _sample(data_type: Type) -> Any:
+    if isinstance(data_type, StructType):
+        return {field.name: _sample(field.field_type) for field in data_type.fields}
+    if isinstance(data_type, ListType | MapType):
+        return [] if isinstance(data_type, ListType) else {}
+    if isinstance(data_type, BinaryType | FixedType | GeometryType | GeographyType):
         return b""
-    if isinstance(kind, BooleanType):
+    if isinstance(data_type, BooleanType):
         return False
-    if isinstance(kind, UuidType):
+    if isinstance(data_type, UuidType):
         return UUID(int=0)
-    return "" if isinstance(kind, StringType) else 0
+    return "" if isinstance(data_type, StringType) else 0

@@ -25,7 +25,6 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.datafile.file_schema import FileSchema, walk
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_parquet import ParquetReader
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import (
@@ -41,6 +40,7 @@ from frazil.spec.types import (
     UuidType,
 )
 from frazil.storage.base import Storage
+from frazil.threads import default_threads, map_in_order
 
 _KEPT_FOOTERS = 200_000
 _LONG_DIGITS = 18
@@ -86,11 +86,13 @@ def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
     )
 
 
-def is_filled_by_spark(kind: Type) -> bool:
+def is_filled_by_spark(data_type: Type) -> bool:
     """Return whether Spark's reader fills a top-level column of a type with a default."""
-    if isinstance(kind, DecimalType):
-        return kind.precision <= _LONG_DIGITS
-    return not kind.is_nested and not isinstance(kind, BinaryType | FixedType | UuidType | GeometryType | GeographyType)
+    if isinstance(data_type, DecimalType):
+        return data_type.precision <= _LONG_DIGITS
+    return not data_type.is_nested and not isinstance(
+        data_type, BinaryType | FixedType | UuidType | GeometryType | GeographyType
+    )
 
 
 def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> frozenset[int]:

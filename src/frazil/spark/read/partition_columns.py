@@ -115,61 +115,61 @@ def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tu
     return tuple(values)
 
 
-def _encode(value: Column, kind: Type) -> Column:
-    if isinstance(kind, StringType | BinaryType | FixedType | UuidType):
+def _encode(value: Column, data_type: Type) -> Column:
+    if isinstance(data_type, StringType | BinaryType | FixedType | UuidType):
         # The leading letter keeps the empty text from being nothing at all.
         text = F.concat(F.lit("x"), F.hex(value))
-    elif isinstance(kind, BooleanType):
+    elif isinstance(data_type, BooleanType):
         text = F.when(value, F.lit("1")).when(~value, F.lit("0"))
     else:
         text = value.cast("string")
     return F.coalesce(text, F.lit("n"))
 
 
-def _decode(text: str, kind: Type) -> Any:
+def _decode(text: str, data_type: Type) -> Any:
     if text == "n":
         return None
-    if isinstance(kind, _BYTES):
+    if isinstance(data_type, _BYTES):
         raw = bytes.fromhex(text[1:])
-        if isinstance(kind, StringType):
+        if isinstance(data_type, StringType):
             return raw.decode()
-        return UUID(bytes=raw) if isinstance(kind, UuidType) else raw
-    if isinstance(kind, BooleanType):
+        return UUID(bytes=raw) if isinstance(data_type, UuidType) else raw
+    if isinstance(data_type, BooleanType):
         return text == "1"
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(data_type, FloatType | DoubleType):
         return float(text)
-    if isinstance(kind, DecimalType):
-        return Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
+    if isinstance(data_type, DecimalType):
+        return Decimal(text).quantize(Decimal(1).scaleb(-data_type.scale))
     return int(text)
 
 
 # Transforms
 
 
-def transform_value(transform: Transform, column: Column, kind: Type, spark: SparkSession) -> Column:
+def transform_value(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
     """Return a transform of a column in stored form; dates and times come as the numbers the format counts them in."""
-    if isinstance(kind, GeometryType | GeographyType):
-        raise InvalidRequestError(f"Cannot apply {transform} to a {kind} column")
-    if _needs_arrow(transform, kind):
-        return _on_arrow(transform, column, kind, spark)
+    if isinstance(data_type, GeometryType | GeographyType):
+        raise InvalidRequestError(f"Cannot apply {transform} to a {data_type} column")
+    if _needs_arrow(transform, data_type):
+        return _on_arrow(transform, column, data_type, spark)
     if isinstance(transform, Bucket):
-        return _bucket(transform, column, kind, spark)
+        return _bucket(transform, column, data_type, spark)
     if isinstance(transform, Truncate):
-        return _truncate(transform, column, kind)
+        return _truncate(transform, column, data_type)
     if isinstance(transform, Year | Month | Day | Hour):
-        return _time_part(transform, column, kind)
+        return _time_part(transform, column, data_type)
     if transform.is_identity:
-        return plain_number(column, kind)
+        return plain_number(column, data_type)
     raise UnsupportedError(f"Cannot write to partitions by {transform}: the transform is not known")
 
 
-def plain_number(column: Column, kind: Type) -> Column:
+def plain_number(column: Column, data_type: Type) -> Column:
     """Return dates and timestamps as the numbers the format counts them in; other columns as they are."""
-    if isinstance(kind, DateType):
+    if isinstance(data_type, DateType):
         return F.unix_date(column)
-    if isinstance(kind, TimestamptzType):
+    if isinstance(data_type, TimestamptzType):
         return F.unix_micros(column)
-    if isinstance(kind, TimestampType):
+    if isinstance(data_type, TimestampType):
         return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01'"), column)
     return column
 
@@ -179,74 +179,74 @@ def _divide_down(column: Column, by: int) -> Column:
     return F.call_function("div", column - F.pmod(column, divisor), divisor)
 
 
-def _time_part(transform: Transform, column: Column, kind: Type) -> Column:
-    if isinstance(kind, DateType):
+def _time_part(transform: Transform, column: Column, data_type: Type) -> Column:
+    if isinstance(data_type, DateType):
         days = F.unix_date(column)
     else:
-        micros = _divide_down(column, 1000) if isinstance(kind, _NANOS) else plain_number(column, kind)
+        micros = _divide_down(column, 1000) if isinstance(data_type, _NANOS) else plain_number(column, data_type)
         if isinstance(transform, Hour):
             return _divide_down(micros, _MICROS_PER_HOUR).cast("int")
         days = _divide_down(micros, _MICROS_PER_DAY).cast("int")
     if isinstance(transform, Day):
         return days
-    date = column if isinstance(kind, DateType) else F.date_from_unix_date(days)
+    date = column if isinstance(data_type, DateType) else F.date_from_unix_date(days)
     years = F.year(date) - F.lit(1970)
     return years if isinstance(transform, Year) else years * F.lit(12) + F.month(date) - F.lit(1)
 
 
-def _needs_arrow(transform: Transform, kind: Type) -> bool:
+def _needs_arrow(transform: Transform, data_type: Type) -> bool:
     """Return whether Spark has no function that computes a transform exactly."""
     if isinstance(transform, Bucket):
-        return isinstance(kind, StringType | BinaryType | FixedType | UuidType | DecimalType)
-    return isinstance(transform, Truncate) and isinstance(kind, DecimalType)
+        return isinstance(data_type, StringType | BinaryType | FixedType | UuidType | DecimalType)
+    return isinstance(transform, Truncate) and isinstance(data_type, DecimalType)
 
 
-def _truncate(transform: Truncate, column: Column, kind: Type) -> Column:
-    if isinstance(kind, StringType | BinaryType):
+def _truncate(transform: Truncate, column: Column, data_type: Type) -> Column:
+    if isinstance(data_type, StringType | BinaryType):
         return F.substring(column, 1, transform.width)
-    width = F.lit(transform.width).cast(stored_type(kind))
+    width = F.lit(transform.width).cast(stored_type(data_type))
     cut = F.try_subtract(column, F.pmod(column, width))
-    wrapped = transform.wrapped_range(kind)
+    wrapped = transform.wrapped_range(data_type)
     if wrapped is None:
         return cut
-    return F.when(column.isNotNull() & cut.isNull(), F.lit(wrapped.result).cast(stored_type(kind))).otherwise(cut)
+    return F.when(column.isNotNull() & cut.isNull(), F.lit(wrapped.result).cast(stored_type(data_type))).otherwise(cut)
 
 
-def _bucket(transform: Bucket, column: Column, kind: Type, spark: SparkSession) -> Column:
-    number = plain_number(column, kind)
-    if isinstance(kind, _NANOS):
+def _bucket(transform: Bucket, column: Column, data_type: Type, spark: SparkSession) -> Column:
+    number = plain_number(column, data_type)
+    if isinstance(data_type, _NANOS):
         number = _divide_down(number, 1000)
     hashed = hash_longs(number.cast("bigint"), spark)
     if hashed is None:
-        return _on_arrow(transform, column, kind, spark)
+        return _on_arrow(transform, column, data_type, spark)
     bucket = F.pmod(hashed.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(transform.num_buckets))
     return F.when(column.isNotNull(), bucket)
 
 
-def _on_arrow(transform: Transform, column: Column, kind: Type, spark: SparkSession) -> Column:
+def _on_arrow(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
     """Return a transform that Python workers compute, over whole Arrow columns."""
     arrow_udf = getattr(F, "arrow_udf", None)
     if arrow_udf is None:
         raise UnsupportedError(
-            f"Cannot compute {transform} of a {kind} column on this Spark: it has no functions over Arrow columns",
+            f"Cannot compute {transform} of a {data_type} column on this Spark: it has no functions over Arrow columns",
             hint="Use Spark 4.1 or newer, or append the rows as Arrow.",
         )
     ship_package(spark)
-    made: Column = arrow_udf(_transform_of(transform, kind), stored_type(transform.result_type(kind)))(column)
+    made: Column = arrow_udf(_transform_of(transform, data_type), stored_type(transform.result_type(data_type)))(column)
     return made
 
 
-def _transform_of(transform: Transform, kind: Type) -> Callable[[pa.Array], pa.Array]:
+def _transform_of(transform: Transform, data_type: Type) -> Callable[[pa.Array], pa.Array]:
     def compute(column: pa.Array) -> pa.Array:
-        return transform_column(transform, stored_as(column, kind), kind)
+        return transform_column(transform, stored_as(column, data_type), data_type)
 
     compute.__annotations__ = {"column": pa.Array, "return": pa.Array}
     return compute
 
 
-def stored_as(column: Any, kind: Type) -> Any:
+def stored_as(column: Any, data_type: Type) -> Any:
     """Return a column that Spark gave in stored form as the Arrow type of the table's."""
-    target = to_arrow_type(kind)
+    target = to_arrow_type(data_type)
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
     if column.type == storage:
         return column

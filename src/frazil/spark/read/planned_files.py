@@ -34,7 +34,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.scan.stream_files import StreamFiles, plan_stream_files
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.arrow_types import to_arrow_type
@@ -51,6 +50,7 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 from frazil.storage.base import Storage
 from frazil.storage.choose import AZURE_SCHEMES, FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
+from frazil.threads import default_threads, map_in_order
 
 Mask = npt.NDArray[np.bool_]
 _OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES))}):)"
@@ -508,9 +508,9 @@ def vector_bytes(vector: DeletionVector, file: DataFile) -> bytes:
     return bytes(bits.reshape(-1, 2)[:, ::-1].tobytes())
 
 
-def arrow_type_of(kind: Type) -> pa.DataType:
+def arrow_type_of(data_type: Type) -> pa.DataType:
     """Return the Arrow type that Spark reads as the stored form of a type."""
-    found: pa.DataType = to_arrow_type(stored_type(kind))
+    found: pa.DataType = to_arrow_type(stored_type(data_type))
     return found
 
 

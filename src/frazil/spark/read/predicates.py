@@ -363,20 +363,20 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _value(node: Node, kind: Type) -> Any:
+def _value(node: Node, data_type: Type) -> Any:
     """Return a literal of Spark's as a value to compare a type with, or None where it is no literal for it."""
     if node[0] != "lit" or node[2] is None:
         return None
     text = node[2]
-    if isinstance(kind, BooleanType):
+    if isinstance(data_type, BooleanType):
         return text == "true"
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(data_type, FloatType | DoubleType):
         return float(text.replace("Infinity", "inf"))
-    if isinstance(kind, DecimalType):
+    if isinstance(data_type, DecimalType):
         return Decimal(text)
-    if isinstance(kind, StringType):
+    if isinstance(data_type, StringType):
         return text
-    if isinstance(kind, BinaryType | FixedType | UuidType):
+    if isinstance(data_type, BinaryType | FixedType | UuidType):
         return bytes.fromhex(text) if node[1] == "binary" else None
     try:
         return int(text)

@@ -100,11 +100,11 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
 
 
-def holds_float(kind: Type) -> bool:
+def holds_float(data_type: Type) -> bool:
     """Return whether a column, or a part of a struct, is floating point."""
-    if isinstance(kind, StructType):
-        return any(holds_float(field.field_type) for field in kind.fields)
-    return isinstance(kind, FloatType | DoubleType)
+    if isinstance(data_type, StructType):
+        return any(holds_float(field.field_type) for field in data_type.fields)
+    return isinstance(data_type, FloatType | DoubleType)
 
 
 @dataclass(frozen=True)
@@ -154,23 +154,23 @@ class ReadColumn:
 
     def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
         """Return the type that is read, its parts under the names they are read under or under their own."""
-        kind = field.field_type
+        data_type = field.field_type
         if field.field_id in self.shape.dates:
             return st.DateType()
-        if isinstance(kind, StructType):
-            return self._read_struct(kind, with_own_names=with_own_names)
-        if isinstance(kind, ListType):
-            element = self._read_type(kind.element_field, with_own_names=with_own_names)
-            return st.ArrayType(element, not kind.element_required)
-        if isinstance(kind, MapType):
-            key = self._read_type(kind.key_field, with_own_names=with_own_names)
-            value = self._read_type(kind.value_field, with_own_names=with_own_names)
-            return st.MapType(key, value, not kind.value_required)
-        return stored_type(kind)
+        if isinstance(data_type, StructType):
+            return self._read_struct(data_type, with_own_names=with_own_names)
+        if isinstance(data_type, ListType):
+            element = self._read_type(data_type.element_field, with_own_names=with_own_names)
+            return st.ArrayType(element, not data_type.element_required)
+        if isinstance(data_type, MapType):
+            key = self._read_type(data_type.key_field, with_own_names=with_own_names)
+            value = self._read_type(data_type.value_field, with_own_names=with_own_names)
+            return st.MapType(key, value, not data_type.value_required)
+        return stored_type(data_type)
 
-    def _read_struct(self, kind: StructType, *, with_own_names: bool) -> st.StructType:
+    def _read_struct(self, data_type: StructType, *, with_own_names: bool) -> st.StructType:
         fields = []
-        for field in kind.fields:
+        for field in data_type.fields:
             if self._is_read(field):
                 metadata = {FIELD_ID: field.field_id} if self.shape.has_ids else {}
                 read = self._read_type(field, with_own_names=with_own_names)
@@ -206,28 +206,28 @@ class ReadColumn:
         is_changed = is_changed or part.field_id in self.shape.dates
         return self.is_read and not has_default and not is_changed
 
-    def _is_rebuilt(self, kind: Type) -> bool:
-        if _holds_empty(kind):
+    def _is_rebuilt(self, data_type: Type) -> bool:
+        if _holds_empty(data_type):
             return True
-        if any(not self._is_read(part) for part in _struct_parts(kind)):
+        if any(not self._is_read(part) for part in _struct_parts(data_type)):
             return True
-        return bool(self.shape.dates) and any(field.field_id in self.shape.dates for field in _all_parts(kind))
+        return bool(self.shape.dates) and any(field.field_id in self.shape.dates for field in _all_parts(data_type))
 
-    def _is_renamed(self, kind: Type) -> bool:
-        return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(kind))
+    def _is_renamed(self, data_type: Type) -> bool:
+        return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(data_type))
 
     def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
         """Return a column, its parts under their own names, with the parts that are not read."""
         if field.field_id in self.shape.dates:
             return F.unix_date(column).cast("bigint") * F.lit(_DAY_NANOS).cast("bigint")
-        kind = field.field_type
-        if not self._is_rebuilt(kind):
+        data_type = field.field_type
+        if not self._is_rebuilt(data_type):
             return column
-        if isinstance(kind, ListType):
-            element = kind.element_field
+        if isinstance(data_type, ListType):
+            element = data_type.element_field
             return F.transform(column, lambda one: self._rebuilt(one, element, is_required=element.required))
-        if isinstance(kind, MapType):
-            key, value = kind.key_field, kind.value_field
+        if isinstance(data_type, MapType):
+            key, value = data_type.key_field, data_type.value_field
             if self._is_rebuilt(key.field_type):
                 column = F.transform_keys(column, lambda one, _: self._rebuilt(one, key, is_required=True))
             if self._is_rebuilt(value.field_type) or value.field_id in self.shape.dates:
@@ -235,9 +235,9 @@ class ReadColumn:
                     column, lambda _, one: self._rebuilt(one, value, is_required=value.required)
                 )
             return column
-        assert isinstance(kind, StructType)
+        assert isinstance(data_type, StructType)
         parts = []
-        for part in kind.fields:
+        for part in data_type.fields:
             if self._is_read(part):
                 made = self._rebuilt(column[part.name], part, is_required=part.required)
             else:
@@ -250,13 +250,13 @@ class ReadColumn:
 
     def _filled(self, part: NestedField) -> Column:
         """Return the value of a field that is not read: what the partition tells, else the default, else null."""
-        kind = part.field_type
+        data_type = part.field_type
         if part.field_id in self.given:
             return F.col(quote(self.given[part.field_id]))
-        if isinstance(kind, UnknownType):
+        if isinstance(data_type, UnknownType):
             return F.lit(None)
-        if isinstance(kind, StructType):
-            made = F.struct(*(self._filled(field).alias(field.name) for field in kind.fields))
+        if isinstance(data_type, StructType):
+            made = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
             if part.initial_default is not None:
                 return made
             told = [F.col(quote(name)) for name in self.within.get(part.field_id, ())]
@@ -264,8 +264,8 @@ class ReadColumn:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
                 return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
         if part.initial_default is not None:
-            return expression(stored_literal(part.initial_default, kind)).cast(
-                stored_type(kind, with_ids=self.keeps_ids)
+            return expression(stored_literal(part.initial_default, data_type)).cast(
+                stored_type(data_type, with_ids=self.keeps_ids)
             )
         if part.required:
             raise SchemaMismatchError(
@@ -273,7 +273,7 @@ class ReadColumn:
                 "such column and the schema has no default for it",
                 hint="Make the column optional, or leave it out of the columns to read.",
             )
-        return F.lit(None).cast(stored_type(kind, with_ids=self.keeps_ids))
+        return F.lit(None).cast(stored_type(data_type, with_ids=self.keeps_ids))
 
     def paths(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield the names that lead to the column and its parts, as Spark's filters use them, with their ids."""
@@ -283,9 +283,9 @@ class ReadColumn:
             yield (self.name,), self.field.field_id
             yield from self._paths(self.field.field_type, (self.name,))
 
-    def _paths(self, kind: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-        if isinstance(kind, StructType):
-            for field in kind.fields:
+    def _paths(self, data_type: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+        if isinstance(data_type, StructType):
+            for field in data_type.fields:
                 if self._is_read(field):
                     path = (*above, self._name_of(field))
                     yield path, field.field_id
@@ -349,27 +349,27 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
     return column
 
 
-def _holds_empty(kind: Type) -> bool:
+def _holds_empty(data_type: Type) -> bool:
     """Return whether a type is, or holds, a struct without parts: it is read with one that says whether it is null."""
-    if isinstance(kind, StructType) and not kind.fields:
+    if isinstance(data_type, StructType) and not data_type.fields:
         return True
-    return isinstance(kind, NestedType) and any(_holds_empty(field.field_type) for field in kind.fields)
+    return isinstance(data_type, NestedType) and any(_holds_empty(field.field_type) for field in data_type.fields)
 
 
-def _all_parts(kind: Type) -> Iterator[NestedField]:
-    if isinstance(kind, NestedType):
-        yield from kind.fields
-        for field in kind.fields:
+def _all_parts(data_type: Type) -> Iterator[NestedField]:
+    if isinstance(data_type, NestedType):
+        yield from data_type.fields
+        for field in data_type.fields:
             yield from _all_parts(field.field_type)
 
 
-def _struct_parts(kind: Type) -> Iterator[NestedField]:
-    if isinstance(kind, StructType):
-        yield from kind.fields
-        for field in kind.fields:
+def _struct_parts(data_type: Type) -> Iterator[NestedField]:
+    if isinstance(data_type, StructType):
+        yield from data_type.fields
+        for field in data_type.fields:
             yield from _struct_parts(field.field_type)
-    elif isinstance(kind, ListType):
-        yield from _struct_parts(kind.element_type)
-    elif isinstance(kind, MapType):
-        yield from _struct_parts(kind.key_type)
-        yield from _struct_parts(kind.value_type)
+    elif isinstance(data_type, ListType):
+        yield from _struct_parts(data_type.element_type)
+    elif isinstance(data_type, MapType):
+        yield from _struct_parts(data_type.key_type)
+        yield from _struct_parts(data_type.value_type)

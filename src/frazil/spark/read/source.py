@@ -307,8 +307,8 @@ def _negated(pushed: Any, schema: Schema) -> Predicate:
     return TRUE
 
 
-def _is_compared(kind: Type) -> bool:
-    return kind in _COMPARED or isinstance(kind, DecimalType)
+def _is_compared(data_type: Type) -> bool:
+    return data_type in _COMPARED or isinstance(data_type, DecimalType)
 
 
 def _bound(found: Predicate, schema: Schema) -> Predicate:

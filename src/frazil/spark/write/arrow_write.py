@@ -141,12 +141,12 @@ class _ArrowForm:
         return list(reshape_table(table, self._reshapes, self.arrow).to_batches())
 
 
-def _leaf(kind: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+def _leaf(data_type: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
     if source == target:
         return None
 
     def convert(array: Any) -> Any:
-        made = stored_as(array, kind)
+        made = stored_as(array, data_type)
         return pa.ExtensionArray.from_storage(target, made) if isinstance(target, pa.BaseExtensionType) else made
 
     return convert

@@ -99,10 +99,10 @@ def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: Distr
 
 
 def _sort_column(one: SortField, target: WriteTarget, frame: DataFrame) -> Column:
-    kind = target.schema.field(one.source_id).field_type
+    data_type = target.schema.field(one.source_id).field_type
     value = field_column(target.schema, one.source_id)
     if not one.transform.is_identity:
-        value = transform_value(one.transform, value, kind, frame.sparkSession)
+        value = transform_value(one.transform, value, data_type, frame.sparkSession)
     is_first = one.null_order is NullOrder.NULLS_FIRST
     if one.direction is SortDirection.ASC:
         return value.asc_nulls_first() if is_first else value.asc_nulls_last()

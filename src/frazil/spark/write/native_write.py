@@ -23,7 +23,6 @@ from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.datafile.write_target import WriteTarget
 from frazil.errors import EngineError
-from frazil.scan.read_manifests import default_threads, map_in_order
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.read.partition_columns import decode_key
@@ -54,6 +53,7 @@ from frazil.storage.base import StoredFile
 from frazil.storage.choose import check_readable
 from frazil.storage.locations import data_locations, scheme_of
 from frazil.storage.read_only import check_writable
+from frazil.threads import default_threads, map_in_order
 
 _NATIVE = (
     BooleanType,
@@ -89,10 +89,10 @@ def is_native(schema: Schema, properties: Mapping[str, str]) -> bool:
     )
 
 
-def _is_native_type(kind: Type) -> bool:
-    if isinstance(kind, StructType):
-        return all(_is_native_type(field.field_type) for field in kind.fields)
-    return isinstance(kind, _NATIVE)
+def _is_native_type(data_type: Type) -> bool:
+    if isinstance(data_type, StructType):
+        return all(_is_native_type(field.field_type) for field in data_type.fields)
+    return isinstance(data_type, _NATIVE)
 
 
 def write_natively(
@@ -190,12 +190,12 @@ def _is_data(below: str) -> bool:
 
 
 def _partition_of(
-    target: WriteTarget, one: StoredFile, folder: str, key_name: str, kind: StructType
+    target: WriteTarget, one: StoredFile, folder: str, key_name: str, data_type: StructType
 ) -> tuple[Any, ...]:
     if not has_partitions(target):
         return (None,) * len(target.spec.fields)
     step = one.path[len(folder) + 1 :].split("/")[0]
-    values = decode_key(step[len(key_name) + 1 :], target.spec, kind)
+    values = decode_key(step[len(key_name) + 1 :], target.spec, data_type)
     return values if values is not None else _first_partition(target, one)
 
 

@@ -18,11 +18,11 @@ from pyspark.sql import SparkSession
 
 from frazil.codec.theta_sketch import EMPTY_SKETCH, ThetaSketch
 from frazil.maintenance.table_stats import SketchWork
-from frazil.scan.read_manifests import default_threads
 from frazil.scan.split import SplitOptions, plan_groups
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.jvm.ship_package import ship_package
 from frazil.spark.read.arrow_read import can_travel
+from frazil.threads import default_threads
 
 _MAX_TASKS: Final = 200
 _DDL: Final = "field_id int, theta bigint, hashes binary"

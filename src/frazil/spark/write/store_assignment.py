@@ -102,9 +102,9 @@ def _check_null(column: Column, path: str) -> Column:
     return F.when(column.isNull(), F.raise_error(message)).otherwise(column)
 
 
-def _never_null(column: Column, kind: Type) -> Column:
+def _never_null(column: Column, data_type: Type) -> Column:
     # Spark takes the column for nullable, and a file would say so: a value that never occurs tells it otherwise.
-    return F.coalesce(column, some_value(kind))
+    return F.coalesce(column, some_value(data_type))
 
 
 def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ: bool = False) -> DataFrame:
@@ -261,23 +261,23 @@ class _Plan:
         kept: Column | None = None,
     ) -> Column:
         """Return a column of the frame as a field of the table."""
-        kind = part.field_type
+        data_type = part.field_type
         if (
             kept is not None
-            and isinstance(kind, StructType)
+            and isinstance(data_type, StructType)
             and isinstance(have, st.StructType)
-            and _lacks_parts(kind, have)
+            and _lacks_parts(data_type, have)
         ):
-            made = F.struct(*self.match_fields(kind.fields, have.fields, column.getField, f"{path}.", kept))
+            made = F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}.", kept))
             # As in Spark: a struct with parts that the data does not speak of is null where both sides have none.
             return made if part.required else F.when(column.isNotNull() | kept.isNotNull(), made)
         if part.required and may_be_null:
             column = _check_null(column, path)
-        if part.required and isinstance(kind, StructType) and isinstance(have, st.StructType):
-            return F.struct(*self.match_fields(kind.fields, have.fields, column.getField, f"{path}."))
-        convert = self._match_type(kind, have, path)
+        if part.required and isinstance(data_type, StructType) and isinstance(have, st.StructType):
+            return F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}."))
+        convert = self._match_type(data_type, have, path)
         made = column if convert is None else convert(column)
-        return _never_null(made, kind) if part.required else made
+        return _never_null(made, data_type) if part.required else made
 
     def _match_type(self, want: Type, have: st.DataType, path: str) -> Convert | None:
         """Return how values of a Spark type become those of a type of the table; None where they are so already."""
@@ -366,7 +366,7 @@ def _lacks_parts(want: Type, have: st.DataType) -> bool:
     )
 
 
-def find_cast(have: st.DataType, want: st.DataType, path: str, kind: Type) -> Convert | None:
+def find_cast(have: st.DataType, want: st.DataType, path: str, data_type: Type) -> Convert | None:
     """Return the conversion that ANSI SQL allows on assignment, checked where it could lose something; else None."""
     if isinstance(want, st.StringType) and isinstance(have, st.AtomicType) and not isinstance(have, st.BinaryType):
         return lambda column: column.cast(want)
@@ -378,7 +378,7 @@ def find_cast(have: st.DataType, want: st.DataType, path: str, kind: Type) -> Co
         return None
     if is_safe:
         return lambda column: column.cast(want)
-    return lambda column: _checked_cast(column, have, want, path, kind)
+    return lambda column: _checked_cast(column, have, want, path, data_type)
 
 
 def is_safe_number(have: st.NumericType, want: st.NumericType) -> bool:
@@ -419,11 +419,11 @@ def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: st
     return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(made)
 
 
-def _with_length(column: Column, length: int, path: str, kind: Type) -> Column:
+def _with_length(column: Column, length: int, path: str, data_type: Type) -> Column:
     message = F.concat(
         F.lit(f"Cannot write the column {path!r}: a value of "),
         F.octet_length(column).cast("string"),
-        F.lit(f" bytes does not fit {kind}"),
+        F.lit(f" bytes does not fit {data_type}"),
     )
     is_wrong = F.octet_length(column) != F.lit(length)
     return F.when(is_wrong, F.raise_error(message).cast("binary")).otherwise(column)

@@ -109,11 +109,11 @@ def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
     return column.alias(name, metadata={FIELD_ID: field_id})
 
 
-def _type_with_ids(have: st.DataType, kind: Type) -> st.DataType:
+def _type_with_ids(have: st.DataType, data_type: Type) -> st.DataType:
     """Return the type of a column with the ids of the parts of structs."""
-    if not isinstance(have, st.StructType) or not isinstance(kind, StructType):
+    if not isinstance(have, st.StructType) or not isinstance(data_type, StructType):
         return have
-    parts = {field.name: field for field in kind.fields}
+    parts = {field.name: field for field in data_type.fields}
     return st.StructType([_part_with_id(field, parts[field.name]) for field in have.fields])
 
 

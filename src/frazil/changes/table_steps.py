@@ -1,4 +1,4 @@
-"""What each update does to a table's metadata, one function for each kind. Used by `changes/apply.py` only.
+"""What each update does to a table's metadata, one function for each kind.
 
 A step takes a draft and leaves it changed, or leaves it alone where the update changes nothing. What holds of the
 result as a whole is the business of `changes/apply.py`.

@@ -54,7 +54,6 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, StructType
 
 HEADING = "Manifests"
-_ENTRY_HEADING = "Manifest Entry Fields"
 _REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
 _FORMATS = tuple(FileFormat)
 

@@ -31,7 +31,6 @@ from frazil.spec.snapshot import (
 from frazil.spec.snapshot_list import Cell, SnapshotList
 
 HEADING = "Snapshots"
-REFS_HEADING = "Snapshot References"
 LOG_HEADING = "Table Metadata Fields"
 
 NO_SNAPSHOT = -1

@@ -114,15 +114,6 @@ def _check_compression(compression: str) -> None:
         raise InvalidRequestError(f"Cannot compress table metadata with {compression!r}: use none or gzip")
 
 
-_FILE_VERSION = re.compile(r"(\d{1,10})-[^/]*", re.ASCII)
-
-
-def metadata_file_version(path: str) -> int | None:
-    """Return the version in a metadata file's name, or None where the name has none."""
-    match = _FILE_VERSION.fullmatch(path.rpartition("/")[2])
-    return None if match is None else int(match[1])
-
-
 # Reading
 
 

@@ -370,11 +370,6 @@ def is_nan(term: Term | str) -> Predicate:
     return leaf(Op.IS_NAN, term)
 
 
-def not_nan(term: Term | str) -> Predicate:
-    """Return `term is not nan`."""
-    return leaf(Op.NOT_NAN, term)
-
-
 def equal(term: Term | str, literal: object) -> Predicate:
     """Return `term = literal`."""
     return leaf(Op.EQ, term, literal)
@@ -408,11 +403,6 @@ def at_least(term: Term | str, literal: object) -> Predicate:
 def starts_with(term: Term | str, prefix: str) -> Predicate:
     """Return whether the term starts with a prefix."""
     return leaf(Op.STARTS_WITH, term, prefix)
-
-
-def not_starts_with(term: Term | str, prefix: str) -> Predicate:
-    """Return whether the term does not start with a prefix, true for null."""
-    return leaf(Op.NOT_STARTS_WITH, term, prefix)
 
 
 def is_in(term: Term | str, literals: Collection[object]) -> Predicate:

@@ -21,9 +21,6 @@ from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_TYPE
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
 
-Moment = int | str
-"""A snapshot's id, or a time as ISO text."""
-
 
 def changes_window(metadata: TableMetadata, start: object, end: object) -> Changelog:
     """Return the window between two snapshots or times; the start is left out, the end is within."""

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
-from frazil.expr.predicates import Predicate
 from frazil.lake.on_spark import is_spark_frame
 from frazil.lake.write_rows import is_here_only
 from frazil.loaded import LoadedTable
@@ -24,18 +23,6 @@ Engine: TypeAlias = Literal["auto", "local", "spark"]
 ENGINES = ("auto", "local", "spark")
 AUTO_BYTES = 2 << 30
 """What `auto` reads in this process at most, where Spark is there to read more."""
-
-
-class LocalPlan(Protocol):
-    """A change that is compiled and planned in this process, and not yet carried out."""
-
-    @property
-    def read_tasks(self) -> Sequence[FileScanTask]:
-        """The files that must be read."""
-
-    @property
-    def predicate(self) -> Predicate:
-        """What planning asked for."""
 
 
 @dataclass(frozen=True, slots=True)

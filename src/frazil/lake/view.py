@@ -31,6 +31,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.lake.schema_of import schema_of
 from frazil.loaded import LoadedView
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import check_view_properties
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
 from frazil.spec.versions import LATEST
@@ -147,6 +148,7 @@ class View:
 
         Refused where a dialect would be lost, unless `replace.drop-dialect.allowed` is true.
         """
+        check_view_properties(properties or {})
         columns = _columns(schema)
         version = make_version(
             sql,
@@ -168,7 +170,8 @@ class View:
         return self._change(SetCurrentViewVersion(version_id))
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:
-        """Set properties."""
+        """Set properties; refuse values that a later use would refuse."""
+        check_view_properties(properties)
         return self._change(SetProperties(FrozenMap(properties)))
 
     def remove_properties(self, names: Iterable[str]) -> Self:
@@ -198,6 +201,7 @@ def create_view(
     location: str | None,
 ) -> View:
     """Create a view in a catalog."""
+    check_view_properties(properties or {})
     version = make_version(
         sql,
         dialect=dialect,

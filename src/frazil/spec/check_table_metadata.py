@@ -1,4 +1,4 @@
-"""The invariants of table metadata, all in one place. Specification: "Table Metadata Fields" and what it links to.
+"""The invariants of table metadata. Specification: "Table Metadata Fields" and what it links to.
 
 Asked whenever a metadata file is read and before one is written, so that a corrupt file stops here and a
 wrong change never reaches storage; what is read may be a little odd (`spec/odd_metadata.py`). It works on heads and

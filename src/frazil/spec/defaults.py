@@ -33,14 +33,6 @@ NULL_DEFAULT_TYPES: tuple[type[Type], ...] = (UnknownType, VariantType, Geometry
 DefaultKind: TypeAlias = Literal["initial", "write"]
 
 
-def check_defaults(field: NestedField) -> None:
-    """Refuse a field whose defaults the specification does not allow; fields below it are not looked at."""
-    for name, value in (("initial-default", field.initial_default), ("write-default", field.write_default)):
-        reason = default_problem(value, field.field_type)
-        if reason is not None:
-            raise InvalidRequestError(f"Cannot set the {name} of {field.name!r}: {reason}")
-
-
 def default_problem(value: Any, data_type: Type) -> str | None:
     """Return why a value cannot be the default of a field of a type, or None where it can."""
     if value is None:

@@ -9,9 +9,6 @@ two row lineage columns. Whether a column is required here says whether a reader
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from frazil.errors import InvalidRequestError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.types import BOOLEAN, INT, LONG, MAX_FIELD_ID, STRING, NestedField, StructType
@@ -80,11 +77,6 @@ def is_reserved_id(field_id: int) -> bool:
     return field_id > MAX_FIELD_ID
 
 
-def is_metadata_column(name: str) -> bool:
-    """Return whether a scan offers a metadata column of this name."""
-    return name in METADATA_COLUMNS or name == PARTITION_NAME
-
-
 def partition_column(partition_type: StructType) -> NestedField:
     """Return `_partition` for the union of a table's partition types."""
     return NestedField(PARTITION_FIELD_ID, PARTITION_NAME, partition_type, doc="Partition to which a row belongs")
@@ -93,15 +85,6 @@ def partition_column(partition_type: StructType) -> NestedField:
 def deleted_row_column(row_type: StructType, *, required: bool = True) -> NestedField:
     """Return `row`, the deleted values in a position delete file; readers that may not find it ask for optional."""
     return NestedField(DELETE_ROW_FIELD_ID, DELETE_ROW_NAME, row_type, required, doc="Deleted row values")
-
-
-def check_no_reserved_ids(field_ids: Iterable[int]) -> None:
-    """Refuse field ids that a table's own fields must not have."""
-    for field_id in field_ids:
-        if is_reserved_id(field_id):
-            raise InvalidRequestError(
-                f"Cannot use field id {field_id}: ids above {MAX_FIELD_ID} are for metadata columns", heading=HEADING
-            )
 
 
 def with_row_lineage(schema: Schema) -> Schema:

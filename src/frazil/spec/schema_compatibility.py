@@ -1,8 +1,7 @@
-"""Whether data of one schema can be read or written as another. Specification: "Schema Evolution", "Column Projection".
+"""Whether data of one schema can be read as another. Specification: "Schema Evolution", "Column Projection".
 
-Both schemas speak of the same field ids: a file's schema carries the table's ids, and data to write has
-been given them by name. Every problem is reported, not only the first, each with the full name of its
-column, so that one error can tell a user all there is to mend.
+Both schemas speak of the same field ids: a file's schema carries the table's. Every problem is reported, not only the
+first, each with the full name of its column, so that one error can tell a user all there is to mend.
 """
 
 from __future__ import annotations
@@ -37,36 +36,16 @@ def check_read_compatible(
     Order does not matter and columns that are not wanted are skipped. A required column that the data
     lacks is a problem unless it has an initial default.
     """
-    check = _Check(check_nullability, check_ordering=False, is_write=False, format_version=format_version)
+    check = _Check(format_version, check_nullability=check_nullability)
     check.compare(read_schema.struct, data_schema.struct, "")
-    return check.problems
-
-
-def check_write_compatible(
-    table_schema: Schema,
-    data_schema: Schema,
-    *,
-    check_nullability: bool = True,
-    check_ordering: bool = True,
-    format_version: int = LATEST_PROMOTIONS,
-) -> list[Incompatibility]:
-    """Return why data of `data_schema` cannot be written to a table of `table_schema`; empty where it can.
-
-    A required column that the data lacks is a problem unless it has a write default. A column that the
-    table lacks is a problem too: its values would be lost.
-    """
-    check = _Check(check_nullability, check_ordering, is_write=True, format_version=format_version)
-    check.compare(table_schema.struct, data_schema.struct, "")
     return check.problems
 
 
 class _Check:
     """One comparison: its rules and the problems found so far."""
 
-    def __init__(self, check_nullability: bool, check_ordering: bool, *, is_write: bool, format_version: int) -> None:
+    def __init__(self, format_version: int, *, check_nullability: bool) -> None:
         self.check_nullability = check_nullability
-        self.check_ordering = check_ordering
-        self.is_write = is_write
         self.format_version = format_version
         self.problems: list[Incompatibility] = []
 
@@ -96,25 +75,10 @@ class _Check:
 
     def compare_structs(self, want: StructType, have: StructType, column: str) -> None:
         prefix = f"{column}." if column else ""
-        places = {field.field_id: index for index, field in enumerate(have.fields)}
+        by_id = {field.field_id: field for field in have.fields}
         for field in want.fields:
-            place = places.get(field.field_id)
-            if place is not None:
-                self.compare_parts(field, have.fields[place], prefix + field.name)
-                continue
-            default = field.write_default if self.is_write else field.initial_default
-            if field.required and default is None:
+            stored = by_id.get(field.field_id)
+            if stored is not None:
+                self.compare_parts(field, stored, prefix + field.name)
+            elif field.required and field.initial_default is None:
                 self.report(prefix + field.name, "it is required, but the data lacks it and it has no default")
-        if self.check_ordering:
-            last = -1
-            for field in want.fields:
-                place = places.get(field.field_id)
-                if place is not None:
-                    if place < last:
-                        self.report(prefix + have.fields[last].name, f"it is out of order, before {field.name!r}")
-                    last = place
-        if self.is_write:
-            known = {field.field_id for field in want.fields}
-            for field in have.fields:
-                if field.field_id not in known:
-                    self.report(prefix + field.name, "the table has no such column, its values would be lost")

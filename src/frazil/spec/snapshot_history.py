@@ -72,13 +72,6 @@ def ancestor_ids_between(
     return tuple(between)
 
 
-def oldest_ancestor(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
-    """Return the oldest snapshot the table still has of a snapshot's chain."""
-    metadata.snapshot(snapshot_id)
-    *_, oldest = ancestor_ids(metadata, snapshot_id)
-    return metadata.snapshot(oldest)
-
-
 def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
     """Return the id of the snapshot that was current at a time, by the snapshot log.
 

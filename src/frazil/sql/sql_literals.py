@@ -128,13 +128,6 @@ def text_literal(value: str) -> str:
     return f"concat({', '.join(pieces)})" if pieces else "''"
 
 
-def plain_text(text: str) -> str:
-    """Return text in quotes, for conditions that frazil reads itself: doubled where it has such, or escaped."""
-    if "\\" not in text:
-        return "'" + text.replace("'", "''") + "'"
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _is_special(piece: str) -> bool:
     return len(piece) == 1 and (piece in "'\"\\$" or ord(piece) < 32 or 127 <= ord(piece) < 160)
 

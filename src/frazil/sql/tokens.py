@@ -163,21 +163,3 @@ def _unescaped(found: re.Match[str]) -> str:
     if octal is not None:
         return chr(int(octal, 8))
     return _ESCAPED.get(plain, plain)
-
-
-def split_statements(text: str) -> list[str]:
-    """Return the statements of a script: what stands between semicolons, without those that are empty."""
-    statements: list[str] = []
-    start: int | None = None
-    end = 0
-    for token in cut_tokens(text):
-        if token.is_mark(";"):
-            if start is not None:
-                statements.append(text[start:end])
-            start = None
-            continue
-        start = token.start if start is None else start
-        end = token.end
-    if start is not None:
-        statements.append(text[start:end])
-    return statements

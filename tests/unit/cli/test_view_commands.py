@@ -59,6 +59,9 @@ def test_a_view_s_properties_are_set_listed_and_removed(warehouse: str) -> None:
     rows(warehouse, "view", "create", "shop.totals", "select 1 n")
     rows(warehouse, "view", "set", "shop.totals", "comment=all orders")
     assert {"name": "comment", "value": "all orders"} in rows(warehouse, "view", "properties", "shop.totals")
+    assert "version.history.num-entries" in refused(
+        warehouse, "view", "set", "shop.totals", "version.history.num-entries=-1"
+    )
     rows(warehouse, "view", "unset", "shop.totals", "comment")
     assert rows(warehouse, "view", "properties", "shop.totals") == []
 

@@ -13,7 +13,6 @@ from frazil.codec.table_metadata_json import (
     decode_table_metadata,
     encode_table_metadata,
     metadata_file_name,
-    metadata_file_version,
 )
 from frazil.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
 from frazil.spec.partitioning import UNPARTITIONED
@@ -349,18 +348,3 @@ def test_files_are_named_by_version_and_uuid() -> None:
     assert metadata_file_name(123456, UUID, "gzip") == f"123456-{UUID}.gz.metadata.json"
     with pytest.raises(InvalidRequestError):
         metadata_file_name(-1, UUID)
-
-
-@pytest.mark.parametrize(
-    "path, version",
-    [
-        (f"s3://b/t/metadata/00003-{UUID}.gz.metadata.json", 3),
-        (f"00000-{UUID}.metadata.json", 0),
-        ("s3://b/t/metadata/v3.metadata.json", None),
-        (f"s3://b/12-t/metadata/{UUID}.metadata.json", None),
-        ("s3://b/-1-x.metadata.json", None),
-        ("1" * 5000 + "-x", None),
-    ],
-)
-def test_the_version_is_read_from_a_files_name(path: str, version: int | None) -> None:
-    assert metadata_file_version(path) == version

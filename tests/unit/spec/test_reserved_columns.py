@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.errors import InvalidRequestError
 from frazil.spec import reserved_columns
 from frazil.spec.reserved_columns import (
     LAST_UPDATED_SEQUENCE_NUMBER,
-    METADATA_COLUMNS,
     RESERVED_COLUMN_NAMES,
     ROW_ID,
-    check_no_reserved_ids,
     deleted_row_column,
-    is_metadata_column,
     is_reserved_id,
     partition_column,
     with_row_lineage,
@@ -58,19 +54,6 @@ def test_columns_of_no_fixed_type_are_built_for_a_table() -> None:
 )
 def test_ids_are_reserved_from_the_end_of_those_a_table_may_use(field_id: int, reserved: bool) -> None:
     assert is_reserved_id(field_id) is reserved
-
-
-def test_a_tables_own_fields_may_not_have_reserved_ids() -> None:
-    check_no_reserved_ids([1, 2147483447])
-    with pytest.raises(InvalidRequestError, match="Cannot use field id 2147483448") as caught:
-        check_no_reserved_ids([1, 2147483448])
-    assert caught.value.context["heading"] == "Reserved Field IDs"
-
-
-def test_scans_offer_the_metadata_columns_and_no_delete_file_columns() -> None:
-    assert set(METADATA_COLUMNS) | {"_partition"} == {name for _, name, _ in TABLE if is_metadata_column(name)}
-    assert not is_metadata_column("file_path")
-    assert not is_metadata_column("_change_type")
 
 
 def test_row_lineage_columns_are_added_once() -> None:

@@ -1,4 +1,4 @@
-"""What keeps data of one schema from being read or written as another; after Iceberg Java's readability checks."""
+"""What keeps data of one schema from being read as another; after Iceberg Java's readability checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from frazil.spec.schema import Schema
-from frazil.spec.schema_compatibility import Incompatibility, check_read_compatible, check_write_compatible
+from frazil.spec.schema_compatibility import Incompatibility, check_read_compatible
 from frazil.spec.type_promotion import is_promotion_allowed
 from frazil.spec.types import (
     BINARY,
@@ -55,13 +55,13 @@ def nested(*fields: NestedField) -> Schema:
     return Schema((required(100, "nested", StructType(fields)),))
 
 
-def write_problems(table: Schema, data: Schema) -> list[str]:
-    return [str(one) for one in check_write_compatible(table, data)]
+def read_problems(table: Schema, data: Schema) -> list[str]:
+    return [str(one) for one in check_read_compatible(table, data)]
 
 
 def test_primitives_fit_exactly_where_a_promotion_allows_it() -> None:
     for old, new in itertools.product(PRIMITIVES, PRIMITIVES):
-        problems = check_write_compatible(Schema((required(1, "to", new),)), Schema((required(1, "from", old),)))
+        problems = check_read_compatible(Schema((required(1, "to", new),)), Schema((required(1, "from", old),)))
         if is_promotion_allowed(old, new):
             assert problems == []
         else:
@@ -74,7 +74,6 @@ def test_dates_do_not_fit_timestamps_before_v3() -> None:
     table, data = Schema((required(1, "at", TIMESTAMP),)), Schema((required(1, "at", DATE),))
     assert check_read_compatible(table, data) == []
     assert len(check_read_compatible(table, data, format_version=2)) == 1
-    assert len(check_write_compatible(table, data, format_version=2)) == 1
 
 
 @pytest.mark.parametrize("kind", [*PRIMITIVES, VARIANT], ids=str)
@@ -85,7 +84,7 @@ def test_a_primitive_never_fits_a_nested_column(kind: Type) -> None:
         (ListType(2, kind, element_required=True), "a list"),
         (MapType(2, STRING, 3, kind, value_required=True), "a map"),
     ):
-        assert write_problems(Schema((required(1, "to", target),)), data) == [f"to: {kind} cannot be read as {name}"]
+        assert read_problems(Schema((required(1, "to", target),)), data) == [f"to: {kind} cannot be read as {name}"]
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,8 @@ def test_a_primitive_never_fits_a_nested_column(kind: Type) -> None:
 )
 def test_only_variants_fit_a_variant(kind: Type) -> None:
     table = Schema((required(1, "to", VARIANT),))
-    assert check_write_compatible(table, Schema((required(1, "from", VARIANT),))) == []
-    (problem,) = check_write_compatible(table, Schema((required(1, "from", kind),)))
+    assert check_read_compatible(table, Schema((required(1, "from", VARIANT),))) == []
+    (problem,) = check_read_compatible(table, Schema((required(1, "from", kind),)))
     assert "variant" in problem.problem
 
 
@@ -110,20 +109,18 @@ def test_only_variants_fit_a_variant(kind: Type) -> None:
 )
 def test_nested_data_never_fits_a_primitive(kind: Type, name: str) -> None:
     table, data = Schema((required(1, "to", STRING),)), Schema((required(1, "from", kind),))
-    assert write_problems(table, data) == [f"to: {name} cannot be read as string"]
+    assert read_problems(table, data) == [f"to: {name} cannot be read as string"]
 
 
 def test_a_column_of_nulls_fits_every_optional_column() -> None:
     data = Schema((optional(1, "from", UNKNOWN),))
     for kind in (*PRIMITIVES, StructType(()), VARIANT):
-        assert check_write_compatible(Schema((optional(1, "to", kind),)), data) == []
+        assert check_read_compatible(Schema((optional(1, "to", kind),)), data) == []
 
 
 def test_optional_data_does_not_fit_a_required_column_unless_nullability_is_ignored() -> None:
     table, data = Schema((required(1, "to", INT),)), Schema((optional(1, "from", INT),))
-    assert write_problems(table, data) == ["to: it must be required, but the data has it optional"]
-    assert len(check_read_compatible(table, data)) == 1
-    assert check_write_compatible(table, data, check_nullability=False) == []
+    assert read_problems(table, data) == ["to: it must be required, but the data has it optional"]
     assert check_read_compatible(table, data, check_nullability=False) == []
 
 
@@ -139,23 +136,20 @@ def test_a_missing_optional_column_is_read_as_nulls() -> None:
 
 def test_a_missing_required_column_may_come_from_its_default() -> None:
     read = Schema((NestedField(1, "a", INT, required=True, initial_default=34),))
-    write = Schema((NestedField(1, "a", INT, required=True, write_default=34),))
+    written = Schema((NestedField(1, "a", INT, required=True, write_default=34),))
     assert check_read_compatible(read, Schema()) == []
-    assert check_write_compatible(write, Schema()) == []
-    assert len(check_read_compatible(write, Schema())) == 1
-    assert len(check_write_compatible(read, Schema())) == 1
+    assert len(check_read_compatible(written, Schema())) == 1
 
 
-def test_a_column_the_table_lacks_is_no_problem_to_read_and_one_to_write() -> None:
+def test_a_column_the_table_lacks_is_no_problem_to_read() -> None:
     table, data = nested(), nested(optional(2, "extra", INT))
     assert check_read_compatible(table, data) == []
-    assert write_problems(table, data) == ["nested.extra: the table has no such column, its values would be lost"]
 
 
 def test_problems_in_structs_carry_the_full_name_and_all_are_reported() -> None:
     table = nested(required(1, "a", FLOAT), required(2, "b", INT))
     data = nested(optional(1, "a", INT))
-    assert check_write_compatible(table, data) == [
+    assert check_read_compatible(table, data) == [
         Incompatibility("nested.a", "it must be required, but the data has it optional"),
         Incompatibility("nested.a", "int cannot be promoted to float (it may become only long)"),
         Incompatibility("nested.b", "it is required, but the data lacks it and it has no default"),
@@ -170,17 +164,15 @@ def test_elements_keys_and_values_are_compared() -> None:
         )
     )
     data = Schema((required(1, "l", ListType(2, STRING)), required(3, "m", MapType(4, INT, 5, STRING))))
-    assert [one.column for one in check_write_compatible(table, data)] == [
+    assert [one.column for one in check_read_compatible(table, data)] == [
         "l.element", "l.element", "m.key", "m.value", "m.value",
     ]  # fmt: skip
-    assert [one.column for one in check_write_compatible(table, data, check_nullability=False)] == [
+    assert [one.column for one in check_read_compatible(table, data, check_nullability=False)] == [
         "l.element", "m.key", "m.value",
     ]  # fmt: skip
 
 
-def test_writes_keep_the_tables_order_unless_told_otherwise_and_reads_never_need_it() -> None:
+def test_reads_need_no_order() -> None:
     table = nested(required(1, "a", INT), required(2, "b", INT))
     data = nested(required(2, "b", INT), required(1, "a", INT))
-    assert write_problems(table, data) == ["nested.a: it is out of order, before 'b'"]
-    assert check_write_compatible(table, data, check_ordering=False) == []
     assert check_read_compatible(table, data) == []

@@ -12,7 +12,6 @@ from frazil.spec.snapshot_history import (
     ancestor_ids_between,
     ancestors_of,
     is_ancestor_of,
-    oldest_ancestor,
     schema_of_ref,
     schema_of_snapshot,
     snapshot_as_of,
@@ -32,7 +31,6 @@ def test_ancestors_come_newest_first_and_start_with_the_snapshot() -> None:
 def test_a_chain_ends_where_its_parents_have_expired() -> None:
     table = metadata(snapshot(3, 2), snapshot(4, 3))
     assert list(ancestor_ids(table, 4)) == [4, 3]
-    assert oldest_ancestor(table, 4).snapshot_id == 3
 
 
 def test_a_cycle_of_parents_does_not_hang() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from frazil.spec.token_cursor import BROKEN
-from frazil.sql.tokens import cut_tokens, split_statements
+from frazil.sql.tokens import cut_tokens
 
 
 def cut(text: str) -> list[tuple[str, str]]:
@@ -52,8 +52,3 @@ def test_what_does_not_end_is_a_broken_token(text: str) -> None:
 def test_tokens_know_their_place() -> None:
     text = "select  `a`, 'b'"
     assert [text[one.start : one.end] for one in cut_tokens(text)] == ["select", "`a`", ",", "'b'"]
-
-
-def test_a_script_is_split_at_semicolons_that_are_not_in_text() -> None:
-    script = "select 1; -- a; b\n select ';' /* ; */ ;; insert into t values (1)\n"
-    assert split_statements(script) == ["select 1", "select ';'", "insert into t values (1)"]

@@ -152,10 +152,6 @@ class FileShapes:
             self._known[path] = shape
         return [self._known.get(path, BY_ID) for path in paths]
 
-    def of_path(self, path: str, size: int) -> FileShape:
-        """Return the shape of one file."""
-        return self._shape(path, size) if self.are_needed else BY_ID
-
     def _shape(self, path: str, size: int) -> FileShape:
         found = _footers.schema_of(self._storage, path, size, self._rules)
         parts = [field for field in walk(found.fields) if field.field_id in self._dates]

@@ -230,10 +230,6 @@ class ScanFiles:
             cache=self._cache,
         )
 
-    def identity_of(self, spec_id: int) -> dict[int, int]:
-        """Return the columns that partitions of a spec tell, with their places in the tuple."""
-        return self._identity[spec_id]
-
     def source_at(self, spec_id: int, field_id: int) -> int:
         """Return the place in the tuple of what a partition tells of a field."""
         return self._sources[spec_id][field_id]

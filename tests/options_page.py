@@ -34,13 +34,11 @@ def all_rows() -> list[tuple[str, str]]:
     rows = [(key, one.name) for key, options in SECTIONS.items() for one in options]
     for names in (p.TABLE_PROPERTIES, p.COLUMN_PROPERTIES, p.VIEW_PROPERTIES):
         rows += [("property", one.name) for one in names.values() if ("property", one.name) not in rows]
-    return rows + [("procedure", name) for name in PROCEDURES]
+    return rows + [("procedure", f"{name}({one})") for name, arguments in PROCEDURES.items() for one in arguments]
 
 
 def names_of(section: str, name: str) -> set[str]:
     """Return how a test may write what it shows."""
-    if section == "procedure":
-        return {name}
     plain = name.rstrip("*")
     found = {plain, plain.lower(), plain.rstrip(".")}
     if section == "setting":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.errors import FrazilError, InvalidRequestError, TableNotFoundError, UnsupportedError
+from frazil.errors import FrazilError, InvalidRequestError, MissingFileError, TableNotFoundError, UnsupportedError
+from frazil.maintenance import add_files as add_files_module
 
 
 @pytest.fixture
@@ -103,15 +105,33 @@ def test_a_migrated_table_has_its_files_where_they_were(
     assert table.refresh().check(bounds=True).ok
 
 
-def test_a_backup_can_be_dropped_and_named(spark: SparkSession, attached: frazil.Lake) -> None:
-    make(spark, "adopt.one")
-    make(spark, "adopt.two")
+def test_arguments_of_a_migration(spark: SparkSession, attached: frazil.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two", "less"):
+        make(spark, f"adopt.{name}")
     spark.sql("call lake.system.migrate(table => 'spark_catalog.adopt.one', drop_backup => true)")
     assert not spark.catalog.tableExists("spark_catalog.adopt.one_BACKUP_")
     assert rows(spark, "select count(*) from lake.adopt.one") == [(9,)]
-    result = attached.migrate_table("adopt.two", backup_table_name="kept", parallelism=1)
-    assert result.backup_table == "kept"
+    threads: set[str] = set()
+    describe = add_files_module._Describer.describe
+
+    def spy(self: Any, found: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        if "less" in found.path and "part=z" in found.path:
+            raise MissingFileError(f"There is no {found.path}")
+        return describe(self, found)
+
+    monkeypatch.setattr(add_files_module._Describer, "describe", spy)
+    spark.sql(
+        "call lake.system.migrate(table => 'adopt.two', properties => map('colour', 'blue'), "
+        "backup_table_name => 'kept', parallelism => 1)"
+    )
+    assert attached.table("adopt.two").properties["colour"] == "blue"
     assert spark.catalog.tableExists("spark_catalog.adopt.kept")
+    assert len(threads) == 1
+    with pytest.raises(PySparkException, match="There is no"):
+        spark.sql("call lake.system.migrate(table => 'adopt.less')")
+    spark.sql("call lake.system.migrate(table => 'adopt.less', ignore_missing_files => true)")
+    assert rows(spark, "select count(*) from lake.adopt.less") == [(6,)]
 
 
 def test_a_migration_that_fails_leaves_the_table_as_it_was(

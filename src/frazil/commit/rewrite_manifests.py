@@ -62,7 +62,7 @@ class RewriteManifests:
         replaced: list[ManifestFile] = []
         entries = 0
         for group in self.groups(loaded, base):
-            written, count = _rewrite(writer, context, group, self._first_fields(writer, group[0].partition_spec_id))
+            written, count = _rewrite(writer, context, group, self._first_fields(loaded, group[0].partition_spec_id))
             new += written
             replaced += group
             entries += count
@@ -97,6 +97,8 @@ class RewriteManifests:
 
         chosen = sorted([one for one in base if self._chooses(loaded, one)], key=group_of)
         found = [list(members) for _, members in groupby(chosen, key=group_of)]
+        for group in found:
+            self._first_fields(loaded, group[0].partition_spec_id)
         return [one for one in found if not _is_settled(one)]
 
     def _chooses(self, loaded: LoadedTable, manifest: ManifestFile) -> bool:
@@ -107,9 +109,9 @@ class RewriteManifests:
         target = read_property(loaded.metadata.properties, properties.MANIFEST_TARGET_SIZE_BYTES)
         return not self.only_small or manifest.manifest_length < target
 
-    def _first_fields(self, writer: ManifestWriter, spec_id: int) -> list[int]:
+    def _first_fields(self, loaded: LoadedTable, spec_id: int) -> list[int]:
         """Return the places of the fields that entries of a spec are sorted by before the others."""
-        spec = writer.specs[spec_id][0]
+        spec = loaded.metadata.spec(spec_id)
         names = [field.name for field in spec.fields]
         unknown = [one for one in self.sort_by if one not in names]
         if unknown:

@@ -68,9 +68,10 @@ def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
     ]
     parts.append(_PROPERTIES + _table(("property", "answer", "", "test"), properties))
     arguments = [
-        (f"{name}({argument})", "honoured", SAME_ANSWER.get((name, argument), ""), shown.get(("procedure", name), ""))
+        (row, "honoured", SAME_ANSWER.get((name, argument), ""), shown.get(("procedure", row), ""))
         for name, known in PROCEDURES.items()
         for argument in known
+        for row in (f"{name}({argument})",)
     ]
     parts.append(_PROCEDURES + _table(("procedure and argument", "answer", "", "test"), arguments))
     return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 Code reads a property by its constant, `read_property(metadata.properties, properties.COMMIT_NUM_RETRIES)`,
 and gets a checked, typed value. Properties that are not listed are kept and ignored: other engines have
-their own. `docs/properties.md` is made from this table.
+their own; a name that is a listed one but for a letter or two is refused. `docs/properties.md` is made from this table.
 
 Where Iceberg Java's documents and code disagree, the choice is in `default_note`.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from frazil.errors import InvalidPropertyError
@@ -520,6 +521,17 @@ def _check(
         if one is not None:
             parse_value(key, text, one.kind)
             continue
-        for family in columns:
-            if key.startswith(family.prefix):
-                parse_value(key, text, family.kind)
+        family = next((one for one in columns if key.startswith(one.prefix)), None)
+        if family is not None:
+            parse_value(key, text, family.kind)
+        elif key not in RETIRED_PROPERTIES:
+            _check_spelling(key, known)
+
+
+def _check_spelling(key: str, known: Mapping[str, Property[Any]]) -> None:
+    """Refuse a name that is a known one but for a letter or two; names of others' own stay."""
+    near = get_close_matches(key, known, n=1, cutoff=0.93) if "." in key else []
+    if near:
+        raise InvalidPropertyError(
+            f"Cannot use the property {key}: there is none of that name", hint=f"Did you mean {near[0]}?"
+        )

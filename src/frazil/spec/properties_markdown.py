@@ -28,7 +28,8 @@ _HEAD = """\
 Made from `src/frazil/spec/properties.py`; do not edit this page.
 
 Values are text. A value is checked when something uses it, and an error names the property, the value and
-what is allowed. Words are read in upper or lower case. Properties that are not listed are kept and ignored.
+what is allowed. Words are read in upper or lower case. Properties that are not listed are kept and ignored; a name that
+is a listed one but for a letter or two is refused where it is set.
 A star stands for a column's full name, with dots between a struct and its fields. The last column says whether frazil
 does what the property asks for; what it does not heed is kept for engines that do. Options of Spark's readers and
 writers, settings of the session and properties of a lake are in [configuration.md](configuration.md).

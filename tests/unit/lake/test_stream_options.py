@@ -36,9 +36,24 @@ def test_without_options_the_whole_table_comes_first_and_what_is_no_append_is_an
     assert found.computes_updates is None
 
 
-def test_options_that_tune_the_references_planner_are_warned_about() -> None:
-    with pytest.warns(UserWarning, match="async-micro-batch-planning-enabled does nothing"):
-        stream_options({"async-micro-batch-planning-enabled": "true"})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("async-micro-batch-planning-enabled", "true"),
+        ("streaming-snapshot-polling-interval-ms", "1000"),
+        ("async-queue-preload-file-limit", "10"),
+        ("async-queue-preload-row-limit", "10"),
+    ],
+)
+def test_options_that_tune_the_references_planner_are_warned_about(name: str, value: str) -> None:
+    with pytest.warns(UserWarning, match=f"{name} does nothing"):
+        stream_options({name: value})
+
+
+def test_overwrites_are_left_out_and_a_guard_is_named_where_asked() -> None:
+    found = stream_options({"streaming-skip-overwrite-snapshots": "true", "stream-guard": "nightly"})
+    assert found.rules.skips_overwrites and not found.rules.skips_deletes
+    assert found.guard == "nightly"
 
 
 @pytest.mark.parametrize(

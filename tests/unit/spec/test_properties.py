@@ -255,3 +255,35 @@ def test_the_page_of_properties_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "properties.md"
     write_it = "python -c 'from frazil.spec.properties_markdown import *; print(properties_markdown(), end=str())'"
     assert page.read_text(encoding="utf-8") == properties_markdown(), f"docs/properties.md is old; write it: {write_it}"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("write.format.defaults", "write.format.default"),
+        ("write.merge.mod", "write.merge.mode"),
+        ("write.target-filesize-bytes", "write.target-file-size-bytes"),
+        ("commit.retry.num-retires", "commit.retry.num-retries"),
+        ("history.expire.max-snapshots-age-ms", "history.expire.max-snapshot-age-ms"),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_one_that_is_meant(name: str, meant: str) -> None:
+    with pytest.raises(InvalidPropertyError, match=rf"{name}: there is none of that name(?s:.*)Did you mean {meant}\?"):
+        check_properties({name: "1"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "owner",
+            "team",
+            "write.parquet.row-group-limit",
+            "dbt.model",
+            "write.object-storage.path",
+        ),
+        *("write.metadata.metrics.column.a", "connector", "flink.watermark", "spark.sql.sources.provider"),
+    ],
+)
+def test_names_of_others_stay(name: str) -> None:
+    check_properties({name: "full"})

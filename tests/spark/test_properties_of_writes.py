@@ -1,0 +1,68 @@
+"""Properties of a table that say how Spark spreads the rows of writes, and options of streams that compact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import frazil
+
+
+@pytest.fixture
+def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
+    frazil.attach(spark, lake)
+    yield spark
+    frazil.detach(spark)
+
+
+def files(table: frazil.Table) -> int:
+    return len(table.refresh().inspect.data_files())
+
+
+def test_sizes_and_open_files_are_as_properties_say(attached: SparkSession, lake: frazil.Lake) -> None:
+    rows = attached.range(0, 2000, 1, 4).selectExpr("id", "cast(id % 2 as string) kind")
+    for size, least in (("200", 3), (str(1 << 27), 2)):
+        table = lake.create_table(
+            f"db.t{size}",
+            "id bigint, kind string",
+            partition_by=["kind"],
+            properties={"write.spark.advisory-partition-size-bytes": size, "write.distribution-mode": "hash"},
+        )
+        rows.writeTo(f"lake.db.t{size}").append()
+        assert files(table) >= least if size == "200" else files(table) == least
+    table = lake.create_table(
+        "db.fanned",
+        "id bigint, kind string",
+        partition_by=["kind"],
+        properties={"write.spark.fanout.enabled": "true", "write.distribution-mode": "none"},
+    )
+    one_task = attached.range(0, 2000, 1, 1).selectExpr("id", "cast(id % 40 as string) kind")
+    one_task.writeTo("lake.db.fanned").append()
+    assert files(table) == 40
+    assert table.scan().count() == 2000
+
+
+@pytest.mark.parametrize(("option", "value"), [("compact-every-batches", "2"), ("compact-every-bytes", "1")])
+def test_a_stream_compacts_as_often_as_it_is_told(
+    attached: SparkSession, lake: frazil.Lake, tmp_path: Path, option: str, value: str
+) -> None:
+    source = lake.create_table("db.source", "id bigint")
+    for number in range(6):
+        source.append([{"id": number}])
+    table = lake.create_table("db.t", "id bigint")
+    query = (
+        attached.readStream.option("streaming-max-files-per-micro-batch", "1")
+        .table("lake.db.source")
+        .writeStream.option(option, value)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .toTable("lake.db.t")
+    )
+    assert query.awaitTermination(300)
+    operations = [one.operation for one in table.refresh().snapshots]
+    assert "replace" in operations, operations
+    assert files(table) < 6
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(6))

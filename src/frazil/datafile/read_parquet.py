@@ -152,7 +152,8 @@ class ParquetReader(FileReader):
                 wanted = may_match(group)
             pages = self.pages(group, chosen) if isinstance(wanted, list) and wanted else None
             if pages is not None and isinstance(wanted, list) and self._has_types(pages):
-                yield from self._spans(pages, wanted, first, batch_rows)
+                size = self._fitting_rows(group, rows, chosen, batch_rows)
+                yield from self._spans(pages, wanted, first, size)
             elif wanted:
                 yield from self._group(group, rows, first, chosen, batch_rows, use_threads=use_threads)
             first += rows
@@ -160,21 +161,14 @@ class ParquetReader(FileReader):
     def _spans(
         self, pages: dict[int, ColumnPages], spans: list[tuple[int, int]], first: int, batch_rows: int
     ) -> Iterator[RawBatch]:
-        """Yield some rows of a row group, the pages of several spans read together."""
-        held: list[tuple[int, int]] = []
-        for at, (start, end) in enumerate(spans):
-            held.append((start, end))
-            if at + 1 < len(spans) and sum(last - begin for begin, last in held) < batch_rows:
-                continue
+        """Yield some rows of a row group; as many as a batch has are read at once."""
+        names = [str(leaf) for leaf in sorted(pages)]
+        for held in _parts(spans, batch_rows):
             with reading("Parquet file", self._path, HEADING, self._file):
                 columns = [self._read_spans(leaf, pages[leaf], held) for leaf in sorted(pages)]
-                names = [str(leaf) for leaf in sorted(pages)]
                 made = [pa.RecordBatch.from_arrays(list(arrays), names) for arrays in zip(*columns, strict=True)]
-            for (begin, last), batch in zip(held, made, strict=True):
-                for cut in range(0, last - begin, batch_rows):
-                    part = batch.slice(cut, batch_rows)
-                    yield RawBatch(first + begin + cut, part.num_rows, part)
-            held = []
+            for (start, _), batch in zip(held, made, strict=True):
+                yield RawBatch(first + start, batch.num_rows, batch)
 
     def _read_spans(self, leaf: int, pages: ColumnPages, spans: list[tuple[int, int]]) -> list[pa.Array]:
         def decode(data: bytes) -> pa.ChunkedArray:
@@ -243,6 +237,22 @@ class ParquetReader(FileReader):
         """Close the file."""
         self._parquet.close()
         self._file.close()
+
+
+def _parts(spans: list[tuple[int, int]], most: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield spans in groups of about so many rows at most, those that are longer cut."""
+    held: list[tuple[int, int]] = []
+    rows = 0
+    for first, last in spans:
+        for at in range(first, last, most):
+            end = min(at + most, last)
+            if held and rows + end - at > most:
+                yield held
+                held, rows = [], 0
+            held.append((at, end))
+            rows += end - at
+    if held:
+        yield held
 
 
 def _is_narrow(part: FileField) -> bool:

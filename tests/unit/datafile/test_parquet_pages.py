@@ -170,6 +170,17 @@ def test_a_row_is_found_by_one_page_of_each_column(tmp_path: Path, decoded: list
     assert [count for count in decoded if count] == [1, 1]
 
 
+def test_a_batch_of_pages_has_no_more_rows_than_any_other(
+    tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(tmp_path, {"write.parquet.page-row-limit": "100"}, make_rows(random.Random(3)))
+    monkeypatch.setattr(read_parquet, "BATCH_BYTES", 5000)
+    found = list(table.scan("id < 50 or id between 500 and 1200", columns=["id", "text"]).to_batches())
+    assert [one for batch in found for one in batch["id"].to_pylist()] == [*range(50), *range(500, 1201)]
+    assert max(len(batch) for batch in found) < 100
+    assert decoded
+
+
 def test_an_index_that_contradicts_itself_is_passed_over(
     tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,8 @@ Span: TypeAlias = tuple[int, int]
 ReadAt: TypeAlias = Callable[[int, int], bytes]
 """Reads so many bytes of the file from an offset on."""
 _MAX_INDEX_BYTES = 16 << 20
+_MAX_PAGE_ROWS = 1 << 22
+"""Arrow makes room for as many values as a file says that it has."""
 _REPEATED = 2
 
 
@@ -271,7 +273,7 @@ class _Column:
         is_sound = (
             0 < len(offsets) == len(sizes) == len(firsts) - 1
             and firsts[0] == 0
-            and all(one < other for one, other in pairwise(firsts))
+            and all(0 < other - one <= _MAX_PAGE_ROWS for one, other in pairwise(firsts))
             and all(one > 0 for one in sizes)
             and self.chunk.start > 0
             and self.chunk.start <= offsets[0]

@@ -117,6 +117,8 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
     kinds = [one.kind for one in arguments]
     if kinds == [t.NULL, t.NULL]:
         raise t.left_to_spark(f"{name} of two nulls has no type here")
+    if name == "/" and kinds[0] == t.NULL:
+        return [compiler.cast(one, t.DOUBLE) for one in arguments]
     if any(pa.types.is_decimal(one) for one in kinds) and not any(t.is_floating(one) for one in kinds):
         # Null is of the other's type.
         other = next(one for one in kinds if one != t.NULL)

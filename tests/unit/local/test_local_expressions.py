@@ -68,6 +68,8 @@ def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
         ("q / null", "decimal(38,18)", None),
         ("round(q / null, 0)", "decimal(21,0)", None),
         ("null * p", "decimal(19,4)", None),
+        ("null / q", "double", None),
+        ("null / 2", "double", None),
         ("cast(ts as string)", "string", "2024-02-29 05:30:01.12"),
         ("cast(ts as date)", "date", datetime.date(2024, 2, 29)),
         ("date_add(dt, 1)", "date", datetime.date(2024, 3, 1)),

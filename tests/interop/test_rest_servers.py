@@ -15,12 +15,12 @@ import pytest
 from tests.catalog_cases import SERVICE_VARIABLE
 from tests.interop.interop_page import record
 from tests.interop.rest_servers import SERVERS, CannotStart
+from tests.sql_case_files import case_files
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEAST = {"java": 80, "nessie": 68}
 """How many tests pass at least, so that a server that is not reached fails this one."""
-SQL_FILES = 12
 
 
 @pytest.mark.timeout(900)
@@ -39,7 +39,7 @@ def test_a_service_of_others_keeps_the_contract_but_for_what_is_known(kind: str)
 @pytest.mark.timeout(2000)
 def test_the_sql_cases_hold_on_spark_with_a_lake_of_javas_but_for_what_is_known() -> None:
     said = run_tests("java", 1900, "tests/spark/test_sql_cases.py", "-k", "behind_a_service")
-    assert count(said, "passed") == SQL_FILES, said[-2000:]
+    assert count(said, "passed") == len(case_files()), said[-2000:]
 
 
 def run_tests(kind: str, seconds: int, *arguments: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from frazil.sessions import answers
+from frazil.sessions import table_answers
 
 ALL = [(1, "a"), (2, "b"), (3, "a")]
 
@@ -384,9 +384,9 @@ def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession,
     frazil.attach(spark, lake)
     spark.table("lake.db.t").collect()
     own = str(spark._jsparkSession.sessionUUID())
-    assert own in {key[0] for key in answers._plans}
+    assert own in {key[0] for key in table_answers._plans}
     frazil.detach(spark)
-    assert own not in {key[0] for key in answers._plans}
+    assert own not in {key[0] for key in table_answers._plans}
 
 
 def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> None:

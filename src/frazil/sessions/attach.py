@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
 from frazil.lake.sql_session import SPARK_CATALOG
-from frazil.sessions.answers import answer, forget_plans
+from frazil.sessions.answers import answer
 from frazil.sessions.question import LAKES
+from frazil.sessions.table_answers import forget_plans
 from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 

@@ -1,0 +1,240 @@
+"""What Python does when Spark runs a change: of rows, by a verb of the table, or of the table itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from frazil.errors import (
+    InvalidRequestError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from frazil.lake.said_table import said_table
+from frazil.lake.sql_session import Place
+from frazil.lake.table import hold
+from frazil.lake.verbs import TableVerbs
+from frazil.sessions import row_counts
+from frazil.sessions.alter_table import alter_table
+from frazil.sessions.question import Question
+from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
+from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.write_options import by_place, create_options, read_write_options
+from frazil.spark.change.resolved import Resolved, schema_of_json
+from frazil.spark.types import from_spark_schema
+from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
+from frazil.spec.snapshot import Snapshot
+from frazil.sql import statements as s
+from frazil.sql.quote_names import quote
+
+
+def _write(question: Question, verb: str) -> str:
+    place, table, branch = question.target()
+    given = read_write_options(question.engine(), table, branch, question.told["options"])
+    frame = question.frame(1)
+    evolves = question.told["evolves"]
+    merges = evolves or given.merges_schema
+    if merges and not evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+        raise InvalidRequestError(
+            f"Cannot change the schema of {place} with a write: the table does not allow it",
+            hint="Set write.spark.accept-any-schema=true.",
+        )
+    if not question.told["by-name"] and question.told["any-schema"]:
+        frame = by_place(frame, table.schema.fields, place, may_differ=merges)
+    target = said_table(table, given.said)
+    target._changed_rows = None
+    if verb == "append":
+        made = target.append(frame, merge_schema=merges, **given.arguments)
+    elif verb == "overwrite-partitions" or given.is_dynamic:
+        made = target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
+    else:
+        where = question.expression(question.told["where"])
+        if where.sql_text == "true":
+            made = target.overwrite(frame, merge_schema=merges, **given.arguments)
+        else:
+            made = target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
+    return row_counts.inserted(target, made)
+
+
+def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
+    """Return the table that a change is of, as its options say, and the arguments of the verb."""
+    _, table, branch = question.target()
+    given = read_write_options(question.engine(), table, branch, question.told.get("options", {}))
+    target = said_table(table, given.said)
+    target._changed_rows = None
+    return target, given.arguments
+
+
+def _delete(question: Question) -> str:
+    table, options = _target(question)
+    made = table.delete(question.expression(question.told["where"]), engine="spark", **options)
+    return row_counts.deleted(table, made)
+
+
+def _truncate(question: Question) -> None:
+    table, options = _target(question)
+    table.delete("true", **options)
+
+
+def _analyze(question: Question) -> None:
+    """ANALYZE TABLE: counts of rows and bytes are in manifests, so that NOSCAN finds them there."""
+    place, table, branch = question.target()
+    told = question.told
+    if told.get("partition"):
+        raise UnsupportedError(
+            f"Cannot analyze a partition of {place}: statistics are of whole tables",
+            hint=f"Leave PARTITION out; {place}.partitions has counts of each.",
+        )
+    if branch is not None:
+        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {place}: statistics are of the table")
+    if not told.get("noscan"):
+        table.maintain.compute_table_stats(columns=told.get("columns"))
+
+
+def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
+    return {quote(one["column"]): question.expression(one["value"]) for one in told}
+
+
+def _update(question: Question) -> str:
+    table, options = _target(question)
+    if "where" in question.told:
+        options["where"] = question.expression(question.told["where"])
+    values = _values(question, question.told["values"])
+    made = table.update(values, engine="spark", **options) if values else None
+    return row_counts.updated(table, made)
+
+
+def _merge(question: Question) -> str:
+    _, table, branch = question.target()
+    given = read_write_options(question.engine(), table, branch, question.told["options"])
+    evolution = question.kept().evolution
+    if evolution is None:
+        return row_counts.merged(_run_merge(question, said_table(table, given.said), given.arguments))
+    with table.transaction() as changes:
+        changes._run(evolution)
+        made = _run_merge(question, said_table(changes, given.said), given.arguments)
+    return row_counts.merged(made)
+
+
+def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> Snapshot | None:
+    builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
+    for one in question.told["clauses"]:
+        condition = question.expression(one["where"]) if "where" in one else None
+        clause = getattr(builder, f"when_{one['when']}")(condition)
+        if one["do"] == "delete":
+            builder = clause.delete()
+        else:
+            builder = getattr(clause, one["do"])(_values(question, one["values"]))
+    made: Snapshot | None = builder.execute()
+    return made
+
+
+def _create(question: Question) -> None:
+    told, place = question.told, question.place
+    existing = find_table(place)
+    if existing is not None:
+        # Others' changes since the query read the table are conflicts.
+        of_itself = [one for one in question.read_tables() if one.metadata.table_uuid == existing.metadata.table_uuid]
+        existing = hold(min([existing, *of_itself], key=lambda one: one.metadata.last_updated_ms))
+    if existing is not None and not told.get("replaces"):
+        if told.get("if-not-exists"):
+            return
+        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+    if existing is None and not told.get("creates", True):
+        raise TableNotFoundError(
+            f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
+        )
+    frame = None if "schema" in told else question.frame(0)
+    if frame is None:
+        schema = from_spark_schema(schema_of_json(told["schema"]))
+    else:
+        schema = optional_columns(question.engine().schema_of(frame))
+    properties = dict(told["properties"])
+    location = told.get("location") or properties.pop("location", None)
+    provider = told.get("provider") or properties.pop("provider", None)
+    comment = told.get("comment")
+    if comment is not None:
+        properties["comment"] = comment
+    properties |= {key.removeprefix("option."): value for key, value in told.get("table-options", {}).items()}
+    _check_layout(place, told["partitions"])
+    statement = s.CreateTable(
+        (place.lake_name, *place.name),
+        (),
+        tuple(_term(one) for one in told["partitions"]),
+        provider,
+        location,
+        FrozenMap(properties),
+        creates=told.get("creates", True),
+        replaces=told.get("replaces", False),
+    )
+    options = told.get("options", {})
+    if any(key.lower() == "branch" for key in options):
+        raise InvalidRequestError(
+            f"Cannot create {place} and write to a branch of it at once",
+            hint="Leave the branch out; write to it when the table is there.",
+        )
+    properties_of_snapshot, said = create_options(question.engine(), options)
+    create_with_schema(place, existing, statement, schema, frame, properties_of_snapshot, said)
+
+
+_LAYOUTS = {
+    "sorted_bucket": (
+        "with sortBy: buckets of a lake's table are not sorted one by one",
+        "Give the table a sort order: ALTER TABLE … WRITE ORDERED BY.",
+    ),
+    "cluster_by": ("with clusterBy: there is no clustering by columns", "Partition it, or give it a sort order."),
+}
+
+
+def _check_layout(place: Place, terms: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse what Spark's writers may ask for and a table cannot be laid out by."""
+    for one in terms:
+        if one["name"] in _LAYOUTS:
+            reason, hint = _LAYOUTS[one["name"]]
+            raise UnsupportedError(f"Cannot create {place} {reason}", hint=hint)
+        if one["name"] == "bucket" and len(one["arguments"]) > 2:
+            raise UnsupportedError(
+                f"Cannot create {place} with buckets of {len(one['arguments']) - 1} columns: a bucket is of one column",
+                hint="Give each column a bucket of its own: partitionedBy(bucket(…, …), bucket(…, …)).",
+            )
+
+
+def _term(told: Mapping[str, Any]) -> str:
+    arguments = [".".join(map(quote, one)) if isinstance(one, list) else str(one) for one in told["arguments"]]
+    return arguments[0] if told["name"] == "identity" else f"{told['name']}({', '.join(arguments)})"
+
+
+def _drop(question: Question) -> str | None:
+    place = question.place
+    if not place.lake.table_exists(place.name):
+        return None
+    place.lake.drop_table(place.name, purge=question.told.get("purge", False))
+    return "true"
+
+
+def _alter(question: Question) -> None:
+    place, session = question.place, question.own_session()
+    context = SqlContext(session, question.engine(session))
+    alter_table(context, (place.lake_name, *place.name), question.told["changes"])
+
+
+def _rename(question: Question) -> None:
+    question.lake.rename_table(question.place.name, tuple(question.told["to"]))
+
+
+WRITE_VERBS: dict[str, Callable[[Question], Any]] = {
+    "append": lambda question: _write(question, "append"),
+    "overwrite": lambda question: _write(question, "overwrite"),
+    "overwrite-partitions": lambda question: _write(question, "overwrite-partitions"),
+    "delete": _delete,
+    "truncate": _truncate,
+    "analyze": _analyze,
+    "update": _update,
+    "merge": _merge,
+    "create": _create,
+    "alter": _alter,
+    "drop": _drop,
+    "rename": _rename,
+}

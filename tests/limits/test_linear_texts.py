@@ -26,7 +26,7 @@ from frazil.expr.parse import parse_predicate
 from frazil.lake.parse_name import parse_name
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.sorting import parse_sort_term
-from frazil.sql.for_spark import evolution_as_option, script_for_spark
+from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.tokens import cut_tokens
 
 _WORTH_COMPARING = 0.03
@@ -211,6 +211,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "spec/transform_terms": parse_sort_term,
     "lake/parse_name": parse_name,
     "sql/for_spark": lambda text: script_for_spark(evolution_as_option(text), lambda one: False),
+    "sql/changes_as_options": lambda text: changes_as_options(text, lambda one: True),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
@@ -117,7 +118,8 @@ def test_a_feed_by_path_is_refused_and_not_read_as_the_table(spark: SparkSession
         spark.read.format("iceberg").option("readChangeFeed", "true").load("lake.db.t").collect()
 
 
-def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table, has_words: None) -> None:
+def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table) -> None:
+    """Spark 4.2 and newer have these words; before, the parser says them as options."""
     sql = "select * from lake.db.t changes from version {} {} to version {} {}"
     assert rows(spark.sql(sql.format(2, "inclusive", 3, "inclusive"))) == of(2, 3)
     assert rows(spark.sql(sql.format(2, "exclusive", 4, "exclusive"))) == of(3)
@@ -127,6 +129,39 @@ def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table, h
         "join lake.db.t t on c.id = t.id where c._commit_version = 5"
     )
     assert rows(joined) == of(5)
+    spark.sql("use lake.db")
+    try:
+        assert rows(spark.sql("select * from t changes from version 4")) == of(4, 5)
+    finally:
+        spark.sql("use spark_catalog.default")
+    spark.sql("create table lake.db.kept as select * from lake.db.t changes from version 4")
+    assert rows(spark.table("lake.db.kept")) == of(4, 5)
+    at = next(one.timestamp_ms for one in table.snapshots if one.sequence_number == 4)
+    time = spark.sql(f"select cast(timestamp_millis({at}) as string) t").collect()[0]["t"]
+    assert rows(spark.sql(f"select * from lake.db.t changes from timestamp '{time}'")) == of(4, 5)
+    updates = spark.sql(
+        "select * from lake.db.t changes from version 5 with (computeUpdates = true, `identifier-columns` = 'id')"
+    )
+    assert {row["_change_type"] for row in updates.collect()} == {"update_preimage", "update_postimage"}
+
+
+def test_changes_of_what_has_none_are_refused(spark: SparkSession, table: frazil.Table) -> None:
+    """Rows that are no changes must never come instead."""
+    spark.range(3).createOrReplaceTempView("some_rows")
+    spark.sql("create view lake.db.v as select * from lake.db.t")
+    for text in (
+        "select * from some_rows changes from version 1",
+        "select * from lake.db.v changes from version 1",
+        "with t as (select 1) select * from t changes from version 1",
+        "select * from lake.db.t.snapshots changes from version 1",
+        "select * from identifier('some_rows') changes from version 1",
+    ):
+        with pytest.raises(PySparkException):
+            spark.sql(text).collect()
+    with pytest.raises(PySparkException, match="it is a view"):
+        spark.read.option("readChangeFeed", "true").table("lake.db.v").collect()
+    with pytest.raises(PySparkException, match="it is a view"):
+        spark.read.option("branch", "main").table("lake.db.v").collect()
 
 
 def test_spark_read_changes(spark: SparkSession, table: frazil.Table, has_words: None) -> None:

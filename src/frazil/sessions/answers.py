@@ -23,7 +23,7 @@ from frazil.sessions.table_answers import TABLE_VERBS
 from frazil.sessions.write_answers import WRITE_VERBS
 from frazil.spark.change.resolved import schema_of_ddl
 from frazil.sql import statements as s
-from frazil.sql.for_spark import evolution_as_option, script_for_spark
+from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.parse import parse_statement
 
 _statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
@@ -94,6 +94,14 @@ def _script(question: Question) -> str:
     return script_for_spark(told["text"], is_ours) if session.lakes else told["text"]
 
 
+def _older_words(question: Question) -> str:
+    """Say a statement that Spark's parser refused in words that it knows; where there are none, as it is."""
+    told = question.told
+    session = question.session(told["current"], told["namespace"])
+    text = evolution_as_option(told["text"])
+    return changes_as_options(text, lambda name: session.find_place(name) is not None)
+
+
 def _statement(question: Question) -> Any:
     told = question.told
     statement, found = _statements[told["key"]]
@@ -111,7 +119,7 @@ _VERBS: dict[str, Callable[[Question], Any]] = {
     **system.VERBS,
     "parse": _parse,
     "script": _script,
-    "evolution-as-option": lambda question: evolution_as_option(question.told["text"]),
+    "older-words": _older_words,
     "statement": _statement,
     **STREAM_VERBS,
     **SINK_VERBS,

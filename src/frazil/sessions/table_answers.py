@@ -64,12 +64,14 @@ def _load(question: Question) -> str | None:
         view = find_view(place)
         if view is None:
             return None
-        if "version" in told or "micros" in told:
-            raise InvalidRequestError(f"Cannot read {place} as of another time: it is a view") from None
+        if "version" in told or "micros" in told or state_of_options(told.get("options", {})).is_given:
+            raise InvalidRequestError(f"Cannot read {place} in another state: it is a view") from None
         if told.get("writes"):
             checked_target(Kept(None, place, view))
         if told.get("streams"):
             raise InvalidRequestError(f"Cannot stream {place}: it is a view") from None
+        if asked_changes(told, "UTC") is not None:
+            raise InvalidRequestError(f"Cannot read changes of {place}: it is a view") from None
         frame = question.engine().view_frame(place, view)
         return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
     if told.get("streams"):

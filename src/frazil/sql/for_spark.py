@@ -1,20 +1,30 @@
 """Texts for Spark's parser that say the same in words it knows.
 
 A statement of a script that only lakes know is parsed when it is run: `EXECUTE IMMEDIATE '…'` takes its place. Where
-Spark has no INSERT WITH SCHEMA EVOLUTION, an option of the table's name says it.
+Spark has no INSERT WITH SCHEMA EVOLUTION, and no CHANGES FROM, options of the table's name say it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
-from frazil.spec.token_cursor import Token
+from frazil.errors import SqlSyntaxError
+from frazil.spec.token_cursor import NUMBER, QUOTED, STRING, WORD, Token
 from frazil.sql.tokens import cut_tokens
+from frazil.sql.type_names import escape
 
 EVOLUTION_OPTION = "frazil.schema-evolution"
 _BEFORE_STATEMENT = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
 _OURS = frozenset({"ALTER", "CALL", "COMMENT", "CREATE", "DESC", "DESCRIBE", "DROP", "REFRESH", "SHOW"})
 _EVOLVING = ("INSERT", "WITH", "SCHEMA", "EVOLUTION")
+_BOUNDS = {
+    "VERSION": "Version",
+    "SYSTEM_VERSION": "Version",
+    "TIMESTAMP": "Timestamp",
+    "SYSTEM_TIME": "Timestamp",
+}
+"""What a bound of CHANGES is by, and how options call it."""
 
 
 def script_for_spark(text: str, is_ours: Callable[[str], bool]) -> str:
@@ -78,3 +88,89 @@ def _after_name(tokens: list[Token], at: int) -> int:
     while at < len(tokens) and tokens[at].is_mark("."):
         at += 2
     return min(at, len(tokens))
+
+
+def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) -> str:
+    """Return a statement whose `name CHANGES FROM …` are options of the name, where it is a lake's.
+
+    Options of other tables mean nothing to Spark, and those of a query's own names (WITH) neither: such clauses stay,
+    and Spark says that it does not know them.
+    """
+    tokens = list(cut_tokens(text))
+    defined = _defined(tokens)
+    made: list[str] = []
+    at = 0
+    for place in range(1, len(tokens) - 2):
+        words = [one.upper for one in tokens[place : place + 3]]
+        if words[:2] != ["CHANGES", "FROM"] or words[2] not in _BOUNDS or tokens[place].start < at:
+            continue
+        name = _name_before(tokens, place)
+        if not name or not is_ours(name) or (len(name) == 1 and name[0].lower() in defined):
+            continue
+        options, after = _changes(tokens, place + 2, text)
+        made.append(text[at : tokens[place - 1].end])
+        at = tokens[after - 1].end
+        said = ", ".join(f"'{key}'='{escape(value)}'" for key, value in options.items())
+        if [one.upper or one.text for one in tokens[after : after + 2]] == ["WITH", "("]:
+            made.append(f" WITH ({said}, ")
+            at = tokens[after + 1].end
+        else:
+            made.append(f" WITH ({said})")
+    return "".join([*made, text[at:]])
+
+
+def _name_before(tokens: list[Token], place: int) -> tuple[str, ...]:
+    """Return the name that ends before a place; empty where there is none, as for a call of IDENTIFIER."""
+    parts: list[str] = []
+    while place > 0 and tokens[place - 1].kind in (WORD, QUOTED, NUMBER):
+        parts.append(tokens[place - 1].text)
+        place -= 2
+        if place < 0 or not tokens[place].is_mark("."):
+            break
+    return tuple(reversed(parts))
+
+
+def _defined(tokens: list[Token]) -> set[str]:
+    """Return the names that a statement may define itself: `name AS (` or `name (columns) AS (`."""
+    return {
+        one.text.lower()
+        for one, after in pairwise(tokens)
+        if one.kind in (WORD, QUOTED) and (after.upper == "AS" or after.is_mark("("))
+    }
+
+
+def _changes(tokens: list[Token], place: int, text: str) -> tuple[dict[str, str], int]:
+    """Return the options that say from where to where, and the place after them."""
+    found = {"readChangeFeed": "true"}
+    kind = _BOUNDS[tokens[place].upper]
+    place = _bound(tokens, place, "starting", text, found)
+    is_to = place + 1 < len(tokens) and tokens[place].upper == "TO"
+    if is_to and _BOUNDS.get(tokens[place + 1].upper) == kind:
+        place = _bound(tokens, place + 1, "ending", text, found)
+    return found, place
+
+
+def _bound(tokens: list[Token], place: int, which: str, text: str, found: dict[str, str]) -> int:
+    """Read `VERSION 3 EXCLUSIVE` into options; return the place after it."""
+    kind = _BOUNDS[tokens[place].upper]
+    place += 1
+    if kind == "Timestamp" and place + 1 < len(tokens) and tokens[place].upper in ("TIMESTAMP", "DATE"):
+        place += 1
+    value = tokens[place] if place < len(tokens) else None
+    after = tokens[place + 1] if place + 1 < len(tokens) else None
+    kinds = (NUMBER, STRING) if kind == "Version" else (STRING,)
+    is_more = after is not None and after.kind not in (WORD, QUOTED) and after.text not in (")", ";", ",")
+    if value is None or value.kind not in kinds or is_more:
+        said = "a number or a text" if kind == "Version" else "a time as text"
+        raise SqlSyntaxError(
+            f"Cannot read changes {'from' if which == 'starting' else 'to'} {kind.lower()} "
+            f"{text[value.start : value.start + 60] if value else ''!r}: in this Spark it is {said}, and no expression",
+            hint=f'Write \'…\', or spark.read.option("readChangeFeed", "true").option("{which}{kind}", …).table(…).',
+        )
+    found[f"{which}{kind}"] = value.text
+    place += 1
+    if place < len(tokens) and tokens[place].upper in ("INCLUSIVE", "EXCLUSIVE"):
+        if tokens[place].upper == "EXCLUSIVE":
+            found[f"{which}BoundInclusive"] = "false"
+        place += 1
+    return place

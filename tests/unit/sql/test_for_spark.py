@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.sql.for_spark import evolution_as_option, script_for_spark
+from frazil.errors import SqlSyntaxError
+from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 
 
 def test_statements_of_a_script_that_lakes_answer_are_parsed_when_they_are_run() -> None:
@@ -54,3 +55,56 @@ def test_what_is_not_a_statement_of_a_lake_stays(text: str) -> None:
 )
 def test_schema_evolution_is_an_option_of_the_tables_name(text: str, expected: str) -> None:
     assert evolution_as_option(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "lake.db.t changes from version 1 to version 3 where x",
+            "lake.db.t WITH (FEED, 'startingVersion'='1', 'endingVersion'='3') where x",
+        ),
+        (
+            "lake.`d b`.t CHANGES /* all */ FROM SYSTEM_VERSION '7' EXCLUSIVE c join lake.u",
+            "lake.`d b`.t WITH (FEED, 'startingVersion'='7', 'startingBoundInclusive'='false') c join lake.u",
+        ),
+        (
+            "lake.t changes from timestamp '2026-01-01' inclusive with (computeUpdates = true)",
+            "lake.t WITH (FEED, 'startingTimestamp'='2026-01-01', computeUpdates = true)",
+        ),
+        (
+            "lake.t changes from timestamp date '2026-01-01' to timestamp '2026-02-01'",
+            "lake.t WITH (FEED, 'startingTimestamp'='2026-01-01', 'endingTimestamp'='2026-02-01')",
+        ),
+        (
+            "(select * from lake.t changes from version 1), lake.t changes from version 2",
+            "(select * from lake.t WITH (FEED, 'startingVersion'='1')), lake.t WITH (FEED, 'startingVersion'='2')",
+        ),
+    ],
+)
+def test_changes_are_options_of_the_tables_name(text: str, expected: str) -> None:
+    told = changes_as_options(f"select * from {text}", lambda name: name[0] == "lake")
+    assert told.replace("'readChangeFeed'='true'", "FEED") == f"select * from {expected}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select * from other.t changes from version 1",
+        "select * from identifier('lake.t') changes from version 1",
+        "with lake as (select 1) select * from lake changes from version 1",
+        "with lake (a) as (select 1) select * from lake changes from version 1",
+        "select 'lake.t changes from version 1'",
+        "select changes from version",
+        "changes from version 1",
+    ],
+)
+def test_changes_of_what_is_no_lakes_stay_as_they_are(text: str) -> None:
+    """Spark would take the options and not look at them: the rows would be those of the table."""
+    assert changes_as_options(text, lambda name: name[0] == "lake") == text
+
+
+@pytest.mark.parametrize("bound", ["version 1 + 1", "version x", "timestamp now()", "timestamp 5", "version"])
+def test_bounds_of_changes_that_are_expressions_are_refused(bound: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="in this Spark it is"):
+        changes_as_options(f"select * from lake.t changes from {bound}", lambda name: True)

@@ -36,7 +36,8 @@ public class LakeParser implements InvocationHandler {
   private static final Set MODES =
       new HashSet(Arrays.asList(new Object[] {"extended", "codegen", "cost", "formatted"}));
 
-  private static final Pattern EVOLVES = Pattern.compile("(?is)\\binsert\\s+with\\s+schema\\s+evolution\\b");
+  /** Words that newer Sparks know: what says the same in older ones, Python knows. */
+  private static final Pattern NEWER = Pattern.compile("(?i)\\bschema\\s+evolution\\b|\\bchanges\\b");
 
   private final ParserInterface spark;
 
@@ -58,13 +59,13 @@ public class LakeParser implements InvocationHandler {
   }
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-    String evolving = null;
+    boolean isNewer = false;
     if (method.getName().startsWith("parsePlan") && arguments.length > 0) {
       String text = (String) arguments[0];
       LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
       if (found != null) return found;
       if (firstWord(text).equals("begin")) arguments[0] = Door.ask("script", told(text));
-      if (EVOLVES.matcher(text).find()) evolving = text;
+      isNewer = NEWER.matcher(text).find();
     }
     // A name is data: what stands in it is not replaced.
     boolean isName = method.getName().endsWith("Identifier") && arguments != null && arguments.length > 0;
@@ -72,8 +73,15 @@ public class LakeParser implements InvocationHandler {
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException e) {
-      if (evolving == null || !(e.getCause() instanceof ParseException)) throw e.getCause();
-      arguments[0] = Door.ask("evolution-as-option", told((String) arguments[0]));
+      if (!isNewer || !(e.getCause() instanceof ParseException)) throw e.getCause();
+      Object older;
+      try {
+        older = Door.ask("older-words", told((String) arguments[0]));
+      } catch (Throwable problem) {
+        return refused(problem);
+      }
+      if (older.equals(arguments[0])) throw e.getCause();
+      arguments[0] = older;
     }
     try {
       return method.invoke(spark, arguments);
@@ -138,10 +146,7 @@ public class LakeParser implements InvocationHandler {
     try {
       answer = Door.ask("parse", told);
     } catch (Throwable problem) {
-      // A parser may raise nothing but syntax errors: the command does.
-      if (problem instanceof AnalysisException) return new LakeRefused(problem);
-      Door.raise(problem);
-      return null;
+      return refused(problem);
     }
     if (answer == null) return null;
     Map found = (Map) Door.parse((String) answer);
@@ -151,6 +156,13 @@ public class LakeParser implements InvocationHandler {
     told.put("name", found.get("name"));
     StructType columns = (StructType) StructType.fromJson((String) found.get("columns"));
     return new LakeCommand("statement", told, new ArrayList(), columns);
+  }
+
+  /** A parser may raise nothing but syntax errors: the command does. */
+  private static LogicalPlan refused(Throwable problem) {
+    if (problem instanceof AnalysisException) return new LakeRefused(problem);
+    Door.raise(problem);
+    return null;
   }
 
   /** The plan of a statement of ours is shown, and nothing is run. */

@@ -425,6 +425,10 @@ def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, la
            using iceberg partitioned by (bucket(4, id), days(ts)) comment 'about'
            tblproperties ('a.b' = 'c', 'format-version' = '3')"""
     )
+    filled.sql("alter table lake.db.first write distributed by partition locally ordered by s.a desc, days(ts)")
+    filled.sql("alter table lake.db.first set identifier fields id")
+    filled.sql("alter table lake.db.first add partition field truncate(9, d) as nine")
+    filled.sql("alter table lake.db.first alter column d set default 8")
     ((text,),) = filled.sql("show create table lake.db.first").collect()
     filled.sql(text.replace("lake.db.first", "lake.db.second").replace("/first'", "/second'"))
     first, second = (lake.table(f"db.{one}") for one in ("first", "second"))
@@ -432,6 +436,8 @@ def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, la
     assert [(one.name, str(one.transform)) for one in first.spec.fields] == [
         (one.name, str(one.transform)) for one in second.spec.fields
     ]
+    assert [str(one) for one in first.sort_order.fields] == [str(one) for one in second.sort_order.fields]
+    assert len(second.sort_order.fields) == 2 and second.schema.identifier_field_ids
     assert first.format_version == second.format_version == 3
     assert dict(first.properties) == dict(second.properties)
     ((again,),) = filled.sql("show create table lake.db.second").collect()

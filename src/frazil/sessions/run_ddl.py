@@ -35,16 +35,16 @@ from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
 from frazil.spec.properties import FORMAT_VERSION
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.snapshot import MAIN_BRANCH
+from frazil.spec.sorting import UNSORTED, build_sort_order
 from frazil.spec.versions import DEFAULT
 from frazil.sql import statements as s
+from frazil.sql.parse_types import parse_names_text, parse_order_text
 from frazil.sql.quote_names import quote_if_needed, quote_path
-from frazil.sql.type_names import partition_terms
+from frazil.sql.type_names import named_partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"
 _READ_ONLY = frozenset({"sort-order", "identifier-fields"})
-_DERIVED = frozenset(
-    {"provider", "format", "current-snapshot-id", "location", "owner", "sort-order", "identifier-fields"}
-)
+_DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location", "owner"}
 
 
 # Namespaces and the session
@@ -137,7 +137,9 @@ def create_with_schema(
     if statement.provider is not None and statement.provider.lower() != "iceberg":
         properties.setdefault("write.format.default", statement.provider.lower())
     _check_names(schema, place)
+    schema = _with_identifiers(schema, statement.properties)
     spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
+    order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
     with OneCommit(catalog, lake._cache) as commit:
         if existing is None:
             if not catalog.namespace_exists(place.name[:-1]):
@@ -146,6 +148,7 @@ def create_with_schema(
                 place.name,
                 schema,
                 spec if statement.partition_by else UNPARTITIONED,
+                build_sort_order(schema, order, case_sensitive=False) if order else UNSORTED,
                 location=statement.location,
                 properties=properties,
                 format_version=DEFAULT if version is None else version,
@@ -158,6 +161,7 @@ def create_with_schema(
                 ReplaceTable(
                     schema,
                     statement.partition_by,
+                    order,
                     properties=FrozenMap(properties),
                     location=statement.location,
                     format_version=version,
@@ -167,6 +171,15 @@ def create_with_schema(
             )
         if frame is not None:
             said_table(table, said).append(frame, snapshot_properties=snapshot_properties)
+
+
+def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
+    """Return a schema with the identifier fields that properties name, as SHOW CREATE TABLE does: `[id, x.y]`."""
+    if "identifier-fields" not in properties:
+        return schema
+    names = (".".join(one) for one in parse_names_text(properties["identifier-fields"]))
+    ids = tuple(schema.field(one, case_sensitive=False).field_id for one in names)
+    return Schema(schema.fields, schema.schema_id, ids)
 
 
 def _check_names(schema: Schema, place: Place) -> None:
@@ -228,7 +241,7 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
     if context.session.find_place(statement.source) is not None:
         source = context.session.table(statement.source)
         schema = source.schema
-        terms = tuple(partition_terms(schema, source.spec))
+        terms = tuple(named_partition_terms(schema, source.spec))
         properties.setdefault(FORMAT_VERSION.name, str(source.format_version))
     else:
         engine = context.spark("create a table like one of Spark's")

@@ -27,6 +27,7 @@ from frazil.sql.type_names import (
     column_name,
     escape,
     live_fields,
+    named_partition_terms,
     order_terms,
     partition_terms,
     spark_type_name,
@@ -37,7 +38,7 @@ _COLUMNS = ("col_name string not null", "data_type string not null", "comment st
 _INFO = ("info_name string not null", "info_value string")
 _PAIRS = ("key string not null", "value string not null")
 _RESERVED = frozenset({"comment", "location", "provider", "owner", "external", "is_managed_location"})
-_COMPUTED = frozenset({"format", "current-snapshot-id", "sort-order", "identifier-fields"})
+_COMPUTED = frozenset({"format", "current-snapshot-id"})
 _EMPTY = ("", "", "")
 
 
@@ -223,7 +224,7 @@ def table_properties(table: Table) -> dict[str, str]:
     }
     if table.sort_order.is_sorted:
         found["sort-order"] = ", ".join(order_terms(table.schema, table.sort_order))
-    identifiers = [table.schema.name_of(one) for one in table.schema.identifier_field_ids]
+    identifiers = [column_name(table.schema, one) for one in table.schema.identifier_field_ids]
     if identifiers:
         found["identifier-fields"] = f"[{','.join(identifiers)}]"
     return {**found, **table.properties}
@@ -298,7 +299,7 @@ def _create_table(relation: Relation) -> str:
         lines.append(line)
     name = quote_path((relation.place.lake_name, *relation.place.name))
     text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + ")\nUSING iceberg\n"
-    terms = partition_terms(table.schema, table.spec)
+    terms = named_partition_terms(table.schema, table.spec)
     if terms:
         text += f"PARTITIONED BY ({', '.join(terms)})\n"
     if "comment" in table.properties:

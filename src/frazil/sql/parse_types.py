@@ -16,7 +16,7 @@ from frazil.spec.sorting import parse_sort_term
 from frazil.spec.token_cursor import NUMBER, STRING, WORD
 from frazil.sql.cursor import Cursor
 from frazil.sql.quote_names import quote_if_needed, quote_path
-from frazil.sql.statements import Properties
+from frazil.sql.statements import Name, Properties
 
 _SIMPLE = {
     "BOOLEAN": "boolean",
@@ -197,6 +197,28 @@ def parse_order_terms(cursor: Cursor) -> tuple[str, ...]:
     else:
         cursor.listed(term)
     return tuple(terms)
+
+
+def parse_order_text(text: str) -> tuple[str, ...]:
+    """Return the sort terms of a text by itself: `id ASC NULLS FIRST, days(ts) DESC NULLS LAST`."""
+    cursor = Cursor(text, lambda kind, name: True)
+    cursor.accept("table", ())
+    terms = parse_order_terms(cursor)
+    cursor.end()
+    return terms
+
+
+def parse_names_text(text: str) -> tuple[Name, ...]:
+    """Return the columns of a text by itself: `[id, address.city]`."""
+    cursor = Cursor(text, lambda kind, name: True)
+    cursor.accept("table", ())
+    names: list[Name] = []
+    cursor.expect_mark("[")
+    if not cursor.at_mark("]"):
+        cursor.listed(lambda: names.append(cursor.name("a column")))
+    cursor.expect_mark("]")
+    cursor.end()
+    return tuple(names)
 
 
 def parse_properties(cursor: Cursor) -> Properties:

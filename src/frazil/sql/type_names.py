@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.spec.partitioning import PartitionField, PartitionSpec
+from frazil.spec.partitioning import PartitionField, PartitionSpec, default_field_name
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import SortOrder
 from frazil.spec.transforms import Transform
@@ -87,6 +87,15 @@ def column_name(schema: Schema, field_id: int) -> str:
 def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
     """Return what a table is partitioned by, as SQL writes it; fields that are void are left out."""
     return [term_name(schema, field.transform, field.source_ids) for field in live_fields(spec)]
+
+
+def named_partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
+    """Return the same for a CREATE TABLE: with `AS name` where a field has another name than it would get."""
+    terms = []
+    for term, one in zip(partition_terms(schema, spec), live_fields(spec), strict=True):
+        has_own = one.name == default_field_name(schema.name_of(one.source_id), one.transform)
+        terms.append(term if has_own else f"{term} AS {quote_if_needed(one.name)}")
+    return terms
 
 
 def live_fields(spec: PartitionSpec) -> list[PartitionField]:

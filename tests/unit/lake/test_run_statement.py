@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ from frazil.sessions.answer import Answer
 from frazil.sessions.run_call import Target, call
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
+from frazil.spec.schema import walk_fields
 from frazil.sql.parse import parse_statement
+from frazil.sql.type_names import live_fields
 from tests.races import Race
 
 
@@ -449,6 +452,74 @@ def test_the_statement_shown_makes_the_same_table(sql: Console, lake: frazil.Lak
     assert second.spec == first.spec
     assert second.properties == first.properties
     assert (second.location, second.format_version) == (first.location, first.format_version)
+
+
+def test_the_statement_shown_has_what_alter_made(sql: Console, lake: frazil.Lake) -> None:
+    """Order, distribution, identifier fields, names of partition fields, comments: one statement has all."""
+    sql(
+        """create table lake.db.a (id bigint not null comment 'it''s', `a.b` string not null, ts timestamp,
+        s struct<x: int not null comment 'in', `y z`: array<string>> not null, d double)
+        partitioned by (bucket(4, id)) comment 'c' tblproperties (k = 'v', 'format-version' = 3)"""
+    )
+    sql("alter table lake.db.a add partition field hours(ts) as h")
+    sql("alter table lake.db.a add partition field s.x as `of x`")
+    sql("alter table lake.db.a add partition field bucket(8, `a.b`)")
+    sql("alter table lake.db.a write ordered by bucket(3, id) desc nulls last, `a.b`, days(ts) asc nulls last")
+    sql("alter table lake.db.a write distributed by partition locally ordered by s.`x` desc, id")
+    sql("alter table lake.db.a set identifier fields id, `a.b`, s.x")
+    sql("alter table lake.db.a drop column d")
+    sql("alter table lake.db.a drop partition field h")
+    sql("alter table lake.db.a add partition field days(ts) as `the day`")
+    sql("alter table lake.db.a set tblproperties ('write.metadata.compression-codec' = 'gzip')")
+    (text,) = sql("show create table lake.db.a")[0]
+    first = lake.table("db.a")
+    lake.drop_table("db.a")
+    sql(text)
+    second = lake.table("db.a")
+    assert _shape(second) == _shape(first)
+    assert sql("show create table lake.db.a")[0][0] == text
+    replaced = text.replace("CREATE TABLE", "CREATE OR REPLACE TABLE")
+    sql("alter table lake.db.a write unordered")
+    sql("alter table lake.db.a drop identifier fields id")
+    sql(replaced)
+    assert _shape(lake.table("db.a")) == _shape(first)
+
+
+def _shape(table: frazil.Table) -> dict[str, Any]:
+    """Return all of a table but its ids, its rows and its history."""
+    schema = table.schema
+    parts = [part for part, _, _ in walk_fields(schema.struct)]
+    names = {one.field_id: schema.name_of(one.field_id) for one in parts}
+    order = table.sort_order.fields
+    return {
+        "columns": [
+            (names[one.field_id], re.sub(r"\d+: ", "", str(one.field_type)), one.required, one.doc) for one in parts
+        ],
+        "identifiers": [names[one] for one in schema.identifier_field_ids],
+        "spec": [(one.name, str(one.transform), names[one.source_id]) for one in live_fields(table.spec)],
+        "order": [(str(one.transform), names[one.source_id], one.direction, one.null_order) for one in order],
+        "properties": dict(table.properties),
+        "location": table.location,
+        "version": table.format_version,
+    }
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ("'sort-order' = 'nope asc'", "nope"),
+        ("'sort-order' = 'id asc; drop'", "expected"),
+        ("'sort-order' = ''", "sort term"),
+        ("'identifier-fields' = 'id'", "expected"),
+        ("'identifier-fields' = '[nope]'", "nope"),
+        ("'identifier-fields' = '[id]'", "it is optional"),
+    ],
+)
+def test_orders_and_identifiers_that_cannot_be_are_refused(sql: Console, properties: str, message: str) -> None:
+    with pytest.raises(FrazilError, match=message):
+        sql(f"create table lake.db.a (id bigint) tblproperties ({properties})")
+    with pytest.raises(NotFoundError):
+        sql("describe lake.db.a")
 
 
 def test_partitions_are_shown_as_paths(sql: Console, lake: frazil.Lake) -> None:

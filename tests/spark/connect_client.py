@@ -207,22 +207,24 @@ SLOW = "select id, cast(java_method('java.lang.Thread', 'sleep', 25L) as string)
 
 
 def cancelled(address: str) -> dict[str, Any]:
-    """Interrupt a write; return what it raised, and what the table has then."""
+    """Interrupt writes, by all and by a tag; return what they raised, and what the table has then."""
     spark = session(address)
     spark.sql("create table lake.db.k (id bigint, kind string)")
     raised: list[str] = []
 
     def write() -> None:
+        spark.addTag("mine")
         try:
             spark.sql(f"insert into lake.db.k {SLOW.format(8000)}")
         except PySparkException as error:
             raised.append(str(error.getCondition()))
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    while thread.is_alive():
-        time.sleep(2)
-        spark.interruptAll()
+    for interrupt in (spark.interruptAll, lambda: spark.interruptTag("mine")):
+        thread = threading.Thread(target=write)
+        thread.start()
+        while thread.is_alive():
+            time.sleep(2)
+            interrupt()
     found = {"raised": raised, "rows": spark.table("lake.db.k").count()}
     spark.sql("insert into lake.db.k values (1, 'a')")
     found["after"] = spark.table("lake.db.k").count()

@@ -243,10 +243,19 @@ def test_metadata_columns_are_named_not_starred(filled: SparkSession, sql: Any) 
 # Rows
 
 
+def fewer(spark: SparkSession, text: str, every: str) -> None:
+    """Run an INSERT that names some columns; Spark 4.0 wants all of them for tables of catalogs, whoever's they are."""
+    if spark.version.startswith("4.0."):
+        with pytest.raises(AnalysisException, match="CANNOT_FIND_DATA"):
+            spark.sql(text)
+        text = every
+    spark.sql(text)
+
+
 def test_insert_goes_by_place_by_name_and_by_list(filled: SparkSession, sql: Any) -> None:
     sql("insert into lake.db.t (kind, id) values ('c', 4)")
     sql("insert into lake.db.t by name select 'd' kind, 5 id")
-    sql("insert into lake.db.t (id) select 6")
+    fewer(filled, "insert into lake.db.t (id) select 6", "insert into lake.db.t (id, kind) select 6, null")
     sql("with s as (select 7 id) insert into lake.db.t select id, 'e' from s")
     sql("insert into lake.db.t partition (kind = 'f') select 8")
     sql("insert into lake.db.t select * from lake.db.t where id = 8")
@@ -282,7 +291,8 @@ def test_defaults_stand_for_values(attached: SparkSession, sql: Any) -> None:
         d date default current_date(), m decimal(9,2) default 1.5, ts timestamp default timestamp '2024-01-01 00:00:00')
         tblproperties ('format-version' = '3')"""
     )
-    sql("insert into lake.db.d (id) values (1)")
+    every = "insert into lake.db.d values (1, default, default, default, default, default)"
+    fewer(attached, "insert into lake.db.d (id) values (1)", every)
     sql("insert into lake.db.d values (2, default, 'x', default, default, default)")
     sql("insert into lake.db.d select 3, default, default, date '2020-01-01', 2, null")
     found = sql("select id, n, s, m from lake.db.d")

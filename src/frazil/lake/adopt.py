@@ -143,7 +143,9 @@ def migrate_into(
         _, count = migrate_table(lake.catalog, staged, described, **options)
     except BaseException as error:
         # Where it is not known whether the table was made, two names for the same files would be worse than none.
-        if not isinstance(error, FrazilError) or error.may_clean_up:
+        # An interruption does not say.
+        is_known = error.may_clean_up if isinstance(error, FrazilError) else not lake.catalog.table_exists(identifier)
+        if is_known:
             put_back()
         raise
     if drop_backup:

@@ -74,7 +74,7 @@ public class BoundCall implements BoundProcedure {
     told.putAll(catalog.told());
     told.put("values", values);
     CachedRows kept = new CachedRows(session, CachedRows.any(session) ? (List) Door.read("called-table", told) : null);
-    Dataset answer = (Dataset) Door.ask("call", told);
+    Dataset answer = (Dataset) Waited.ask("call", told, java.util.Collections.EMPTY_LIST);
     kept.renew();
     InternalRow[] rows = answer.queryExecution().executedPlan().executeCollect();
     return Collections.singletonList(new LakeRows(answer.schema(), rows)).iterator();

@@ -25,6 +25,10 @@ public class Door {
     python = null;
   }
 
+  static Object python() {
+    return python;
+  }
+
   /** Ask Python in the name of the session that is active; `objects` are handed over as they are. */
   public static Object ask(String verb, Map told, List objects) {
     BiFunction answers = python;

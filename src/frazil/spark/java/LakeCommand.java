@@ -37,6 +37,14 @@ public class LakeCommand extends ResetCommand {
     return told;
   }
 
+  StructType columns() {
+    return columns;
+  }
+
+  List plans() {
+    return plans;
+  }
+
   public Seq run(org.apache.spark.sql.SparkSession session) {
     ArrayList handed = new ArrayList();
     for (Object one : objects)
@@ -47,7 +55,7 @@ public class LakeCommand extends ResetCommand {
                       (org.apache.spark.sql.classic.SparkSession) session, (LogicalPlan) one)
               : one);
     CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, CachedRows.parts(told));
-    Object answer = Door.ask(verb, told, handed);
+    Object answer = Waited.ask(verb, told, handed);
     kept.renew();
     if (answer instanceof String) return counts((String) answer);
     if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());

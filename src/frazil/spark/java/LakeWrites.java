@@ -49,15 +49,19 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList made = new ArrayList();
     String statement = java.util.UUID.randomUUID().toString();
     boolean ours = false;
+    boolean all = true;
     for (Object one : Door.list(plan.children())) {
       LogicalPlan changed = change((LogicalPlan) one);
-      if (changed != one) {
+      if (changed instanceof LakeCommand) {
         ((LakeCommand) changed).told().put("statement", statement);
         ours = true;
+      } else {
+        all = false;
       }
       made.add(changed);
     }
-    return ours ? (LogicalPlan) plan.withNewChildren(Door.seq(made)) : plan;
+    if (!ours) return plan;
+    return all ? new LakeCommands(made) : (LogicalPlan) plan.withNewChildren(Door.seq(made));
   }
 
   private static LogicalPlan change(LogicalPlan plan) {

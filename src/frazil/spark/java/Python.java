@@ -1,14 +1,18 @@
 package frazil;
 
+import java.io.IOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
+import java.net.Socket;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import py4j.ClientServerConnection;
 import py4j.Gateway;
+import py4j.GatewayServer;
 import py4j.Py4JPythonClientPerThread;
 
 /**
@@ -17,9 +21,13 @@ import py4j.Py4JPythonClientPerThread;
  * <p>Py4J opens a connection for each thread of Java that asks, which costs a thread of Python too, and keeps both when the
  * thread has ended. Spark's threads come and go: connections of threads that have ended are closed when another thread
  * asks for the first time.
+ *
+ * <p>A thread that serves calls of Python's cannot be told to stop while it serves one: ctrl-C ends the wait, and what
+ * Python sends then, to cancel all jobs or to end the connection, is not read. That something came says that nobody waits.
  */
 public class Python {
   private static final Map CONNECTIONS = new ConcurrentHashMap();
+  private static final ThreadLocal SERVED = new ThreadLocal();
 
   static Object ask(Function answers, String request) {
     Object before = connection(answers);
@@ -44,14 +52,61 @@ public class Python {
     if (!Proxy.isProxyClass(answers.getClass())) return null;
     try {
       Object handler = Proxy.getInvocationHandler(answers);
-      Field field = handler.getClass().getDeclaredField("gateway");
-      field.setAccessible(true);
-      Object client = ((Gateway) field.get(handler)).getCallbackClient();
+      Object client = ((Gateway) read(handler, handler.getClass(), "gateway")).getCallbackClient();
       if (!(client instanceof Py4JPythonClientPerThread)) return null;
       return ((Py4JPythonClientPerThread) client).getPerThreadConnection();
     } catch (ReflectiveOperationException e) {
       return null;
     }
+  }
+
+  /** Whether who asked for the statement of this thread waits no longer, or a server has interrupted it. */
+  public static boolean isGivenUp() {
+    return Thread.currentThread().isInterrupted() || isGivenUp(served());
+  }
+
+  static boolean isGivenUp(Socket served) {
+    if (served == null) return false;
+    try {
+      return served.isClosed() || served.getInputStream().available() > 0;
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  /** Where the call comes from that this thread serves; null where Python waits for none, or Py4J does not say. */
+  static Socket served() {
+    Object[] known = (Object[]) SERVED.get();
+    if (known == null) {
+      known = new Object[] {Door.python() == null ? null : find(Door.python())};
+      SERVED.set(known);
+    }
+    return (Socket) known[0];
+  }
+
+  private static Socket find(Object answers) {
+    try {
+      Object handler = Proxy.getInvocationHandler(answers);
+      Object server = ((Gateway) read(handler, handler.getClass(), "gateway")).getObject("GATEWAY_SERVER");
+      // Connections come and go meanwhile, and this thread's stays.
+      Object[] all = ((List) read(server, GatewayServer.class, "connections")).toArray();
+      for (int i = 0; i < all.length; i++) {
+        if (!(all[i] instanceof ClientServerConnection)) continue;
+        Object thread = read(all[i], ClientServerConnection.class, "jvmThread");
+        if (thread == Thread.currentThread()) return ((ClientServerConnection) all[i]).getSocket();
+      }
+    } catch (ReflectiveOperationException e) {
+      return null;
+    } catch (RuntimeException e) {
+      return null;
+    }
+    return null;
+  }
+
+  private static Object read(Object of, Class kind, String name) throws ReflectiveOperationException {
+    Field field = kind.getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(of);
   }
 
   private static void keep(Object answers) {

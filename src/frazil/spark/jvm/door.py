@@ -39,7 +39,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.jvm.java_classes import define_classes, has_class
-from frazil.spark.jvm.private_names import Callback, moved, new_word, start_callbacks
+from frazil.spark.jvm.private_names import Callback, let_interruption_through, moved, new_word, start_callbacks
 
 Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 """Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
@@ -76,18 +76,21 @@ def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except KeyboardInterrupt:
-        return _problem(f"Cannot {verb}: it was interrupted", "execution", *_CANCELLED)
+        # Java may ask on the very thread that waits for the statement: ctrl-C ends the wait too.
+        let_interruption_through()
+        raise
     except BaseException as error:
-        # Nothing may be raised into Py4J, an interruption neither: it would lose the message, and its own place.
+        # Nothing else may be raised into Py4J: it would lose the message.
         return _problem(f"Cannot {verb}: {type(error).__name__}: {error}", "execution", *_FAILED)
 
 
 def _check_not_cancelled(spark: SparkSession, names: str) -> None:
-    """Refuse to commit what Spark was told to cancel: servers interrupt the thread that asks.
+    """Refuse to commit what nobody waits for: servers interrupt the thread that asks, ctrl-C ends the wait for it.
 
-    Python's calls run on that thread. It cannot be woken while Python works, and jobs that run are cancelled by Spark.
+    Python's calls run on that thread. It cannot be woken while Python works, and jobs that run are cancelled by Spark
+    or by `Waited.java`.
     """
-    if spark._jvm.java.lang.Thread.currentThread().isInterrupted():  # type: ignore[union-attr]
+    if spark._jvm.frazil.Python.isGivenUp():  # type: ignore[union-attr]
         raise CancelledError(f"Cannot commit to {names}: the statement was cancelled", hint="Nothing was changed.")
 
 

@@ -13,6 +13,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -114,6 +115,18 @@ def start_callbacks(context: SparkContext) -> None:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         if token is not None and not _tell_java(gateway, token):
             parameters.auth_token = None
+
+
+def let_interruption_through() -> None:
+    """Let ctrl-C leave a call of Java's that asks on the thread which waits for it.
+
+    Py4J ends the connection of a call that is interrupted, and before it all that are free. Where questions were asked
+    on it meanwhile it is among those: it is ended twice, and the second time raises an error of Py4J's instead.
+    """
+    gateway: Any = SparkContext._gateway
+    with suppress(AttributeError, ValueError):
+        client = gateway._gateway_client
+        client.deque.remove(client.get_thread_connection())
 
 
 def _tell_java(gateway: Any, token: str) -> bool:

@@ -22,6 +22,7 @@ from frazil import progress
 from frazil.progress import Line, TerminalLine, Work
 from frazil.spark.jvm.jvm_write import JobTotals, job_totals
 from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.jvm.stop_jobs import stopping_jobs
 from frazil.spec.data_file import DataFile
 
 SETTING = "spark.frazil.progress"
@@ -49,7 +50,14 @@ def showing_progress(spark: SparkSession, what: str, line: Line | None = None) -
     """Show how far the work inside is, where somebody looks; `what` says what it is: `append to db.t`.
 
     Inside of work on Spark that is shown already, nothing more is; inside of other work, Spark's part is shown with it.
+    Where it is interrupted, its jobs are stopped.
     """
+    with stopping_jobs(spark), _shown(spark, what, line):
+        yield
+
+
+@contextmanager
+def _shown(spark: SparkSession, what: str, line: Line | None) -> Iterator[None]:
     outer = progress.current_work()
     if outer is not None:
         with nullcontext() if outer.detail is not None else _telling(spark, outer):

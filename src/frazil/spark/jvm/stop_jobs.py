@@ -1,0 +1,56 @@
+"""What ctrl-C stops: the jobs that a verb of Python's waits for. Those of statements are stopped by `Waited.java`.
+
+PySpark's handler cancels all jobs on the thread that waits, whose connection to Java is taken: the request fails, the
+wait ends, and Spark would go on. Here another thread, with a connection of its own, has Spark cancel the jobs of the
+work that was interrupted, and waits until they have ended. What they wrote can be deleted then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from frazil.spark.jvm.private_names import is_classic
+
+_WAIT_SECONDS = 10.0
+_LOOK_SECONDS = 0.05
+
+
+@contextmanager
+def stopping_jobs(spark: SparkSession) -> Iterator[None]:
+    """Cancel the jobs of the work inside where it is interrupted; signals reach the main thread alone."""
+    if threading.current_thread() is not threading.main_thread() or not is_classic(spark):
+        yield
+        return
+    context: Any = spark.sparkContext
+    tag = f"frazil-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        thread = threading.Thread(target=_stop, args=(context, tag), name="frazil stops jobs", daemon=True)
+        thread.start()
+        thread.join(_WAIT_SECONDS)
+        raise
+    finally:
+        with suppress(Py4JError):
+            context.removeJobTag(tag)
+
+
+def _stop(context: Any, tag: str) -> None:
+    """Cancel jobs until none of a tag runs: one that was about to begin may come after the first request."""
+    ends = time.monotonic() + _WAIT_SECONDS
+    with suppress(Py4JError):
+        while time.monotonic() < ends:
+            context.cancelJobsWithTag(tag)
+            running = set(context.statusTracker().getActiveJobsIds())
+            if not running & set(context._jsc.sc().statusTracker().getJobIdsForTag(tag)):
+                return
+            time.sleep(_LOOK_SECONDS)

@@ -3,8 +3,8 @@
 The files go into a new folder of their own below the table's data folder, which nobody else knows. Tasks report nothing
 to Python, and their files are not named by attempt; so the commit protocol is pinned to the one that moves a task's
 files only when the task has succeeded, and what counts is what the folder holds once the job has said `_SUCCESS`. Then
-footers are read, for metrics, on a few threads. A job that fails leaves a folder that nothing refers to; it is deleted
-where that is safe.
+footers are read, for metrics, on a few threads. A job that fails leaves a folder that nothing refers to; what is in it
+is deleted, and for some seconds what late tasks write there.
 
 What the writer cannot do is decided here too: lists and maps get no field ids from it, and uuid, fixed, time and
 nanosecond columns not the type they must have (`arrow_write.py` writes those).
@@ -12,7 +12,10 @@ nanosecond columns not the type they must have (`arrow_write.py` writes those).
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,7 +25,7 @@ from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.datafile.write_target import WriteTarget
-from frazil.errors import EngineError
+from frazil.errors import EngineError, FrazilError
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.read.partition_columns import decode_key
@@ -49,7 +52,7 @@ from frazil.spec.types import (
     Type,
     UnknownType,
 )
-from frazil.storage.base import StoredFile
+from frazil.storage.base import Storage, StoredFile
 from frazil.storage.choose import check_readable
 from frazil.storage.locations import data_locations, scheme_of
 from frazil.storage.read_only import check_writable
@@ -76,6 +79,7 @@ _ZLIB_LEVELS = (
     "BEST_COMPRESSION",
 )
 """Hadoop's words for zlib's levels 0 to 9."""
+_LATE_SECONDS = (1.0, 3.0, 8.0)
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 
 
@@ -113,8 +117,23 @@ def write_natively(
         return _describe(target, folder, key_name)
     except BaseException:
         # No commit knows of these files, and nobody else writes here.
-        target.storage.delete_many([one.path for one in target.storage.list(folder)])
+        _delete_all(target.storage, folder)
+        threading.Thread(
+            target=_delete_late_files, args=(target.storage, folder), name="frazil sweeps", daemon=True
+        ).start()
         raise
+
+
+def _delete_all(storage: Storage, folder: str) -> None:
+    storage.delete_many([one.path for one in storage.list(folder)])
+
+
+def _delete_late_files(storage: Storage, folder: str) -> None:
+    """Delete what tasks of a cancelled job still wrote: each notices when it comes to it, maybe after the job."""
+    for seconds in _LATE_SECONDS:
+        time.sleep(seconds)
+        with suppress(FrazilError, OSError):
+            _delete_all(storage, folder)
 
 
 def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:

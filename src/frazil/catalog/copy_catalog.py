@@ -230,9 +230,11 @@ def _needs_registering(loaded: LoadedTable, there: LoadedTable) -> bool:
     )
 
 
-def _is_same(one: TableMetadata, other: TableMetadata) -> bool:
+def _is_same(table_metadata: TableMetadata, other: TableMetadata) -> bool:
     """Return whether two files say the same; a service may write a registered table's metadata anew."""
-    return replace(one, metadata_log=(), last_updated_ms=0) == replace(other, metadata_log=(), last_updated_ms=0)
+    return replace(table_metadata, metadata_log=(), last_updated_ms=0) == replace(
+        other, metadata_log=(), last_updated_ms=0
+    )
 
 
 def _copy_view(source: Catalog, target: Catalog, name: Identifier, keep: bool) -> CopyStep:

@@ -125,8 +125,8 @@ def restate_requirements(base: TableMetadata, requirements: Iterable[TableRequir
     return tuple(dict.fromkeys(_restated(base, requirement) for requirement in requirements))
 
 
-def _restated(base: TableMetadata, one: TableRequirement) -> TableRequirement:
-    match one:
+def _restated(base: TableMetadata, requirement: TableRequirement) -> TableRequirement:
+    match requirement:
         case AssertTableUuid(uuid):
             return AssertTableUuid(uuid if base.table_uuid is None else base.table_uuid)
         case AssertRefSnapshotId(name):
@@ -143,35 +143,41 @@ def _restated(base: TableMetadata, one: TableRequirement) -> TableRequirement:
         case AssertDefaultSortOrderId():
             return AssertDefaultSortOrderId(base.default_sort_order_id)
         case _:
-            return one
+            return requirement
 
 
-def _check(base: TableMetadata, one: TableRequirement) -> None:
-    if isinstance(one, AssertTableUuid):
-        if base.table_uuid is None or base.table_uuid.lower() != one.uuid.lower():
-            raise _conflict("table", f"its UUID is {base.table_uuid}, and should be {one.uuid}")
+def _check(base: TableMetadata, requirement: TableRequirement) -> None:
+    if isinstance(requirement, AssertTableUuid):
+        if base.table_uuid is None or base.table_uuid.lower() != requirement.uuid.lower():
+            raise _conflict("table", f"its UUID is {base.table_uuid}, and should be {requirement.uuid}")
         return
-    if isinstance(one, AssertRefSnapshotId):
-        _check_ref(base, one)
+    if isinstance(requirement, AssertRefSnapshotId):
+        _check_ref(base, requirement)
         return
-    what, found, wanted = _number(base, one)
+    what, found, wanted = _number(base, requirement)
     if found != wanted:
         raise _conflict("table", f"its {what} is {found}, and should be {wanted}")
 
 
-def _check_ref(base: TableMetadata, one: AssertRefSnapshotId) -> None:
-    ref = base.find_ref(one.ref)
+def _check_ref(base: TableMetadata, requirement: AssertRefSnapshotId) -> None:
+    ref = base.find_ref(requirement.ref)
     if ref is None:
-        if one.snapshot_id is not None:
-            raise _conflict("table", f"branch or tag {one.ref!r} is gone, and should be at {one.snapshot_id}")
-    elif one.snapshot_id is None:
-        raise _conflict("table", f"{ref.type} {one.ref!r} was created meanwhile, at {ref.snapshot_id}")
-    elif ref.snapshot_id != one.snapshot_id:
-        raise _conflict("table", f"{ref.type} {one.ref!r} is at {ref.snapshot_id}, and should be at {one.snapshot_id}")
+        if requirement.snapshot_id is not None:
+            raise _conflict(
+                "table",
+                f"branch or tag {requirement.ref!r} is gone, and should be at {requirement.snapshot_id}",
+            )
+    elif requirement.snapshot_id is None:
+        raise _conflict("table", f"{ref.type} {requirement.ref!r} was created meanwhile, at {ref.snapshot_id}")
+    elif ref.snapshot_id != requirement.snapshot_id:
+        raise _conflict(
+            "table",
+            f"{ref.type} {requirement.ref!r} is at {ref.snapshot_id}, and should be at {requirement.snapshot_id}",
+        )
 
 
-def _number(base: TableMetadata, one: TableRequirement) -> tuple[str, int, int]:
-    match one:
+def _number(base: TableMetadata, requirement: TableRequirement) -> tuple[str, int, int]:
+    match requirement:
         case AssertLastAssignedFieldId(wanted):
             return "last column id", base.last_column_id, wanted
         case AssertCurrentSchemaId(wanted):
@@ -183,7 +189,7 @@ def _number(base: TableMetadata, one: TableRequirement) -> tuple[str, int, int]:
         case AssertDefaultSortOrderId(wanted):
             return "default sort order id", base.default_sort_order_id, wanted
         case _:
-            raise InvalidRequestError(f"Cannot require {type(one).__name__} of a table")
+            raise InvalidRequestError(f"Cannot require {type(requirement).__name__} of a table")
 
 
 def _conflict(what: str, reason: str) -> CommitConflictError:

@@ -90,10 +90,10 @@ def run_spark_demo(print_line: Show, *, folder: str | None = None, rows: int = R
 class _Tour:
     """The steps, in order."""
 
-    def __init__(self, spark: Any, lake: Lake, place: Path, print_line: Show) -> None:
+    def __init__(self, spark: Any, lake: Lake, path: Path, print_line: Show) -> None:
         self._spark = spark
         self._lake = lake
-        self._place = place
+        self._place = path
         self._print = print_line
         self._number = 0
 
@@ -257,13 +257,13 @@ def _trips(spark: Any, first: int, last: int, rows: int) -> Any:
     )
 
 
-def _bytes_below(place: Path) -> int:
-    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+def _bytes_below(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def _look_around(place: Path) -> list[str]:
+def _look_around(path: Path) -> list[str]:
     """Return commands that work on the lake that is left."""
-    folder = shlex.quote(str(place))
+    folder = shlex.quote(str(path))
     return [
         "\nLook at it in the browser:",
         f"   frazil ui -w {folder}",
@@ -277,7 +277,7 @@ def _look_around(place: Path) -> list[str]:
         "   frazil sql",
         "\nor in Python:",
         "   >>> import frazil",
-        f"   >>> lake = frazil.connect({str(place)!r})",
+        f"   >>> lake = frazil.connect({str(path)!r})",
         '   >>> trips = lake.table("city.trips")',
         "   >>> print(trips.scan(\"pickup_at >= '2026-03-30'\").plan().explain())",
         '   >>> trips.scan("trip_id < 5").to_arrow().to_pylist()',

@@ -33,26 +33,26 @@ _KINDS: Mapping[str, Any] = {
 """What the terminal takes for a type; text for all others."""
 
 
-def _parameter(procedure: Procedure, one: Parameter) -> inspect.Parameter:
+def _parameter(procedure: Procedure, parameter: Parameter) -> inspect.Parameter:
     """Return what the terminal takes for a parameter: an argument for what must be given, an option for the rest."""
-    if one.name == "table" and procedure.name != "migrate":
+    if parameter.name == "table" and procedure.name != "migrate":
         return _taken("table", TableName)
-    if one.is_required:
-        name = "TABLE" if one.name == "table" else one.option
-        return _taken(one.name, Annotated[str, typer.Argument(metavar=name, help=one.doc)])
-    if one.name == "properties":
-        return _taken(one.name, TableProperties, None)
-    flag = f"--{one.option or one.name.replace('_', '-')}"
-    if one.type == "boolean":
+    if parameter.is_required:
+        name = "TABLE" if parameter.name == "table" else parameter.option
+        return _taken(parameter.name, Annotated[str, typer.Argument(metavar=name, help=parameter.doc)])
+    if parameter.name == "properties":
+        return _taken(parameter.name, TableProperties, None)
+    flag = f"--{parameter.option or parameter.name.replace('_', '-')}"
+    if parameter.type == "boolean":
         # What is on by default has a word that turns it off.
-        flags = (flag, f"--no-{flag[2:]}") if one.default == "true" else (flag,)
-        option = typer.Option("/".join(flags), help=one.doc)
-        return _taken(one.name, Annotated[bool, option], one.default == "true")
-    kind = _KINDS.get(one.type, str)
-    many = {"array": "", "map": "NAME=VALUE: "}.get(one.type.partition("<")[0])
-    doc = one.doc if many is None else f"{many}{one.doc}. May be repeated"
-    option = typer.Option(flag, help=doc, show_default=one.default or False)
-    return _taken(one.name, Annotated[kind | None, option], None)
+        flags = (flag, f"--no-{flag[2:]}") if parameter.default == "true" else (flag,)
+        option = typer.Option("/".join(flags), help=parameter.doc)
+        return _taken(parameter.name, Annotated[bool, option], parameter.default == "true")
+    kind = _KINDS.get(parameter.type, str)
+    many = {"array": "", "map": "NAME=VALUE: "}.get(parameter.type.partition("<")[0])
+    doc = parameter.doc if many is None else f"{many}{parameter.doc}. May be repeated"
+    option = typer.Option(flag, help=doc, show_default=parameter.default or False)
+    return _taken(parameter.name, Annotated[kind | None, option], None)
 
 
 def _taken(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

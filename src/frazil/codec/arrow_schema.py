@@ -103,22 +103,22 @@ def to_arrow_schema(schema: Schema, *, with_ids: bool = True, has_extensions: bo
     )
 
 
-def to_arrow_field(part: NestedField, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Field:
+def to_arrow_field(field: NestedField, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Field:
     """Return a field as Arrow's, with its id, doc and type name where Arrow's type does not tell it."""
     metadata: dict[bytes, bytes] = {}
     if with_ids:
-        metadata[FIELD_ID_KEY] = str(part.field_id).encode()
-    if part.doc is not None:
-        metadata[DOC_KEY] = part.doc.encode()
-    data_type = part.field_type
-    if part.required and isinstance(data_type, UnknownType):
-        raise InvalidRequestError(f"Cannot convert {part.name!r} to Arrow: fields of type unknown are optional")
+        metadata[FIELD_ID_KEY] = str(field.field_id).encode()
+    if field.doc is not None:
+        metadata[DOC_KEY] = field.doc.encode()
+    data_type = field.field_type
+    if field.required and isinstance(data_type, UnknownType):
+        raise InvalidRequestError(f"Cannot convert {field.name!r} to Arrow: fields of type unknown are optional")
     if isinstance(data_type, GeometryType | GeographyType | VariantType) or (
         isinstance(data_type, UuidType) and not has_extensions
     ):
         metadata[TYPE_KEY] = str(encode_type(data_type)).encode()
     arrow = to_arrow_type(data_type, with_ids=with_ids, has_extensions=has_extensions)
-    return pa.field(part.name, arrow, nullable=part.optional, metadata=metadata or None)
+    return pa.field(field.name, arrow, nullable=field.optional, metadata=metadata or None)
 
 
 def to_arrow_type(data_type: Type, *, with_ids: bool = True, has_extensions: bool = True) -> pa.DataType:

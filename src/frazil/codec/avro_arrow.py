@@ -10,20 +10,22 @@ from frazil.codec.avro_schema import AvroType
 from frazil.spec.frozen_map import FrozenMap
 
 
-def arrow_type(one: AvroType) -> pa.DataType:
+def arrow_type(avro_type: AvroType) -> pa.DataType:
     """Return the Arrow type that a leaf is decoded to, in the names and with the nulls that DataFusion gives it."""
-    if one.kind in ("array", "map"):
-        assert one.items is not None
-        inner = arrow_type(one.items)
-        if one.kind == "map":
+    if avro_type.kind in ("array", "map"):
+        assert avro_type.items is not None
+        inner = arrow_type(avro_type.items)
+        if avro_type.kind == "map":
             return pa.map_(pa.string(), inner)
-        return pa.list_(pa.field("item", inner, nullable=one.items.is_optional))
-    if one.kind == "record":
-        parts = [(index, field.avro_type) for index, field in enumerate(one.fields) if field.avro_type.min_size > 0]
+        return pa.list_(pa.field("item", inner, nullable=avro_type.items.is_optional))
+    if avro_type.kind == "record":
+        parts = [
+            (index, field.avro_type) for index, field in enumerate(avro_type.fields) if field.avro_type.min_size > 0
+        ]
         return pa.struct([pa.field(f"c{at}", arrow_type(part), nullable=part.is_optional) for at, part in parts])
-    if one.kind == "fixed":
-        return pa.binary(one.size)
-    return _ARROW_TYPES[one.kind]
+    if avro_type.kind == "fixed":
+        return pa.binary(avro_type.size)
+    return _ARROW_TYPES[avro_type.kind]
 
 
 _ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap(

@@ -411,22 +411,22 @@ def _token_position(leaves: list[Leaf], origin: AvroOrigin) -> int:
     return position
 
 
-def _can_hold_token(one: AvroType) -> bool:
-    return one.kind in ("int", "long", "bytes", "string") or (one.kind == "fixed" and one.size >= 4)
+def _can_hold_token(avro_type: AvroType) -> bool:
+    return avro_type.kind in ("int", "long", "bytes", "string") or (avro_type.kind == "fixed" and avro_type.size >= 4)
 
 
-def _make_token(one: AvroType) -> tuple[Any, bytes]:
+def _make_token(avro_type: AvroType) -> tuple[Any, bytes]:
     """Return a random value of a type, and its bytes."""
-    token, encoded = _random_value(one)
-    return token, encode_varint(1 - one.null_branch) + encoded if one.is_optional else encoded
+    token, encoded = _random_value(avro_type)
+    return token, encode_varint(1 - avro_type.null_branch) + encoded if avro_type.is_optional else encoded
 
 
-def _random_value(one: AvroType) -> tuple[Any, bytes]:
-    if one.kind in ("int", "long"):
+def _random_value(avro_type: AvroType) -> tuple[Any, bytes]:
+    if avro_type.kind in ("int", "long"):
         number = (1 << 30) | secrets.randbits(30)
         return number, encode_varint(number)
-    if one.kind == "fixed":
-        raw = secrets.token_bytes(one.size)
+    if avro_type.kind == "fixed":
+        raw = secrets.token_bytes(avro_type.size)
         return raw, raw
     text = secrets.token_hex(16)
     return text, encode_varint(len(text)) + text.encode()
@@ -436,32 +436,32 @@ def _is_token(value: Any, token: Any) -> bool:
     return bool(value == token or (isinstance(value, bytes) and isinstance(token, str) and value == token.encode()))
 
 
-def _default(one: AvroType) -> bytes:
+def _default(avro_type: AvroType) -> bytes:
     """Return the shortest value of a type, null where it may be."""
-    if one.is_optional:
-        return encode_varint(one.null_branch)
-    if one.kind == "record":
-        return b"".join(_default(field.avro_type) for field in one.fields)
-    return bytes(one.size if one.kind == "fixed" else one.min_size)
+    if avro_type.is_optional:
+        return encode_varint(avro_type.null_branch)
+    if avro_type.kind == "record":
+        return b"".join(_default(field.avro_type) for field in avro_type.fields)
+    return bytes(avro_type.size if avro_type.kind == "fixed" else avro_type.min_size)
 
 
-def _growth(one: AvroType) -> int:
+def _growth(avro_type: AvroType) -> int:
     """Return how many bytes of columns one byte of rows can become, at most, rounded up."""
-    if one.kind in ("array", "map"):
-        assert one.items is not None
-        found = max(5, _growth(one.items))
-    elif one.kind == "record":
-        found = max((_growth(field.avro_type) for field in one.fields), default=1)
+    if avro_type.kind in ("array", "map"):
+        assert avro_type.items is not None
+        found = max(5, _growth(avro_type.items))
+    elif avro_type.kind == "record":
+        found = max((_growth(field.avro_type) for field in avro_type.fields), default=1)
     else:
-        found = 1 if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
-    return max(found, _null_width(one)) if one.is_optional else found
+        found = 1 if avro_type.kind == "fixed" else _ARROW_WIDTHS.get(avro_type.kind, 5)
+    return max(found, _null_width(avro_type)) if avro_type.is_optional else found
 
 
-def _null_width(one: AvroType) -> int:
+def _null_width(avro_type: AvroType) -> int:
     """Return how many bytes of columns a null takes, which is one byte of rows."""
-    if one.kind == "record":
-        return sum(_null_width(field.avro_type) for field in one.fields)
-    return one.size if one.kind == "fixed" else _ARROW_WIDTHS.get(one.kind, 5)
+    if avro_type.kind == "record":
+        return sum(_null_width(field.avro_type) for field in avro_type.fields)
+    return avro_type.size if avro_type.kind == "fixed" else _ARROW_WIDTHS.get(avro_type.kind, 5)
 
 
 def _empty(leaves: list[Leaf], wanted: Sequence[int]) -> pa.Table:

@@ -39,13 +39,13 @@ def decode_rows(blocks: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf], wan
     readers = [column.read for column in columns]
     try:
         for count, content in blocks:
-            at = 0
+            offset = 0
             for _ in range(count):
                 for read in readers:
-                    at = read(content, at)
-            if at != len(content):
-                raise RowsRefusal(f"{len(content) - at} bytes follow the last row")
-        return [columns[at].array() for at in wanted]
+                    offset = read(content, offset)
+            if offset != len(content):
+                raise RowsRefusal(f"{len(content) - offset} bytes follow the last row")
+        return [columns[offset].array() for offset in wanted]
     except (IndexError, struct.error):
         raise RowsRefusal("unexpected end of data") from None
     except UnicodeDecodeError:
@@ -59,12 +59,12 @@ def find_spans(
     readers = [_column(leaf.avro_type).read for leaf in leaves]
     try:
         for count, content in samples:
-            at = 0
+            offset = 0
             for _ in range(count):
                 spans: list[tuple[int, int]] = []
                 for read in readers:
-                    start, at = at, read(content, at)
-                    spans.append((start, at))
+                    start, offset = offset, read(content, offset)
+                    spans.append((start, offset))
                 yield content, spans
     except (IndexError, struct.error):
         raise RowsRefusal("unexpected end of data") from None
@@ -83,42 +83,42 @@ class _Column:
         self.array = array
 
 
-def _column(one: AvroType) -> _Column:
-    column = _MAKERS[one.kind](one)
-    if not one.is_optional:
+def _column(avro_type: AvroType) -> _Column:
+    column = _MAKERS[avro_type.kind](avro_type)
+    if not avro_type.is_optional:
         return column
     read_value, keep_null = column.read, column.null
-    null_byte, value_byte = 2 * one.null_branch, 2 - 2 * one.null_branch
+    null_byte, value_byte = 2 * avro_type.null_branch, 2 - 2 * avro_type.null_branch
 
-    def read(data: bytes, at: int) -> int:
-        branch = data[at]
+    def read(data: bytes, offset: int) -> int:
+        branch = data[offset]
         if branch == value_byte:
-            return read_value(data, at + 1)
+            return read_value(data, offset + 1)
         if branch == null_byte:
             keep_null()
-            return at + 1
-        number, _ = read_number(data, at, _INT_LIMIT)
+            return offset + 1
+        number, _ = read_number(data, offset, _INT_LIMIT)
         raise RowsRefusal(f"a union has no branch {number}")
 
     return _Column(read, keep_null, column.array)
 
 
-def read_number(data: bytes, at: int, limit: int) -> tuple[int, int]:
+def read_number(data: bytes, offset: int, limit: int) -> tuple[int, int]:
     """Return the zigzag varint at a position, and the position after it."""
-    byte = data[at]
-    at += 1
+    byte = data[offset]
+    offset += 1
     value = byte & 0x7F
     shift = 7
     while byte > 0x7F:
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if shift > 70:
             raise RowsRefusal("a number has more than 64 bits")
     if value >= limit:
         raise RowsRefusal("a number is too large for its type")
-    return (value >> 1) ^ -(value & 1), at
+    return (value >> 1) ^ -(value & 1), offset
 
 
 def _scalars(read: Callable[[Callable[[Any], None]], Read], arrow_type: pa.DataType) -> _Column:
@@ -132,65 +132,65 @@ def _scalars(read: Callable[[Callable[[Any], None]], Read], arrow_type: pa.DataT
     return _Column(read(values.append), lambda: values.append(None), array)
 
 
-def _integers(one: AvroType) -> _Column:
-    limit = _INT_LIMIT if one.kind == "int" else _LONG_LIMIT
+def _integers(avro_type: AvroType) -> _Column:
+    limit = _INT_LIMIT if avro_type.kind == "int" else _LONG_LIMIT
 
     def make(keep: Callable[[Any], None]) -> Read:
-        def read(data: bytes, at: int) -> int:
-            byte = data[at]
+        def read(data: bytes, offset: int) -> int:
+            byte = data[offset]
             if byte < 0x80:
                 keep((byte >> 1) ^ -(byte & 1))
-                return at + 1
-            value, at = read_number(data, at, limit)
+                return offset + 1
+            value, offset = read_number(data, offset, limit)
             keep(value)
-            return at
+            return offset
 
         return read
 
-    return _scalars(make, pa.int32() if one.kind == "int" else pa.int64())
+    return _scalars(make, pa.int32() if avro_type.kind == "int" else pa.int64())
 
 
-def _booleans(one: AvroType) -> _Column:
+def _booleans(avro_type: AvroType) -> _Column:
     def make(keep: Callable[[Any], None]) -> Read:
-        def read(data: bytes, at: int) -> int:
-            keep(data[at] != 0)
-            return at + 1
+        def read(data: bytes, offset: int) -> int:
+            keep(data[offset] != 0)
+            return offset + 1
 
         return read
 
     return _scalars(make, pa.bool_())
 
 
-def _floats(one: AvroType) -> _Column:
-    form = struct.Struct("<f" if one.kind == "float" else "<d")
+def _floats(avro_type: AvroType) -> _Column:
+    form = struct.Struct("<f" if avro_type.kind == "float" else "<d")
 
     def make(keep: Callable[[Any], None]) -> Read:
-        def read(data: bytes, at: int) -> int:
-            keep(form.unpack_from(data, at)[0])
-            return at + form.size
+        def read(data: bytes, offset: int) -> int:
+            keep(form.unpack_from(data, offset)[0])
+            return offset + form.size
 
         return read
 
-    return _scalars(make, pa.float32() if one.kind == "float" else pa.float64())
+    return _scalars(make, pa.float32() if avro_type.kind == "float" else pa.float64())
 
 
-def _bytes(one: AvroType) -> _Column:
-    is_text = one.kind == "string"
+def _bytes(avro_type: AvroType) -> _Column:
+    is_text = avro_type.kind == "string"
 
     def make(keep: Callable[[Any], None]) -> Read:
-        def read(data: bytes, at: int) -> int:
-            length = data[at]
+        def read(data: bytes, offset: int) -> int:
+            length = data[offset]
             if length < 0x80 and not length & 1:
                 length >>= 1
-                at += 1
+                offset += 1
             else:
-                length, at = read_number(data, at, _LONG_LIMIT)
+                length, offset = read_number(data, offset, _LONG_LIMIT)
                 if length < 0:
                     raise RowsRefusal(f"a length is {length}")
-            end = at + length
+            end = offset + length
             if end > len(data):
                 raise IndexError
-            keep(data[at:end].decode() if is_text else data[at:end])
+            keep(data[offset:end].decode() if is_text else data[offset:end])
             return end
 
         return read
@@ -198,46 +198,46 @@ def _bytes(one: AvroType) -> _Column:
     return _scalars(make, pa.string() if is_text else pa.binary())
 
 
-def _fixed(one: AvroType) -> _Column:
-    size = one.size
+def _fixed(avro_type: AvroType) -> _Column:
+    size = avro_type.size
 
     def make(keep: Callable[[Any], None]) -> Read:
-        def read(data: bytes, at: int) -> int:
-            if at + size > len(data):
+        def read(data: bytes, offset: int) -> int:
+            if offset + size > len(data):
                 raise IndexError
-            keep(data[at : at + size])
-            return at + size
+            keep(data[offset : offset + size])
+            return offset + size
 
         return read
 
     return _scalars(make, pa.binary(size))
 
 
-def _nothing(one: AvroType) -> _Column:
+def _nothing(avro_type: AvroType) -> _Column:
     """Return the column of null, which has no bytes; readers never ask for it."""
-    return _Column(lambda data, at: at, lambda: None, lambda: pa.nulls(0))
+    return _Column(lambda data, offset: offset, lambda: None, lambda: pa.nulls(0))
 
 
-def _lists(one: AvroType) -> _Column:
+def _lists(avro_type: AvroType) -> _Column:
     """Return the column of an array or of a map: how many items each has, and the items in columns of their own."""
-    assert one.items is not None
-    is_map = one.kind == "map"
-    items = _column(one.items)
+    assert avro_type.items is not None
+    is_map = avro_type.kind == "map"
+    items = _column(avro_type.items)
     keys = _bytes(AvroType("string")) if is_map else None
     read_key, read_item = keys.read if keys is not None else None, items.read
     lengths: list[int | None] = []
 
-    def read(data: bytes, at: int) -> int:
+    def read(data: bytes, offset: int) -> int:
         total = 0
         while True:
-            count, at = read_number(data, at, _LONG_LIMIT)
+            count, offset = read_number(data, offset, _LONG_LIMIT)
             if count == 0:
                 lengths.append(total)
-                return at
+                return offset
             if count < 0:
                 # A negative count is followed by the size of the items, for readers that skip them.
                 count = -count
-                size, at = read_number(data, at, _LONG_LIMIT)
+                size, offset = read_number(data, offset, _LONG_LIMIT)
                 if size < 0:
                     raise RowsRefusal(f"a size is {size}")
             total += count
@@ -245,8 +245,8 @@ def _lists(one: AvroType) -> _Column:
                 raise RowsRefusal(f"a list has {total} items")
             for _ in range(count):
                 if read_key is not None:
-                    at = read_key(data, at)
-                at = read_item(data, at)
+                    offset = read_key(data, offset)
+                offset = read_item(data, offset)
 
     def array() -> pa.Array:
         offsets = accumulate((length or 0 for length in lengths), initial=0)
@@ -259,21 +259,21 @@ def _lists(one: AvroType) -> _Column:
     return _Column(read, lambda: lengths.append(None), array)
 
 
-def _records(one: AvroType) -> _Column:
+def _records(avro_type: AvroType) -> _Column:
     """Return the column of a record: its fields in columns of their own, and which are not null."""
     columns = [
         (f"c{index}", _column(field.avro_type))
-        for index, field in enumerate(one.fields)
+        for index, field in enumerate(avro_type.fields)
         if field.avro_type.min_size > 0
     ]
     readers = [column.read for _, column in columns]
     valid: list[bool] = []
 
-    def read(data: bytes, at: int) -> int:
+    def read(data: bytes, offset: int) -> int:
         for read_field in readers:
-            at = read_field(data, at)
+            offset = read_field(data, offset)
         valid.append(True)
-        return at
+        return offset
 
     def null() -> None:
         for _, column in columns:

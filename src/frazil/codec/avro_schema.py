@@ -241,20 +241,20 @@ class _Parser:
         return value
 
 
-def _as_optional(one: AvroType, null_branch: int) -> AvroType:
+def _as_optional(avro_type: AvroType, null_branch: int) -> AvroType:
     return AvroType(
-        one.kind,
+        avro_type.kind,
         True,
         null_branch,
-        one.size,
-        one.items,
-        one.fields,
-        one.logical,
-        one.precision,
-        one.scale,
-        one.adjusts_to_utc,
+        avro_type.size,
+        avro_type.items,
+        avro_type.fields,
+        avro_type.logical,
+        avro_type.precision,
+        avro_type.scale,
+        avro_type.adjusts_to_utc,
         1,
-        one.weight,
+        avro_type.weight,
     )
 
 
@@ -315,45 +315,50 @@ def has_bytes(leaf: Leaf) -> bool:
     return leaf.avro_type.min_size > 0
 
 
-def holds_values(one: AvroType) -> bool:
+def holds_values(avro_type: AvroType) -> bool:
     """Return whether a type has values to read: more than null, or than the choice between null and nothing."""
-    return one.min_size > 0 and not (one.is_optional and _inner_size(one) == 0)
+    return avro_type.min_size > 0 and not (avro_type.is_optional and _inner_size(avro_type) == 0)
 
 
-def _plain(one: AvroType, names: Iterator[int]) -> Any:
-    if one.is_optional:
+def _plain(avro_type: AvroType, names: Iterator[int]) -> Any:
+    if avro_type.is_optional:
         inner = AvroType(
-            one.kind, size=one.size, items=one.items, fields=one.fields, min_size=_inner_size(one), weight=one.weight
+            avro_type.kind,
+            size=avro_type.size,
+            items=avro_type.items,
+            fields=avro_type.fields,
+            min_size=_inner_size(avro_type),
+            weight=avro_type.weight,
         )
         if inner.min_size == 0:
             # Only the number of the branch is stored, which has the bytes of an int.
             return "int"
         branches = [_plain(inner, names)]
-        branches.insert(one.null_branch, "null")
+        branches.insert(avro_type.null_branch, "null")
         return branches
-    if one.kind == "fixed":
-        return {"type": "fixed", "name": f"t{next(names)}", "size": one.size}
-    if one.kind == "array":
-        return {"type": "array", "items": _plain(_items(one), names)}
-    if one.kind == "map":
-        return {"type": "map", "values": _plain(_items(one), names)}
-    if one.kind == "record":
+    if avro_type.kind == "fixed":
+        return {"type": "fixed", "name": f"t{next(names)}", "size": avro_type.size}
+    if avro_type.kind == "array":
+        return {"type": "array", "items": _plain(_items(avro_type), names)}
+    if avro_type.kind == "map":
+        return {"type": "map", "values": _plain(_items(avro_type), names)}
+    if avro_type.kind == "record":
         fields = [
             {"name": f"c{index}", "type": _plain(field.avro_type, names)}
-            for index, field in enumerate(one.fields)
+            for index, field in enumerate(avro_type.fields)
             if field.avro_type.min_size > 0
         ]
         return {"type": "record", "name": f"t{next(names)}", "fields": fields}
-    return one.kind
+    return avro_type.kind
 
 
-def _items(one: AvroType) -> AvroType:
-    assert one.items is not None
-    return one.items
+def _items(avro_type: AvroType) -> AvroType:
+    assert avro_type.items is not None
+    return avro_type.items
 
 
-def _inner_size(one: AvroType) -> int:
+def _inner_size(avro_type: AvroType) -> int:
     """Return the fewest bytes of an optional type's value, less the number of its branch."""
-    if one.kind == "record":
-        return sum(field.avro_type.min_size for field in one.fields)
-    return one.size if one.kind == "fixed" else _MIN_SIZES.get(one.kind, 1)
+    if avro_type.kind == "record":
+        return sum(field.avro_type.min_size for field in avro_type.fields)
+    return avro_type.size if avro_type.kind == "fixed" else _MIN_SIZES.get(avro_type.kind, 1)

@@ -183,19 +183,19 @@ def make_stamps(shapes: Mapping[int, Shape], leaves: Sequence[Leaf]) -> list[Sta
     ]
 
 
-def _shape_of(one: AvroType, data: bytes) -> Shape | None:
+def _shape_of(avro_type: AvroType, data: bytes) -> Shape | None:
     """Return how the bytes of a leaf lie, None where it is neither null nor a list of a known kind."""
-    if one.is_optional and data[0] == 2 * one.null_branch:
+    if avro_type.is_optional and data[0] == 2 * avro_type.null_branch:
         return Shape(data, bytes([_ALL]), is_null=True) if len(data) == 1 else None
-    if one.kind != "array" or one.items is None:
+    if avro_type.kind != "array" or avro_type.items is None:
         return None
-    kinds = _item_kinds(one.items)
+    kinds = _item_kinds(avro_type.items)
     if kinds is None:
         return None
     mask = bytearray([_ALL]) * len(data)
     slots: list[tuple[int, int]] = []
     keys: list[int] = []
-    count, at = read_number(data, 1 if one.is_optional else 0, _LONG_LIMIT)
+    count, at = read_number(data, 1 if avro_type.is_optional else 0, _LONG_LIMIT)
     if count < 0:
         return None
     for _ in range(count):
@@ -300,9 +300,9 @@ class _StampReader:
         self._keys: dict[tuple[int, ...], pa.Array] = {}
         self._places: dict[tuple[int, ...], pa.Buffer] = {}
 
-    def read(self, shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], one: AvroType) -> pa.Array:
+    def read(self, shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], avro_type: AvroType) -> pa.Array:
         """Return a leaf in the type it has; `is_same` says which of its bytes are the same in all rows."""
-        kind, items = arrow_type(one), one.items
+        kind, items = arrow_type(avro_type), avro_type.items
         if shape.is_null:
             return pa.nulls(self.count, kind)
         assert items is not None
@@ -364,12 +364,12 @@ def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa
     return pa.array(np.concatenate([_numbers(rows, one) for one in series], axis=1).reshape(-1))
 
 
-def _numbers(rows: _Rows, one: _Series) -> npt.NDArray[np.int64]:
+def _numbers(rows: _Rows, series: _Series) -> npt.NDArray[np.int64]:
     # Words that begin with the number; what follows the number in them is masked away.
-    kind = "<u4" if one.size <= _WORD // 2 else "<u8"
-    words = rows.fields(one.start, kind, one.count, one.step)
+    kind = "<u4" if series.size <= _WORD // 2 else "<u8"
+    words = rows.fields(series.start, kind, series.count, series.step)
     number = words & words.dtype.type(0x7F)
-    for byte in range(1, one.size):
+    for byte in range(1, series.size):
         number |= (words >> words.dtype.type(byte)) & words.dtype.type(0x7F << (7 * byte))
     zigzag = number.view(kind.replace("u", "i"))
     signed: npt.NDArray[np.int64] = ((zigzag >> 1) ^ -(zigzag & 1)).astype(np.int64)

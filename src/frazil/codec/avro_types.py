@@ -182,19 +182,19 @@ def make_avro_name(name: str) -> str:
     return "".join(escaped)
 
 
-def type_of(one: AvroType) -> Type | None:
+def type_of(avro_type: AvroType) -> Type | None:
     """Return the primitive type that a value in a file has, None for what is not primitive or not known."""
-    logical = one.logical
-    if one.kind == "int":
+    logical = avro_type.logical
+    if avro_type.kind == "int":
         return DATE if logical == "date" else INT
-    if one.kind == "long":
-        return _LONGS.get((logical, one.adjusts_to_utc), TIME if logical == "time-micros" else LONG)
-    if logical == "decimal" and one.kind in ("fixed", "bytes"):
-        is_sound = 1 <= one.precision <= MAX_DECIMAL_PRECISION and one.scale <= one.precision
-        return DecimalType(one.precision, one.scale) if is_sound else None
-    if logical == "uuid" and (one.kind == "string" or one.size == 16):
+    if avro_type.kind == "long":
+        return _LONGS.get((logical, avro_type.adjusts_to_utc), TIME if logical == "time-micros" else LONG)
+    if logical == "decimal" and avro_type.kind in ("fixed", "bytes"):
+        is_sound = 1 <= avro_type.precision <= MAX_DECIMAL_PRECISION and avro_type.scale <= avro_type.precision
+        return DecimalType(avro_type.precision, avro_type.scale) if is_sound else None
+    if logical == "uuid" and (avro_type.kind == "string" or avro_type.size == 16):
         return UUID
-    return FixedType(one.size) if one.kind == "fixed" else _PLAIN.get(one.kind)
+    return FixedType(avro_type.size) if avro_type.kind == "fixed" else _PLAIN.get(avro_type.kind)
 
 
 _LONGS: dict[tuple[str | None, bool], Type] = {

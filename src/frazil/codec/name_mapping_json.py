@@ -47,12 +47,12 @@ def _decode_fields(holder: JsonObject, name: str, depth: int) -> tuple[MappedFie
     return tuple(decoded)
 
 
-def _encode_field(one: MappedField) -> dict[str, Any]:
+def _encode_field(mapped_field: MappedField) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
-    if one.field_id is not None:
-        encoded["field-id"] = one.field_id
-    encoded["names"] = list(one.names)
-    if one.fields is not None:
-        encoded["fields"] = [_encode_field(field) for field in one.fields]
-    encoded.update(one.extra)
+    if mapped_field.field_id is not None:
+        encoded["field-id"] = mapped_field.field_id
+    encoded["names"] = list(mapped_field.names)
+    if mapped_field.fields is not None:
+        encoded["fields"] = [_encode_field(field) for field in mapped_field.fields]
+    encoded.update(mapped_field.extra)
     return encoded

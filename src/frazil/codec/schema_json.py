@@ -112,20 +112,20 @@ def encode_type(data_type: Type) -> Any:
     return str(data_type)
 
 
-def _encode_field(part: NestedField) -> dict[str, Any]:
+def _encode_field(field: NestedField) -> dict[str, Any]:
     encoded: dict[str, Any] = {
-        "id": part.field_id,
-        "name": part.name,
-        "required": part.required,
-        "type": encode_type(part.field_type),
+        "id": field.field_id,
+        "name": field.name,
+        "required": field.required,
+        "type": encode_type(field.field_type),
     }
-    if part.doc is not None:
-        encoded["doc"] = part.doc
-    if part.initial_default is not None:
-        encoded["initial-default"] = encode_json_value(part.initial_default, part.field_type)
-    if part.write_default is not None:
-        encoded["write-default"] = encode_json_value(part.write_default, part.field_type)
-    encoded.update(part.extra)
+    if field.doc is not None:
+        encoded["doc"] = field.doc
+    if field.initial_default is not None:
+        encoded["initial-default"] = encode_json_value(field.initial_default, field.field_type)
+    if field.write_default is not None:
+        encoded["write-default"] = encode_json_value(field.write_default, field.field_type)
+    encoded.update(field.extra)
     return encoded
 
 

@@ -175,11 +175,11 @@ class _Reader:
             raise self.corrupt(f"its type {code} has no known dimensions")
         return Geometry(kind, dimensions in (1, 3), dimensions in (2, 3))
 
-    def _check_part(self, parent: Geometry, part: Geometry) -> None:
-        wanted = PART_KINDS.get(parent.kind, part.kind)
-        if part.kind is not wanted:
-            raise self.corrupt(f"a {part.kind.name} is a part of a {parent.kind.name}")
-        if (part.has_z, part.has_m) != (parent.has_z, parent.has_m):
+    def _check_part(self, parent: Geometry, geometry: Geometry) -> None:
+        wanted = PART_KINDS.get(parent.kind, geometry.kind)
+        if geometry.kind is not wanted:
+            raise self.corrupt(f"a {geometry.kind.name} is a part of a {parent.kind.name}")
+        if (geometry.has_z, geometry.has_m) != (parent.has_z, parent.has_m):
             raise self.corrupt("a part has other dimensions than the whole")
 
     def _points(self, order: str, count: int, dimensions: int) -> Points:

@@ -154,10 +154,12 @@ class _Parser:
             raise self._unexpected("a geometry of the collection's dimensions")
         return member
 
-    def _multi_point_part(self, part: Geometry) -> Geometry:
+    def _multi_point_part(self, geometry: Geometry) -> Geometry:
         if self._kind() == "number":
-            return Geometry(part.kind, part.has_z, part.has_m, (self._as_points([self._point(part)], part),))
-        return self._body(part, 0)
+            return Geometry(
+                geometry.kind, geometry.has_z, geometry.has_m, (self._as_points([self._point(geometry)], geometry),)
+            )
+        return self._body(geometry, 0)
 
     def _points(self, geometry: Geometry, *, most: int | None = None) -> Points:
         points = self._list(lambda: self._point(geometry), most=most)

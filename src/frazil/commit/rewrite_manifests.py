@@ -92,8 +92,8 @@ class RewriteManifests:
                 hint=f"Its specs are: {', '.join(map(str, known))}.",
             )
 
-        def group_of(one: ManifestFile) -> tuple[ManifestContent, int]:
-            return one.content, one.partition_spec_id
+        def group_of(manifest: ManifestFile) -> tuple[ManifestContent, int]:
+            return manifest.content, manifest.partition_spec_id
 
         chosen = sorted([one for one in base if self._chooses(loaded, one)], key=group_of)
         found = [list(members) for _, members in groupby(chosen, key=group_of)]

@@ -32,41 +32,43 @@ class Shape:
     make: Make
 
 
-def shape_of(one: AvroType) -> Shape:
+def shape_of(avro_type: AvroType) -> Shape:
     """Return what a type is as Arrow. Schemas bound the depth of the recursion."""
-    if one.kind == "record":
-        return _record(one)
-    if one.kind == "map":
-        assert one.items is not None
-        values = shape_of(one.items)
+    if avro_type.kind == "record":
+        return _record(avro_type)
+    if avro_type.kind == "map":
+        assert avro_type.items is not None
+        values = shape_of(avro_type.items)
         return _map_shape(_TEXT, values, lambda array: (array.keys, array.items), None, None)
-    if one.kind == "array":
-        assert one.items is not None
-        if one.logical == "map" and one.items.kind == "record" and len(one.items.fields) == 2:
-            return _pairs(one.items)
-        return _array(one.items)
-    kind = type_of(one)
+    if avro_type.kind == "array":
+        assert avro_type.items is not None
+        if avro_type.logical == "map" and avro_type.items.kind == "record" and len(avro_type.items.fields) == 2:
+            return _pairs(avro_type.items)
+        return _array(avro_type.items)
+    kind = type_of(avro_type)
     if kind is None:
-        return Shape(pa.binary(), (), _refuse(one))
-    if one.kind == "null":
+        return Shape(pa.binary(), (), _refuse(avro_type))
+    if avro_type.kind == "null":
         return Shape(pa.null(), (), lambda array: pa.nulls(len(array)))
-    return Shape(arrow_type_of(kind), (), lambda array: from_avro_form(array, one, kind))
+    return Shape(arrow_type_of(kind), (), lambda array: from_avro_form(array, avro_type, kind))
 
 
-def _refuse(one: AvroType) -> Make:
+def _refuse(avro_type: AvroType) -> Make:
     def refuse(_: pa.Array) -> pa.Array:
-        raise FormRefusal(f"it is stored as {one.kind} of logical type {one.logical}, which is not understood")
+        raise FormRefusal(
+            f"it is stored as {avro_type.kind} of logical type {avro_type.logical}, which is not understood"
+        )
 
     return refuse
 
 
-def _record(one: AvroType) -> Shape:
-    shapes = [(field, shape_of(field.avro_type)) for field in one.fields]
+def _record(avro_type: AvroType) -> Shape:
+    shapes = [(field, shape_of(field.avro_type)) for field in avro_type.fields]
     target = pa.struct([pa.field(part.name, shape.arrow) for part, shape in shapes])
     stored = [
         (f"c{index}" if part.avro_type.min_size > 0 else None, shape) for index, (part, shape) in enumerate(shapes)
     ]
-    null_branch = one.null_branch
+    null_branch = avro_type.null_branch
 
     def make(array: pa.Array) -> pa.Array:
         if pa.types.is_integer(array.type):
@@ -110,8 +112,8 @@ def _pairs(pair: AvroType) -> Shape:
     return _map_shape(shape_of(key.avro_type), shape_of(value.avro_type), split, key.field_id, value.field_id)
 
 
-def _pair_part(pairs: pa.Array, part: AvroField, at: int) -> pa.Array:
-    return pa.nulls(len(pairs)) if part.avro_type.min_size == 0 else pairs.field(f"c{at}")
+def _pair_part(pairs: pa.Array, avro_field: AvroField, at: int) -> pa.Array:
+    return pa.nulls(len(pairs)) if avro_field.avro_type.min_size == 0 else pairs.field(f"c{at}")
 
 
 def _map_shape(
@@ -165,22 +167,24 @@ class Column:
         return made
 
 
-def is_flattened(one: AvroType) -> bool:
+def is_flattened(avro_type: AvroType) -> bool:
     """Return whether a record has no column of its own because it cannot be null; see `codec/avro_schema.flatten`."""
-    return one.kind == "record" and not one.is_optional and len(one.fields) > 0
+    return avro_type.kind == "record" and not avro_type.is_optional and len(avro_type.fields) > 0
 
 
-def _leaf_count(one: AvroType) -> int:
-    return sum(_leaf_count(field.avro_type) for field in one.fields) if is_flattened(one) else 1
+def _leaf_count(avro_type: AvroType) -> int:
+    return sum(_leaf_count(field.avro_type) for field in avro_type.fields) if is_flattened(avro_type) else 1
 
 
-def _assemble(one: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int, length: int) -> tuple[pa.Array, int]:
+def _assemble(
+    avro_type: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int, length: int
+) -> tuple[pa.Array, int]:
     """Return a field's array and the number of the leaf after its last one."""
-    if not is_flattened(one):
+    if not is_flattened(avro_type):
         found = leaves.get(at)
         return pa.nulls(length, shape.arrow) if found is None else shape.make(found), at + 1
     children = []
-    for field, (_, _, inner) in zip(one.fields, shape.parts, strict=True):
+    for field, (_, _, inner) in zip(avro_type.fields, shape.parts, strict=True):
         made, at = _assemble(field.avro_type, inner, leaves, at, length)
         children.append(made)
     return pa.Array.from_buffers(shape.arrow, length, [None], children=children), at

@@ -170,7 +170,7 @@ def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int],
 
 
 def _measure(
-    found: _Found, footer: Footer, leaf: int, part: FileField, known: NestedField, mode: MetricsMode, rows: int
+    found: _Found, footer: Footer, leaf: int, file_field: FileField, known: NestedField, mode: MetricsMode, rows: int
 ) -> None:
     chunks = [group[leaf] for group in footer.groups if leaf in group]
     kind, field_id = known.field_type, known.field_id
@@ -186,7 +186,7 @@ def _measure(
     for chunk in chunks:
         if chunk.null_count is not None and chunk.num_values is not None and chunk.null_count >= chunk.num_values:
             continue
-        lower, upper = bounds(part.arrow, kind, chunk, is_ordered=leaf in footer.ordered)
+        lower, upper = bounds(file_field.arrow, kind, chunk, is_ordered=leaf in footer.ordered)
         if lower is None or upper is None:
             # Of this row group nothing is known, so nothing is of the file. NaN does that to floating columns.
             return

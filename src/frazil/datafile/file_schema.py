@@ -155,16 +155,16 @@ def with_ids(
     return FileSchema(_named(fields, mapping), is_mapped=True)
 
 
-def _numbered_by_parts(part: FileField, schema: Schema, own: Collection[int | None]) -> FileField:
+def _numbered_by_parts(file_field: FileField, schema: Schema, own: Collection[int | None]) -> FileField:
     """Return a column with the id that its parts tell: some writers number stored columns only."""
-    if not part.parts:
-        return part
-    parts = tuple([_numbered_by_parts(one, schema, own) for one in part.parts])
-    field_id = part.field_id
+    if not file_field.parts:
+        return file_field
+    parts = tuple([_numbered_by_parts(one, schema, own) for one in file_field.parts])
+    field_id = file_field.field_id
     if field_id is None:
         around = {schema.parents_by_id.get(field.field_id) for field in parts if field.field_id is not None} - {None}
         field_id = next(iter(around)) if len(around) == 1 and not around & set(own) else None
-    return replace(part, field_id=field_id, parts=parts)
+    return replace(file_field, field_id=field_id, parts=parts)
 
 
 def _check_unique(fields: tuple[FileField, ...]) -> None:
@@ -221,11 +221,11 @@ def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None
     return known
 
 
-def _is_at(part: FileField, above: FileField | None, name: str | None, parent: int | None) -> bool:
+def _is_at(file_field: FileField, above: FileField | None, name: str | None, parent: int | None) -> bool:
     """Return whether a column of a file is where a field of the table is; some writers number stored columns only."""
     if above is None:
-        return parent is None and part.name == name
-    is_same = name is None or not pa.types.is_struct(_storage(above.arrow)) or part.name == name
+        return parent is None and file_field.name == name
+    is_same = name is None or not pa.types.is_struct(_storage(above.arrow)) or file_field.name == name
     return parent is not None and is_same and above.field_id in (None, parent)
 
 
@@ -247,28 +247,28 @@ def _foreign(reason: str) -> InvalidDataFileError:
     )
 
 
-def _numbered(part: FileField, schema: Schema) -> FileField:
-    field_id = part.at + 1
+def _numbered(file_field: FileField, schema: Schema) -> FileField:
+    field_id = file_field.at + 1
     known = schema.find_field(field_id)
     if known is None or field_id in schema.parents_by_id:
         # Either no column of the table, or the number of a part of one, which a column is not.
-        return replace(part, field_id=None if field_id in schema.parents_by_id else field_id)
+        return replace(file_field, field_id=None if field_id in schema.parents_by_id else field_id)
     mapped = create_name_mapping(Schema((known,))).fields[0]
-    return replace(_named((replace(part, name=known.name),), NameMapping((mapped,)))[0], name=part.name)
+    return replace(_named((replace(file_field, name=known.name),), NameMapping((mapped,)))[0], name=file_field.name)
 
 
 def _named(fields: tuple[FileField, ...], mapping: NameMapping) -> tuple[FileField, ...]:
     ids = assign_ids_by_name([_named_column(field) for field in fields], mapping)
 
-    def apply(part: FileField, path: tuple[str, ...]) -> FileField:
-        here = (*path, part.name)
-        return replace(part, field_id=ids.get(here), parts=tuple([apply(one, here) for one in part.parts]))
+    def apply(file_field: FileField, path: tuple[str, ...]) -> FileField:
+        here = (*path, file_field.name)
+        return replace(file_field, field_id=ids.get(here), parts=tuple([apply(one, here) for one in file_field.parts]))
 
     return tuple([apply(field, ()) for field in fields])
 
 
-def _named_column(part: FileField) -> NamedColumn:
-    return NamedColumn(part.name, tuple([_named_column(one) for one in part.parts]))
+def _named_column(file_field: FileField) -> NamedColumn:
+    return NamedColumn(file_field.name, tuple([_named_column(one) for one in file_field.parts]))
 
 
 def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileField, ...]:

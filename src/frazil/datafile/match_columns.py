@@ -77,12 +77,12 @@ class _Column:
 
     __slots__ = ("_arrow", "_convert", "_kind", "_part", "_path", "_source")
 
-    def __init__(self, part: NestedField, path: str, source: int | None, convert: Convert) -> None:
-        self._part = part
+    def __init__(self, field: NestedField, path: str, source: int | None, convert: Convert) -> None:
+        self._part = field
         self._path = path
         self._source = source
         self._convert = convert
-        self._kind = stored_type(part.field_type, path)
+        self._kind = stored_type(field.field_type, path)
         self._arrow = to_arrow_type(self._kind)
 
     def read(self, columns: Sequence[Any], rows: int, parent: Any | None) -> Any:
@@ -158,18 +158,18 @@ class _Plan:
                     self.problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
         return places
 
-    def _match_field(self, part: NestedField, have: pa.Field | None, place: int | None, prefix: str) -> _Column | None:
-        path = f"{prefix}{part.name}"
+    def _match_field(self, field: NestedField, have: pa.Field | None, place: int | None, prefix: str) -> _Column | None:
+        path = f"{prefix}{field.name}"
         if have is None:
-            if part.required and part.write_default is None:
+            if field.required and field.write_default is None:
                 self.problems.append(f"{path}: it is required, and the data lacks it")
-            if isinstance(part.field_type, UnknownType):
+            if isinstance(field.field_type, UnknownType):
                 return None
-            return _Column(part, path, None, _same)
-        convert = self._match_type(part.field_type, have.type, path)
-        if isinstance(part.field_type, UnknownType):
+            return _Column(field, path, None, _same)
+        convert = self._match_type(field.field_type, have.type, path)
+        if isinstance(field.field_type, UnknownType):
             return None
-        return _Column(part, path, place, convert)
+        return _Column(field, path, place, convert)
 
     def _match_type(self, want: Type, have: pa.DataType, path: str) -> Convert:
         """Return how arrays of one type become those of another; schemas bound the depth of the recursion."""
@@ -229,9 +229,9 @@ class _Plan:
 
         return convert
 
-    def _match_part(self, part: NestedField, have: pa.DataType, path: str) -> _Column:
-        inner = f"{path}.{part.name}"
-        return _Column(part, inner, 0, self._match_type(part.field_type, have, inner))
+    def _match_part(self, field: NestedField, have: pa.DataType, path: str) -> _Column:
+        inner = f"{path}.{field.name}"
+        return _Column(field, inner, 0, self._match_type(field.field_type, have, inner))
 
     def _match_variant(self, want: VariantType, have: pa.DataType, path: str) -> Convert:
         target = to_arrow_type(want)

@@ -108,8 +108,8 @@ def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table | None:
     return pa.Table.from_arrays(arrays, schema=arrow)
 
 
-def _is_count(part: NestedField) -> bool:
-    return part.name.endswith("_count") and part.name != "total_record_count"
+def _is_count(field: NestedField) -> bool:
+    return field.name.endswith("_count") and field.name != "total_record_count"
 
 
 def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:

@@ -61,31 +61,31 @@ def needed_leaves(columns: Iterable[ResolvedColumn], fields: Sequence[FileField]
     return leaves
 
 
-def _leaves_of(column: ResolvedColumn, part: FileField) -> set[int]:
+def _leaves_of(column: ResolvedColumn, file_field: FileField) -> set[int]:
     data_type = column.field.field_type
-    if isinstance(data_type, StructType) and part.parts:
-        leaves = needed_leaves(column.parts, part.parts)
+    if isinstance(data_type, StructType) and file_field.parts:
+        leaves = needed_leaves(column.parts, file_field.parts)
         # Something of a struct must be read to know which of its values are null.
-        return leaves or {_first_plain_leaf(part)}
-    if isinstance(data_type, ListType | MapType) and len(part.parts) == len(column.parts):
+        return leaves or {_first_plain_leaf(file_field)}
+    if isinstance(data_type, ListType | MapType) and len(file_field.parts) == len(column.parts):
         leaves = set()
-        for inner, inner_part in zip(column.parts, part.parts, strict=True):
+        for inner, inner_part in zip(column.parts, file_field.parts, strict=True):
             leaves |= {inner_part.start} if inner.is_constant else _leaves_of(inner, inner_part)
         if isinstance(data_type, MapType):
             # A map without all of its key is read as a list.
-            leaves |= set(range(part.parts[0].start, part.parts[0].end))
+            leaves |= set(range(file_field.parts[0].start, file_field.parts[0].end))
         return leaves
-    return set(range(part.start, part.end))
+    return set(range(file_field.start, file_field.end))
 
 
-def _first_plain_leaf(part: FileField) -> int:
+def _first_plain_leaf(file_field: FileField) -> int:
     """Return a stored column of a struct that is not inside a list, where there is one."""
-    for one in part.parts:
+    for one in file_field.parts:
         if not one.parts:
             return one.start
         if pa.types.is_struct(one.arrow):
             return _first_plain_leaf(one)
-    return part.start
+    return file_field.start
 
 
 class Projection:
@@ -145,33 +145,33 @@ def _refused(field: NestedField, reason: str) -> InvalidDataFileError:
     )
 
 
-def _converter(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+def _converter(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> Convert:
     field = column.field
-    if isinstance(part.arrow, pa.BaseExtensionType) and pa.types.is_nested(part.arrow.storage_type):
-        inner = _converter(column, replace(part, arrow=part.arrow.storage_type), target)
+    if isinstance(file_field.arrow, pa.BaseExtensionType) and pa.types.is_nested(file_field.arrow.storage_type):
+        inner = _converter(column, replace(file_field, arrow=file_field.arrow.storage_type), target)
         return lambda array: inner(array.storage)
     data_type = field.field_type
-    if _is_unchanged(column, part, target):
+    if _is_unchanged(column, file_field, target):
         return keep
     if isinstance(data_type, VariantType):
-        return _variant(field, part, target)
-    if isinstance(data_type, StructType) and pa.types.is_struct(part.arrow):
-        return _struct(column, part, target)
-    if isinstance(data_type, ListType) and is_list(part.arrow):
-        return _list(column, part, target)
-    if isinstance(data_type, MapType) and pa.types.is_map(part.arrow):
-        return _map(column, part, target)
-    converter = None if part.parts else leaf_converter(part.arrow, data_type, target)
+        return _variant(field, file_field, target)
+    if isinstance(data_type, StructType) and pa.types.is_struct(file_field.arrow):
+        return _struct(column, file_field, target)
+    if isinstance(data_type, ListType) and is_list(file_field.arrow):
+        return _list(column, file_field, target)
+    if isinstance(data_type, MapType) and pa.types.is_map(file_field.arrow):
+        return _map(column, file_field, target)
+    converter = None if file_field.parts else leaf_converter(file_field.arrow, data_type, target)
     if converter is None:
-        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as {data_type}")
+        raise _refused(field, f"the file stores it as {file_field.arrow}, which is not read as {data_type}")
     return converter
 
 
-def _is_unchanged(column: ResolvedColumn, part: FileField, target: pa.DataType) -> bool:
+def _is_unchanged(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> bool:
     """Return whether a nested column can be taken as it is: the same fields in the same order, none filled in."""
-    if not column.parts or not part.arrow.equals(target):
+    if not column.parts or not file_field.arrow.equals(target):
         return False
-    stack = [(column, part)]
+    stack = [(column, file_field)]
     while stack:
         one, stored = stack.pop()
         if one.is_constant or len(one.parts) != len(stored.parts):
@@ -187,10 +187,10 @@ def _is_unchanged(column: ResolvedColumn, part: FileField, target: pa.DataType) 
 _Part = Callable[[pa.Array], pa.Array]
 
 
-def _struct(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+def _struct(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> Convert:
     steps: list[tuple[NestedField, _Part]] = []
     for index, inner in enumerate(column.parts):
-        steps.append((inner.field, _struct_part(inner, part, target.field(index).type)))
+        steps.append((inner.field, _struct_part(inner, file_field, target.field(index).type)))
 
     def convert(array: pa.Array) -> pa.Array:
         children = []
@@ -204,11 +204,11 @@ def _struct(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Con
     return convert
 
 
-def _struct_part(inner: ResolvedColumn, part: FileField, target: pa.DataType) -> _Part:
+def _struct_part(inner: ResolvedColumn, file_field: FileField, target: pa.DataType) -> _Part:
     if inner.is_constant:
         value, kind = inner.value, inner.field.field_type
         return lambda array: repeat_value(value, kind, target, len(array))
-    stored = find_field(inner, part.parts)
+    stored = find_field(inner, file_field.parts)
     convert, at = _converter(inner, stored, target), stored.at
     return lambda array: convert(array.field(at))
 
@@ -227,11 +227,11 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
     return array.buffers()[0] if array.offset == 0 else array.is_valid().buffers()[1]
 
 
-def _list(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+def _list(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> Convert:
     (inner,) = column.parts
-    (stored,) = part.parts
+    (stored,) = file_field.parts
     convert = _element(inner, stored, target.value_type)
-    is_plain = pa.types.is_list(part.arrow)
+    is_plain = pa.types.is_list(file_field.arrow)
     field = inner.field
 
     def apply(array: pa.Array) -> pa.Array:
@@ -262,10 +262,10 @@ def _element(inner: ResolvedColumn, stored: FileField, target: pa.DataType) -> C
     return _converter(inner, stored, target)
 
 
-def _map(column: ResolvedColumn, part: FileField, target: pa.DataType) -> Convert:
+def _map(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> Convert:
     key, value = column.parts
-    convert_keys = _element(key, part.parts[0], target.key_type)
-    convert_values = _element(value, part.parts[1], target.item_type)
+    convert_keys = _element(key, file_field.parts[0], target.key_type)
+    convert_values = _element(value, file_field.parts[1], target.item_type)
     entries = pa.struct([target.key_field, target.item_field])
 
     def apply(array: pa.Array) -> pa.Array:
@@ -293,16 +293,16 @@ def _with_offsets(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.
     return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
 
 
-def _variant(field: NestedField, part: FileField, target: pa.DataType) -> Convert:
+def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> Convert:
     """Return how a variant is read: its two parts by name. Specification: "Variant" of Parquet."""
-    by_name = {one.name: one for one in part.parts}
+    by_name = {one.name: one for one in file_field.parts}
     if "typed_value" in by_name:
         raise UnsupportedError(
             f"Cannot read column {field.name!r}: its variants are shredded",
             hint="Files of this column must be written with variants in one piece.",
         )
     if set(by_name) != {"metadata", "value"}:
-        raise _refused(field, f"the file stores it as {part.arrow}, which is not read as variant")
+        raise _refused(field, f"the file stores it as {file_field.arrow}, which is not read as variant")
     steps = [(by_name[one.name], leaf_converter(by_name[one.name].arrow, BINARY, one.type)) for one in target]
 
     def convert(array: pa.Array) -> pa.Array:

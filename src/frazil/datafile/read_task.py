@@ -366,14 +366,14 @@ class _TaskReader:
 
     def _metadata(
         self,
-        part: NestedField,
+        field: NestedField,
         target: pa.Field,
         places: _Places | _KnownPlaces,
         by_id: dict[int, pa.Array],
         deleted: Mask | None,
     ) -> pa.Array:
         """Return a metadata column."""
-        field_id, length = part.field_id, places.count
+        field_id, length = field.field_id, places.count
         if field_id == POS.field_id:
             return pa.array(places.positions)
         if field_id == DELETED.field_id:
@@ -388,14 +388,14 @@ class _TaskReader:
         elif field_id == SPEC_ID.field_id:
             value = self.file.spec_id
         elif field_id == PARTITION_FIELD_ID:
-            value = self._partition(part)
+            value = self._partition(field)
         elif isinstance(self.task, ChangelogTask):
             value = {
                 CHANGE_TYPE.field_id: self.task.change_type,
                 CHANGE_ORDINAL.field_id: self.task.change_ordinal,
                 COMMIT_SNAPSHOT_ID.field_id: self.task.commit_snapshot_id,
             }.get(field_id)
-        return repeat_value(value, part.field_type, target.type, length)
+        return repeat_value(value, field.field_type, target.type, length)
 
     def _row_ids(self, positions: npt.NDArray[np.int64], stored: pa.Array | None) -> pa.Array:
         first = self.file.first_row_id
@@ -428,7 +428,7 @@ def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Cal
         pages = reader.pages(group, leaves) if 0 < len(here) < _FEW_ROWS else None
         if pages is None:
             return len(here) > 0
-        firsts = max((one.firsts for one in pages.values()), key=len)
+        firsts = max((page.firsts for page in pages.values()), key=len)
         spans: list[tuple[int, int]] = []
         for at in np.unique(np.searchsorted(firsts, here - starts[group], "right")).tolist():
             spans = add_span(spans, firsts[at - 1], firsts[at])

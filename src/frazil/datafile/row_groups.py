@@ -96,7 +96,7 @@ def _spans(
     pages: Mapping[int, ColumnPages], reader: ParquetReader, rows: int, decide: Callable[[Mapping[int, Chunk]], bool]
 ) -> Wanted:
     """Return the rows of a row group that are in pages which can hold a match; True where they are most of it."""
-    said = {leaf: chunks for leaf, one in pages.items() if (chunks := one.page_chunks(reader.read_at)) is not None}
+    said = {leaf: chunks for leaf, page in pages.items() if (chunks := page.page_chunks(reader.read_at)) is not None}
     cuts = sorted({at for leaf in said for at in pages[leaf].firsts})
     if len(cuts) <= 2 or len(cuts) > _MANY_PAGES:
         return True
@@ -175,14 +175,14 @@ def _constant_stats(term: BoundTerm, value: Any) -> ColumnStats:
     )
 
 
-def _stored_stats(term: BoundTerm, part: FileField, chunk: Chunk, rows: int, footer: Footer) -> ColumnStats:
+def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: int, footer: Footer) -> ColumnStats:
     kind = term.reference.result_type
     nulls = chunk.null_count
     is_all_null = None if nulls is None else nulls >= rows
     is_float = isinstance(kind, FloatType | DoubleType)
     lower = upper = None
     if not is_all_null:
-        lower, upper = bounds(part.arrow, kind, chunk, is_ordered=part.start in footer.ordered)
+        lower, upper = bounds(file_field.arrow, kind, chunk, is_ordered=file_field.start in footer.ordered)
         if is_float and (lower is None or upper is None):
             # Writers that let NaN into one bound cannot be trusted with the other.
             lower = upper = None

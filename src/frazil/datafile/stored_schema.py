@@ -53,10 +53,10 @@ def stored_type(data_type: Type, column: str) -> Type:
     return data_type
 
 
-def _stored_part(part: NestedField, column: str, owner: Type) -> Type:
-    if isinstance(part.field_type, UnknownType):
+def _stored_part(field: NestedField, column: str, owner: Type) -> Type:
+    if isinstance(field.field_type, UnknownType):
         raise _unstorable(column, owner)
-    return stored_type(part.field_type, f"{column}.{part.name}")
+    return stored_type(field.field_type, f"{column}.{field.name}")
 
 
 def _unstorable(column: str, data_type: Type) -> UnsupportedError:

@@ -108,8 +108,8 @@ class _AvroWriter(FormatWriter):
         return
 
 
-def _avro_field(part: NestedField) -> pa.Field:
-    return pa.field(part.name, _avro_type(part.field_type), nullable=part.optional)
+def _avro_field(field: NestedField) -> pa.Field:
+    return pa.field(field.name, _avro_type(field.field_type), nullable=field.optional)
 
 
 def _avro_type(data_type: Type) -> pa.DataType:

@@ -252,13 +252,13 @@ def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
 # --- types
 
 
-def _orc_field(part: NestedField) -> pa.Field:
-    data_type = part.field_type
-    attributes = {ID_ATTRIBUTE: str(part.field_id), REQUIRED_ATTRIBUTE: str(part.required).lower()}
+def _orc_field(field: NestedField) -> pa.Field:
+    data_type = field.field_type
+    attributes = {ID_ATTRIBUTE: str(field.field_id), REQUIRED_ATTRIBUTE: str(field.required).lower()}
     attributes |= _ATTRIBUTES.get(type(data_type), {})
     if isinstance(data_type, FixedType):
         attributes["iceberg.length"] = str(data_type.length)
-    return pa.field(part.name, _orc_type(data_type), nullable=part.optional, metadata=attributes)
+    return pa.field(field.name, _orc_type(data_type), nullable=field.optional, metadata=attributes)
 
 
 def _orc_type(data_type: Type) -> pa.DataType:

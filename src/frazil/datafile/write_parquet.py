@@ -246,9 +246,9 @@ class _Leaf:
     kind: Type
 
 
-def _walk_leaves(part: NestedField, parent: str) -> Iterator[_Leaf]:
-    path = f"{parent}{part.name}"
-    data_type = part.field_type
+def _walk_leaves(field: NestedField, parent: str) -> Iterator[_Leaf]:
+    path = f"{parent}{field.name}"
+    data_type = field.field_type
     if isinstance(data_type, StructType):
         for inner in data_type.fields:
             yield from _walk_leaves(inner, f"{path}.")
@@ -261,7 +261,7 @@ def _walk_leaves(part: NestedField, parent: str) -> Iterator[_Leaf]:
         yield _Leaf(f"{path}.metadata", None, data_type)
         yield _Leaf(f"{path}.value", None, data_type)
     else:
-        yield _Leaf(path, part.field_id, data_type)
+        yield _Leaf(path, field.field_id, data_type)
 
 
 # --- properties

@@ -64,9 +64,9 @@ def _project(predicate: Predicate, spec: PartitionSpec, partition_type: StructTy
     return any_of(*known) if is_strict else all_of(*known)
 
 
-def _project_leaf(leaf: Bound, part: PartitionField, target: NestedField, *, is_strict: bool) -> Predicate | None:
+def _project_leaf(leaf: Bound, field: PartitionField, target: NestedField, *, is_strict: bool) -> Predicate | None:
     """Return a leaf projected through one partition field, or None where that says nothing."""
-    transform, here = part.transform, BoundReference(target, (target.name,), may_be_null=True)
+    transform, here = field.transform, BoundReference(target, (target.name,), may_be_null=True)
     if isinstance(leaf.term, BoundTransform):
         return Bound(leaf.op, here, leaf.literals) if leaf.term.transform == transform else None
     if isinstance(transform, Identity):

@@ -74,8 +74,8 @@ def _file_fields(partition_type: StructType) -> list[pa.Field]:
     return fields
 
 
-def _arrow_field(part: NestedField) -> pa.Field:
-    return to_arrow_field(replace(part, required=part.name in _REQUIRED, doc=None), with_ids=False)
+def _arrow_field(field: NestedField) -> pa.Field:
+    return to_arrow_field(replace(field, required=field.name in _REQUIRED, doc=None), with_ids=False)
 
 
 def manifest_fields_of(schema: Iterable[pa.Field]) -> set[str]:

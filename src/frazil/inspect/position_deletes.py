@@ -191,14 +191,14 @@ class _RowMaker:
     partition_type: StructType
     wanted: Schema
 
-    def tables_of(self, one: _DeleteFile) -> list[pa.Table]:
+    def tables_of(self, delete_file: _DeleteFile) -> list[pa.Table]:
         """Return the rows of a delete file."""
-        return list(self.iter_tables(one))
+        return list(self.iter_tables(delete_file))
 
-    def iter_tables(self, one: _DeleteFile) -> Iterator[pa.Table]:
+    def iter_tables(self, delete_file: _DeleteFile) -> Iterator[pa.Table]:
         """Yield the rows of a delete file, a batch at a time."""
-        stored = self._vector(one.file) if one.file.is_deletion_vector else self._rows(one.file)
-        return (self._table(batch, one) for batch in stored if batch.num_rows)
+        stored = self._vector(delete_file.file) if delete_file.file.is_deletion_vector else self._rows(delete_file.file)
+        return (self._table(batch, delete_file) for batch in stored if batch.num_rows)
 
     def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         rules = ReadRules(self.wanted, create_name_mapping(self.wanted))
@@ -233,21 +233,21 @@ class _RowMaker:
             made = {DELETE_FILE_PATH.name: pa.repeat(path, len(part)), DELETE_POS.name: pa.array(part)}
             yield pa.RecordBatch.from_pydict(made)
 
-    def _table(self, batch: pa.RecordBatch, one: _DeleteFile) -> pa.Table:
+    def _table(self, batch: pa.RecordBatch, delete_file: _DeleteFile) -> pa.Table:
         """Return stored rows in the columns of the table."""
         count = batch.num_rows
         constants = {
-            "spec_id": one.file.spec_id,
-            "delete_file_path": one.file.file_path,
-            "content_offset": one.file.content_offset,
-            "content_size_in_bytes": one.file.content_size_in_bytes,
+            "spec_id": delete_file.file.spec_id,
+            "delete_file_path": delete_file.file.file_path,
+            "content_offset": delete_file.file.content_offset,
+            "content_size_in_bytes": delete_file.file.content_size_in_bytes,
         }
         arrays = []
         for part in self.schema:
             if part.name in constants:
                 arrays.append(pa.repeat(pa.scalar(constants[part.name], part.type), count))
             elif part.name == "partition":
-                repeated = [child.take(pa.array(np.zeros(count, np.int64))) for child in one.partition]
+                repeated = [child.take(pa.array(np.zeros(count, np.int64))) for child in delete_file.partition]
                 arrays.append(partition_array(repeated, part.type, self.partition_type))
             elif part.name in batch.schema.names:
                 arrays.append(project_array(batch.column(part.name), part.type))

@@ -57,10 +57,12 @@ def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, kno
     )
 
 
-def _cut(part: pa.Field, within: _Picks | None) -> pa.Field:
+def _cut(arrow_field: pa.Field, within: _Picks | None) -> pa.Field:
     if within is None:
-        return part
-    return part.with_type(pa.struct([_cut(inner, within[inner.name]) for inner in part.type if inner.name in within]))
+        return arrow_field
+    return arrow_field.with_type(
+        pa.struct([_cut(inner, within[inner.name]) for inner in arrow_field.type if inner.name in within])
+    )
 
 
 def project_array(column: Any, arrow_type: pa.DataType) -> Any:

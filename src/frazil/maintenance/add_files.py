@@ -226,9 +226,9 @@ def describe_found(
     """
     describer = _Describer(loaded)
 
-    def describe(one: FoundFile) -> DataFile | None:
+    def describe(found_file: FoundFile) -> DataFile | None:
         try:
-            return describer.describe(one)
+            return describer.describe(found_file)
         except MissingFileError:
             if not ignores_missing:
                 raise
@@ -268,30 +268,30 @@ class _Describer:
         self._files.check_readable(file, values)
         return file
 
-    def _partition_value(self, one: PartitionField, file: DataFile, folders: Mapping[str, str | None]) -> Any:
-        if one.transform.is_void:
+    def _partition_value(self, field: PartitionField, file: DataFile, folders: Mapping[str, str | None]) -> Any:
+        if field.transform.is_void:
             return None
-        source = self._schema.field(one.source_id)
-        name = next((each for each in (one.name, source.name) if each in folders), None)
-        if one.transform.is_identity and name is not None:
+        source = self._schema.field(field.source_id)
+        name = next((each for each in (field.name, source.name) if each in folders), None)
+        if field.transform.is_identity and name is not None:
             text = folders[name]
             return None if text is None else _parse(text, source.field_type, name, file.file_path)
-        return self._value_by_bounds(one, file)
+        return self._value_by_bounds(field, file)
 
-    def _value_by_bounds(self, one: PartitionField, file: DataFile) -> Any:
+    def _value_by_bounds(self, field: PartitionField, file: DataFile) -> Any:
         """Return the one partition value that a file's bounds leave; refuse a file that may hold several."""
-        source = self._schema.field(one.source_id)
-        nulls = (file.null_value_counts or {}).get(one.source_id)
+        source = self._schema.field(field.source_id)
+        nulls = (file.null_value_counts or {}).get(field.source_id)
         if nulls is not None and file.record_count > 0 and nulls == file.record_count:
             return None
-        lower, upper = ((bounds or {}).get(one.source_id) for bounds in (file.lower_bounds, file.upper_bounds))
+        lower, upper = ((bounds or {}).get(field.source_id) for bounds in (file.lower_bounds, file.upper_bounds))
         if lower is not None and upper is not None and nulls == 0:
             first, last = decode_bound(lower, source.field_type), decode_bound(upper, source.field_type)
-            values = [one.transform.apply(each, source.field_type) for each in (first, last)]
-            if values[0] == values[1] and (one.transform.preserves_order or first == last):
+            values = [field.transform.apply(each, source.field_type) for each in (first, last)]
+            if values[0] == values[1] and (field.transform.preserves_order or first == last):
                 return values[0]
         raise InvalidDataFileError(
-            f"Cannot add the file: it is not known to lie in one partition of {one.name!r}",
+            f"Cannot add the file: it is not known to lie in one partition of {field.name!r}",
             hint="Put its rows into files of one partition each, in folders named name=value, or write them to the "
             "table.",
             path=file.file_path,

@@ -274,15 +274,15 @@ def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: Struct
         yield from _outside(part, summary_stats(summary, part.field_type), column)
 
 
-def _outside(part: NestedField, stats: Any, column: pa.Array) -> Iterator[_Finding]:
+def _outside(field: NestedField, stats: Any, column: pa.Array) -> Iterator[_Finding]:
     distinct = pc.unique(pc.drop_null(column))
-    values = [one for one in values_of(distinct, part.field_type) if one == one]  # NaN lies outside of any bounds
+    values = [one for one in values_of(distinct, field.field_type) if one == one]  # NaN lies outside of any bounds
     if not values:
         return
     low, high = min(values), max(values)
     if stats.lower is None or stats.upper is None or low < stats.lower or high > stats.upper:
         what = (
-            f"values of {part.name!r} go from {low!r} to {high!r}, and the list says from {stats.lower!r} "
+            f"values of {field.name!r} go from {low!r} to {high!r}, and the list says from {stats.lower!r} "
             f"to {stats.upper!r}"
         )
         yield "wrong-partition-summary", what, REWRITE

@@ -115,9 +115,9 @@ def rewrite_position_delete_files(
     return state, RewritePositionDeletesResult(len(replaced), len(made), before, after)
 
 
-def is_position_file(one: DeleteTask) -> bool:
+def is_position_file(delete: DeleteTask) -> bool:
     """Return whether a delete is a position delete file, and not a vector."""
-    return one.data_file.content is FileContent.POSITION_DELETES and not one.data_file.is_deletion_vector
+    return delete.data_file.content is FileContent.POSITION_DELETES and not delete.data_file.is_deletion_vector
 
 
 def plan_tasks(

@@ -91,12 +91,14 @@ def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
     return join([picture, more])
 
 
-def _bar(one: PrunedManifest, x: float, width: float, y: float, height: float, *, least: float = 0.75) -> list[Html]:
+def _bar(
+    pruned_manifest: PrunedManifest, x: float, width: float, y: float, height: float, *, least: float = 0.75
+) -> list[Html]:
     parts = []
     for kind, _ in KINDS:
-        count = getattr(one, kind)
+        count = getattr(pruned_manifest, kind)
         if count:
-            share = max(width * count / one.files, least)
+            share = max(width * count / pruned_manifest.files, least)
             parts.append(element("rect", x=x, y=y, width=share, height=height, class_=f"fz-{kind}"))
             x += share
     return parts

@@ -397,15 +397,15 @@ def _total(files: ManifestColumns, name: str) -> int:
     return int(np.maximum(values, 0).sum())
 
 
-def add_counts(total: PlanCounts, part: PlanCounts) -> None:
+def add_counts(total: PlanCounts, plan_counts: PlanCounts) -> None:
     """Add what one manifest took to the plan's counts."""
-    total.manifests_read += part.manifests_read
-    total.files_considered += part.files_considered
-    total.pruned_by_partition += part.pruned_by_partition
-    total.pruned_by_metrics += part.pruned_by_metrics
-    total.kept += part.kept
-    total.kept_rows += part.kept_rows
-    total.kept_bytes += part.kept_bytes
+    total.manifests_read += plan_counts.manifests_read
+    total.files_considered += plan_counts.files_considered
+    total.pruned_by_partition += plan_counts.pruned_by_partition
+    total.pruned_by_metrics += plan_counts.pruned_by_metrics
+    total.kept += plan_counts.kept
+    total.kept_rows += plan_counts.kept_rows
+    total.kept_bytes += plan_counts.kept_bytes
 
 
 class Tasks(Sequence[FileScanTask]):

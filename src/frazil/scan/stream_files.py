@@ -139,12 +139,16 @@ def number_files(
     ]
     fields = {"status", "snapshot_id", "record_count", "file_size_in_bytes"}
 
-    def read(one: NumberedManifest) -> tuple[npt.NDArray[np.int64], ...]:
-        files = _read(loaded, one.manifest, fields, cache)
+    def read(numbered_manifest: NumberedManifest) -> tuple[npt.NDArray[np.int64], ...]:
+        files = _read(loaded, numbered_manifest.manifest, fields, cache)
         mask = live_mask(files) if is_whole else _is_added(snapshot.snapshot_id, files)
         rows = files.column("record_count").to_numpy()[mask].astype(np.int64)
         sizes = files.column("file_size_in_bytes").to_numpy()[mask].astype(np.int64)
-        return np.arange(one.first, one.first + len(rows), dtype=np.int64), np.maximum(rows, 0), sizes
+        return (
+            np.arange(numbered_manifest.first, numbered_manifest.first + len(rows), dtype=np.int64),
+            np.maximum(rows, 0),
+            sizes,
+        )
 
     parts = list(map_in_order(read, manifests, threads=default_threads()))
     nothing = np.zeros(0, dtype=np.int64)
@@ -169,10 +173,10 @@ def _is_of(snapshot_ids: pa.Array, files: ManifestColumns) -> Mask:
     return live_mask(files) & to_mask(pc.is_in(files.column("snapshot_id"), value_set=snapshot_ids))
 
 
-def _numbered(mask: Mask, first: int, part: FilesPart) -> Mask:
+def _numbered(mask: Mask, first: int, files_part: FilesPart) -> Mask:
     """Return which of some entries, numbered from one number on, are of a part."""
     numbers = first + np.cumsum(mask) - 1
-    found: Mask = mask & (numbers >= part.first) & (numbers < part.end)
+    found: Mask = mask & (numbers >= files_part.first) & (numbers < files_part.end)
     return found
 
 
@@ -223,9 +227,9 @@ class StreamPlan(Plan):
                     found[each.manifest.manifest_path] = (each.manifest, partial(self._of_part, part, each.first))
         return found
 
-    def _of_part(self, part: FilesPart, first: int, files: ManifestColumns) -> Mask:
-        mask = live_mask(files) if self.files.is_whole else _is_added(part.snapshot_id, files)
-        return _numbered(mask, first, part)
+    def _of_part(self, files_part: FilesPart, first: int, files: ManifestColumns) -> Mask:
+        mask = live_mask(files) if self.files.is_whole else _is_added(files_part.snapshot_id, files)
+        return _numbered(mask, first, files_part)
 
     @cached_property
     def _whole_list(self) -> list[ManifestFile]:

@@ -65,8 +65,8 @@ def _shown_type(arrow_type: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
-def _shown_part(part: pa.Field) -> pa.Field:
-    return part.with_type(_shown_type(part.type))
+def _shown_part(arrow_field: pa.Field) -> pa.Field:
+    return arrow_field.with_type(_shown_type(arrow_field.type))
 
 
 def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:

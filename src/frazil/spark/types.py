@@ -128,10 +128,10 @@ def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
     return _same_type(data_type)
 
 
-def stored_field(part: NestedField, *, with_ids: bool = True) -> st.StructField:
+def stored_field(field: NestedField, *, with_ids: bool = True) -> st.StructField:
     """Return a field in its stored form, with its id where Spark's Parquet reader and writer look for it."""
-    metadata = {FIELD_ID: part.field_id} if with_ids else {}
-    return st.StructField(part.name, stored_type(part.field_type, with_ids=with_ids), part.optional, metadata)
+    metadata = {FIELD_ID: field.field_id} if with_ids else {}
+    return st.StructField(field.name, stored_type(field.field_type, with_ids=with_ids), field.optional, metadata)
 
 
 def without_metadata(spark_type: st.DataType) -> st.DataType:
@@ -176,10 +176,10 @@ def shown_type(data_type: Type, spark: SparkSession | None) -> st.DataType:
     return _same_type(data_type)
 
 
-def shown_field(part: NestedField, spark: SparkSession | None) -> st.StructField:
+def shown_field(field: NestedField, spark: SparkSession | None) -> st.StructField:
     """Return a field as users see it, its doc as Spark's comment."""
-    comment = {} if part.doc is None else {"comment": part.doc}
-    return st.StructField(part.name, shown_type(part.field_type, spark), part.optional, comment)
+    comment = {} if field.doc is None else {"comment": field.doc}
+    return st.StructField(field.name, shown_type(field.field_type, spark), field.optional, comment)
 
 
 def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:

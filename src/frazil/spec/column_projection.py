@@ -103,24 +103,24 @@ class _Resolver:
                 parent = parents.get(parent)
         return frozenset(found)
 
-    def resolve(self, part: NestedField) -> ResolvedColumn:
+    def resolve(self, field: NestedField) -> ResolvedColumn:
         """Return the source of one field. Schemas bound the depth of the recursion."""
-        if isinstance(part.field_type, UnknownType):
-            return ResolvedColumn(part, ValueSource.NULL)
-        if part.field_id in self.file_ids:
-            return self.read(part)
-        if part.field_id in self.partition_values:
-            return self.constant(part, ValueSource.PARTITION, self.partition_values[part.field_id])
-        if part.field_id in self.name_mapped_ids:
-            return self.read(part)
-        if isinstance(part.field_type, StructType):
-            if part.field_id in self.partitioned_ids:
-                return self.constant(part, ValueSource.PARTITION, self.assemble(part.field_type))
-            if part.initial_default is not None:
-                return self.constant(part, ValueSource.DEFAULT, self.assemble(part.field_type))
-        if part.initial_default is not None:
-            return self.constant(part, ValueSource.DEFAULT, part.initial_default)
-        return self.constant(part, ValueSource.NULL, None)
+        if isinstance(field.field_type, UnknownType):
+            return ResolvedColumn(field, ValueSource.NULL)
+        if field.field_id in self.file_ids:
+            return self.read(field)
+        if field.field_id in self.partition_values:
+            return self.constant(field, ValueSource.PARTITION, self.partition_values[field.field_id])
+        if field.field_id in self.name_mapped_ids:
+            return self.read(field)
+        if isinstance(field.field_type, StructType):
+            if field.field_id in self.partitioned_ids:
+                return self.constant(field, ValueSource.PARTITION, self.assemble(field.field_type))
+            if field.initial_default is not None:
+                return self.constant(field, ValueSource.DEFAULT, self.assemble(field.field_type))
+        if field.initial_default is not None:
+            return self.constant(field, ValueSource.DEFAULT, field.initial_default)
+        return self.constant(field, ValueSource.NULL, None)
 
     def read(self, part: NestedField) -> ResolvedColumn:
         inner = part.field_type
@@ -139,15 +139,15 @@ class _Resolver:
         """Return the value of a struct that the file lacks: each field's own constant."""
         return {field.name: self.resolve(field).value for field in data_type.fields}
 
-    def constant(self, part: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:
-        if value is None and part.required:
-            name = self.wanted.name_of(part.field_id)
+    def constant(self, field: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:
+        if value is None and field.required:
+            name = self.wanted.name_of(field.field_id)
             if source is ValueSource.PARTITION:
                 reason = "it is required, but the file's partition value is null"
             else:
                 reason = "it is required, but the file has no such column and the schema has no default for it"
             raise SchemaMismatchError(
-                f"Cannot read column {name!r} (field id {part.field_id}): {reason}",
+                f"Cannot read column {name!r} (field id {field.field_id}): {reason}",
                 hint="Make the column optional, or leave it out of the columns to read.",
             )
-        return ResolvedColumn(part, source, value)
+        return ResolvedColumn(field, source, value)

@@ -104,13 +104,13 @@ class PendingSchema:
         added = self._added_names.get(key)
         return added if added is not None or not known else known[0]
 
-    def struct_id(self, part: NestedField) -> int | None:
+    def struct_id(self, field: NestedField) -> int | None:
         """Return the id of the field whose struct a column adds to: itself, its list's element or its map's value."""
-        inner: NestedField = part
-        if isinstance(part.field_type, ListType):
-            inner = part.field_type.element_field
-        elif isinstance(part.field_type, MapType):
-            inner = part.field_type.value_field
+        inner: NestedField = field
+        if isinstance(field.field_type, ListType):
+            inner = field.field_type.element_field
+        elif isinstance(field.field_type, MapType):
+            inner = field.field_type.value_field
         return inner.field_id if isinstance(inner.field_type, StructType) else None
 
     def current(self, field_id: int) -> NestedField:
@@ -172,17 +172,17 @@ class PendingSchema:
 
     # Noting changes
 
-    def note_change(self, part: NestedField) -> None:
+    def note_change(self, field: NestedField) -> None:
         """Replace a field."""
-        self._changed[part.field_id] = part
-        self._mark(self._edited, part.field_id)
+        self._changed[field.field_id] = field
+        self._mark(self._edited, field.field_id)
 
-    def note_added(self, parent_id: int | None, part: NestedField) -> None:
+    def note_added(self, parent_id: int | None, field: NestedField) -> None:
         """Add a field at the end of the struct of `parent_id`."""
-        self._parents[part.field_id] = parent_id
-        self._added.setdefault(parent_id, []).append(part.field_id)
-        self._added_names[parent_id, self._key(part.name)] = part.field_id
-        self.note_change(part)
+        self._parents[field.field_id] = parent_id
+        self._added.setdefault(parent_id, []).append(field.field_id)
+        self._added_names[parent_id, self._key(field.name)] = field.field_id
+        self.note_change(field)
 
     def note_dropped(self, field_id: int) -> None:
         """Drop a field."""

@@ -60,5 +60,5 @@ def _changes(old: NestedField, new: NestedField, old_name: str, new_name: str) -
     return found
 
 
-def _type_text(part: NestedField) -> str:
-    return f"{part.field_type}{' required' if part.required else ''}"
+def _type_text(field: NestedField) -> str:
+    return f"{field.field_type}{' required' if field.required else ''}"

@@ -297,8 +297,8 @@ class SchemaUpdate:
         shown = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
         return f"The columns are: {', '.join(shown) or '(none)'}."
 
-    def _note(self, part: NestedField) -> SchemaUpdate:
-        self._pending.note_change(part)
+    def _note(self, field: NestedField) -> SchemaUpdate:
+        self._pending.note_change(field)
         return self
 
     def _check_kept(self, what: str, field_id: int) -> None:

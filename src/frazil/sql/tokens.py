@@ -38,24 +38,24 @@ _LAST_CHARACTER = 0x10FFFF
 
 def cut_tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a text; a quote or comment that does not end gives a last one of kind `broken`."""
-    at = 0
+    offset = 0
     size = len(text)
     after_dot = False
     dollars = _Dollars(text)
     while True:
-        space_end = _skip_space(text, at)
+        space_end = _skip_space(text, offset)
         if space_end is None:
-            yield Token(BROKEN, "the comment does not end", _skip_plain(text, at), size)
+            yield Token(BROKEN, "the comment does not end", _skip_plain(text, offset), size)
             return
-        at = space_end
-        if at >= size:
+        offset = space_end
+        if offset >= size:
             return
-        token = _token_at(text, at, dollars, after_dot=after_dot)
+        token = _token_at(text, offset, dollars, after_dot=after_dot)
         yield token
         if token.kind == BROKEN:
             return
         after_dot = token.kind == MARK and token.text == "."
-        at = token.end
+        offset = token.end
 
 
 class _Dollars:
@@ -65,80 +65,80 @@ class _Dollars:
         self._text = text
         self._places: dict[str, list[int]] | None = None
 
-    def string_at(self, at: int) -> tuple[str, int] | None:
+    def string_at(self, offset: int) -> tuple[str, int] | None:
         """Return the string that starts at a place, and where it ends; None where none does."""
         if self._places is None:
             self._places = {}
-            for found in _DOLLARS.finditer(self._text, at):
+            for found in _DOLLARS.finditer(self._text, offset):
                 self._places.setdefault(found[1], []).append(found.start())
-        opening = _DOLLARS.match(self._text, at)
+        opening = _DOLLARS.match(self._text, offset)
         if opening is None:
             return None
         tag = opening[1]
         places = self._places[tag]
-        after = bisect_left(places, at + len(tag))
+        after = bisect_left(places, offset + len(tag))
         if after == len(places):
             return None
-        return self._text[at + len(tag) : places[after]], places[after] + len(tag)
+        return self._text[offset + len(tag) : places[after]], places[after] + len(tag)
 
 
-def _token_at(text: str, at: int, dollars: _Dollars, *, after_dot: bool) -> Token:
-    char = text[at]
+def _token_at(text: str, offset: int, dollars: _Dollars, *, after_dot: bool) -> Token:
+    char = text[offset]
     if char == "`":
-        found = _QUOTED.match(text, at)
+        found = _QUOTED.match(text, offset)
         if found is None:
-            return Token(BROKEN, "the quoted name does not end", at, len(text))
-        return Token(QUOTED, found[1].replace("``", "`"), at, found.end())
+            return Token(BROKEN, "the quoted name does not end", offset, len(text))
+        return Token(QUOTED, found[1].replace("``", "`"), offset, found.end())
     if char in _STRINGS:
-        found = _STRINGS[char].match(text, at)
+        found = _STRINGS[char].match(text, offset)
         if found is None:
-            return Token(BROKEN, "the string does not end", at, len(text))
-        return Token(STRING, _unescape(found[1], char), at, found.end())
+            return Token(BROKEN, "the string does not end", offset, len(text))
+        return Token(STRING, _unescape(found[1], char), offset, found.end())
     if char == "$":
-        quoted = dollars.string_at(at)
+        quoted = dollars.string_at(offset)
         if quoted is not None:
-            return Token(STRING, quoted[0], at, quoted[1])
+            return Token(STRING, quoted[0], offset, quoted[1])
     if char in "rR":
-        found = _RAW.match(text, at)
+        found = _RAW.match(text, offset)
         if found is not None:
-            return Token(STRING, found[1] if found[1] is not None else found[2], at, found.end())
-    if char.isdigit() or (char == "." and text[at + 1 : at + 2].isdigit() and not after_dot):
+            return Token(STRING, found[1] if found[1] is not None else found[2], offset, found.end())
+    if char.isdigit() or (char == "." and text[offset + 1 : offset + 2].isdigit() and not after_dot):
         # After a dot, digits are a part of a name (`t.1`), as after a name (`t.1a`), which no number can follow.
         pattern = _WHOLE_NUMBER if after_dot else _NUMBER
-        found = None if char == "." and _is_in_name(text, at) else pattern.match(text, at)
+        found = None if char == "." and _is_in_name(text, offset) else pattern.match(text, offset)
         if found is not None:
-            return Token(NUMBER, found[0], at, found.end())
-    found = _WORD.match(text, at)
+            return Token(NUMBER, found[0], offset, found.end())
+    found = _WORD.match(text, offset)
     if found is not None:
-        return Token(WORD, found[0], at, found.end())
-    found = _MARK.match(text, at)
+        return Token(WORD, found[0], offset, found.end())
+    found = _MARK.match(text, offset)
     assert found is not None
-    return Token(MARK, found[0], at, found.end())
+    return Token(MARK, found[0], offset, found.end())
 
 
-def _is_in_name(text: str, at: int) -> bool:
+def _is_in_name(text: str, offset: int) -> bool:
     """Return whether a dot follows a name without a space, so that digits behind it are its next part."""
-    return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_`")
+    return offset > 0 and (text[offset - 1].isalnum() or text[offset - 1] in "_`")
 
 
-def _skip_plain(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+def _skip_plain(text: str, offset: int) -> int:
+    found = _SPACE.match(text, offset)
+    return offset if found is None else found.end()
 
 
-def _skip_space(text: str, at: int) -> int | None:
+def _skip_space(text: str, offset: int) -> int | None:
     """Return where the next token starts; None where a comment does not end."""
     while True:
-        at = _skip_plain(text, at)
-        if not text.startswith("/*", at):
-            return at
-        depth, at = 1, at + 2
+        offset = _skip_plain(text, offset)
+        if not text.startswith("/*", offset):
+            return offset
+        depth, offset = 1, offset + 2
         while depth:
-            edge = _COMMENT_EDGE.search(text, at)
+            edge = _COMMENT_EDGE.search(text, offset)
             if edge is None:
                 return None
             depth += 1 if edge[0] == "/*" else -1
-            at = edge.end()
+            offset = edge.end()
 
 
 def _unescape(text: str, quote: str) -> str:
@@ -146,12 +146,12 @@ def _unescape(text: str, quote: str) -> str:
         return text.replace(quote * 2, quote)
     # Doubled quotes are plain text between escapes; an escaped backslash before one does not touch it.
     parts: list[str] = []
-    at = 0
+    offset = 0
     for found in _ESCAPE.finditer(text):
-        parts.append(text[at : found.start()].replace(quote * 2, quote))
+        parts.append(text[offset : found.start()].replace(quote * 2, quote))
         parts.append(_unescaped(found))
-        at = found.end()
-    parts.append(text[at:].replace(quote * 2, quote))
+        offset = found.end()
+    parts.append(text[offset:].replace(quote * 2, quote))
     return "".join(parts)
 
 

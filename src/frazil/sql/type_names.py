@@ -52,11 +52,11 @@ def sql_type_name(data_type: Type) -> str:
     return spark_type_name(data_type).upper()
 
 
-def _part(part: NestedField) -> str:
-    text = sql_type_name(part.field_type)
-    if part.required:
+def _part(field: NestedField) -> str:
+    text = sql_type_name(field.field_type)
+    if field.required:
         text += " NOT NULL"
-    return text if part.doc is None else f"{text} COMMENT '{escape(part.doc)}'"
+    return text if field.doc is None else f"{text} COMMENT '{escape(field.doc)}'"
 
 
 def escape(text: str) -> str:

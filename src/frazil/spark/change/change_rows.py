@@ -155,9 +155,9 @@ class RowChange(RowLevelChange):
         fields += shown_schema(Schema(tuple(self._offered)), self.spark).fields
         return st.StructType(fields)
 
-    def stored_column(self, part: NestedField, qualifier: str | None = None) -> Column:
+    def stored_column(self, field: NestedField, qualifier: str | None = None) -> Column:
         """Return a column of `rows` in its stored form."""
-        name = part.name if is_shown_as_stored(part.field_type) else f"{_STORED}{part.field_id}"
+        name = field.name if is_shown_as_stored(field.field_type) else f"{_STORED}{field.field_id}"
         return F.col(quote(name) if qualifier is None else f"{quote(qualifier)}.{quote(name)}")
 
     def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:

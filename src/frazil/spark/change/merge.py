@@ -280,14 +280,14 @@ def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool
     return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
 
 
-def _value(change: RowChange, given: Mapping[int, Column], part: NestedField, clause: MergeClause) -> Column:
-    found = given.get(part.field_id)
+def _value(change: RowChange, given: Mapping[int, Column], field: NestedField, clause: MergeClause) -> Column:
+    found = given.get(field.field_id)
     if found is not None:
         return found
     if clause.do == "update":
-        return change.stored_column(part, TARGET)
-    if part.required and part.write_default is None:
+        return change.stored_column(field, TARGET)
+    if field.required and field.write_default is None:
         raise SchemaMismatchError(
-            f"Cannot insert into {change.loaded.name}: the required column {part.name!r} is not assigned"
+            f"Cannot insert into {change.loaded.name}: the required column {field.name!r} is not assigned"
         )
-    return literal(part.write_default, part.field_type)
+    return literal(field.write_default, field.field_type)

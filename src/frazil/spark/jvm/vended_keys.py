@@ -142,7 +142,9 @@ def _new_delivery(context: SparkContext) -> KeyDelivery | None:
     try:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         home = loader.loadClass(_S3A).getClassLoader()
-        classes = compile_sources(gateway, home, {f"frazil/{one.name}": one.read_text("utf-8") for one in _sources()})
+        classes = compile_sources(
+            gateway, home, {f"frazil/{source.name}": source.read_text("utf-8") for source in _sources()}
+        )
         define_in(jvm, home, classes)
         if _has_executors(context):
             _ship(context, classes)
@@ -160,8 +162,8 @@ def send_keys(context: SparkContext | None, keys: Mapping[str, Keys]) -> None:
     jvm: Any = context._jvm
     user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
     added = jvm.org.apache.hadoop.security.Credentials()
-    for name, one in keys.items():
-        added.addSecretKey(jvm.org.apache.hadoop.io.Text(name), bytearray("\n".join(map(str, one)).encode()))
+    for name, key in keys.items():
+        added.addSecretKey(jvm.org.apache.hadoop.io.Text(name), bytearray("\n".join(map(str, key)).encode()))
     user.addCredentials(added)
     if _has_executors(context):
         # All that the user has: an executor that starts later is given what was sent last.

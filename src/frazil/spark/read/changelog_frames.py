@@ -167,10 +167,10 @@ class _ChangesReader(Reader):
     def _without_positions(self, frame: DataFrame) -> DataFrame:
         return frame.filter(self._is_deleted() == F.col(quote(self.names.own("singled"))))
 
-    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
-        if part.field_id in _CONSTANTS:
-            return F.col(quote(self._name_of(part.field_id)))
-        return super()._value(part, group, columns)
+    def _value(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        if field.field_id in _CONSTANTS:
+            return F.col(quote(self._name_of(field.field_id)))
+        return super()._value(field, group, columns)
 
     def _size_bytes(self) -> int:
         return max(self.scan.plan().data_counts.kept_bytes, 1)

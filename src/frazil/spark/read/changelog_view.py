@@ -57,9 +57,11 @@ def net_changes(changes: DataFrame) -> DataFrame:
     kind = f"count:int,{CHANGE_ORDINAL.name}:int,sign:int,{COMMIT_SNAPSHOT_ID.name}:bigint"
     start = F.struct(*[F.lit(0).cast(one.split(":")[1]).alias(one.split(":")[0]) for one in kind.split(",")])
 
-    def fold(left: Column, one: Column) -> Column:
-        begun = F.struct(F.lit(1).alias("count"), one[CHANGE_ORDINAL.name], one["sign"], one[COMMIT_SNAPSHOT_ID.name])
-        step = F.when(left["sign"] == one["sign"], 1).otherwise(-1)
+    def fold(left: Column, column: Column) -> Column:
+        begun = F.struct(
+            F.lit(1).alias("count"), column[CHANGE_ORDINAL.name], column["sign"], column[COMMIT_SNAPSHOT_ID.name]
+        )
+        step = F.when(left["sign"] == column["sign"], 1).otherwise(-1)
         moved = F.struct(
             (left["count"] + step).alias("count"),
             left[CHANGE_ORDINAL.name],

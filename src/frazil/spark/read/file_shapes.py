@@ -107,8 +107,8 @@ def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> froz
     )
 
 
-def _is_date(part: NestedField | None) -> bool:
-    return part is not None and isinstance(part.field_type, DateType)
+def _is_date(field: NestedField | None) -> bool:
+    return field is not None and isinstance(field.field_type, DateType)
 
 
 class FileShapes:

@@ -510,15 +510,15 @@ def arrow_type_of(data_type: Type) -> pa.DataType:
     return found
 
 
-def partition_constant(name: str, part: NestedField) -> Constant:
+def partition_constant(name: str, field: NestedField) -> Constant:
     """Return the constant for a column whose value a file's partition tells."""
-    target = arrow_type_of(part.field_type)
+    target = arrow_type_of(field.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
-        found = to_stored(_child(batch.files, batch.scan.source_at(batch.files.spec_id, part.field_id)), target)
-        if part.required and found.null_count:
+        found = to_stored(_child(batch.files, batch.scan.source_at(batch.files.spec_id, field.field_id)), target)
+        if field.required and found.null_count:
             raise InvalidManifestError(
-                f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but the partition of "
+                f"Cannot read column {field.name!r} (field id {field.field_id}): it is required, but the partition of "
                 "a file has no value for it",
                 hint="Make the column optional, or leave it out of the columns to read.",
                 path=batch.files.path,

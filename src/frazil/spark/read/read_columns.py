@@ -59,11 +59,11 @@ class ReadNames:
     ambiguous: frozenset[int]
     is_history_complete: bool
 
-    def of(self, part: NestedField) -> str:
+    def of(self, field: NestedField) -> str:
         """Return the name under which a field is read."""
-        if self.is_history_complete and part.field_id not in self.ambiguous:
-            return part.name
-        return f"{part.name}__{self.token}_{part.field_id}"
+        if self.is_history_complete and field.field_id not in self.ambiguous:
+            return field.name
+        return f"{field.name}__{self.token}_{field.field_id}"
 
     def own(self, what: str) -> str:
         """Return the name of a column that is not the table's."""
@@ -133,13 +133,13 @@ class ReadColumn:
         """Whether files are asked for the column."""
         return self._is_read(self.field)
 
-    def _is_read(self, part: NestedField) -> bool:
-        if isinstance(part.field_type, UnknownType) or part.field_id in self.given:
+    def _is_read(self, field: NestedField) -> bool:
+        if isinstance(field.field_type, UnknownType) or field.field_id in self.given:
             return False
-        return self.shape.holds(part.field_id)
+        return self.shape.holds(field.field_id)
 
-    def _name_of(self, part: NestedField) -> str:
-        return self.names.of(part) if self.shape.has_ids else self.shape.name_of(part.field_id)
+    def _name_of(self, field: NestedField) -> str:
+        return self.names.of(field) if self.shape.has_ids else self.shape.name_of(field.field_id)
 
     def struct_field(self) -> st.StructField:
         """Return the column as Spark's reader is asked for it."""

@@ -556,17 +556,17 @@ class Reader:
             column = column[name]
         return column
 
-    def _shown_text(self, part: NestedField, columns: dict[int, ReadColumn]) -> str:
+    def _shown_text(self, field: NestedField, columns: dict[int, ReadColumn]) -> str:
         """Return a column that is shown as the relation has it as SQL, nothing where more is to be done with it."""
-        column = columns.get(part.field_id)
-        if column is None or not column.is_plain or column.field.field_type != part.field_type:
+        column = columns.get(field.field_id)
+        if column is None or not column.is_plain or column.field.field_type != field.field_type:
             return ""
-        if part.doc is not None or not (self.request.as_stored or is_shown_as_stored(part.field_type)):
+        if field.doc is not None or not (self.request.as_stored or is_shown_as_stored(field.field_type)):
             return ""
-        return f"{quote(column.name)} AS {quote(part.name)}"
+        return f"{quote(column.name)} AS {quote(field.name)}"
 
-    def _shown(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
-        return self._value(part, group, columns).alias(part.name, metadata=_comment(part))
+    def _shown(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        return self._value(field, group, columns).alias(field.name, metadata=_comment(field))
 
     def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         names = self.names
@@ -610,16 +610,16 @@ class Reader:
             else F.coalesce(shown, expression(filler).cast(shown_type(part.field_type, self.spark)))
         )
 
-    def _lineage(self, part: NestedField, inherited: Column, group: FileGroup) -> Column:
+    def _lineage(self, field: NestedField, inherited: Column, group: FileGroup) -> Column:
         """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""
         if not group.shape.has_ids:
             return inherited
         has_ids = F.col(quote(self.names.own("first_row_id"))).isNotNull()
-        return F.when(has_ids, F.coalesce(F.col(quote(self.names.own(part.name))), inherited))
+        return F.when(has_ids, F.coalesce(F.col(quote(self.names.own(field.name))), inherited))
 
 
-def _comment(part: NestedField) -> dict[str, str]:
-    return {} if part.doc is None else {"comment": part.doc}
+def _comment(field: NestedField) -> dict[str, str]:
+    return {} if field.doc is None else {"comment": field.doc}
 
 
 def _top_id(schema: Schema, field_id: int) -> int:

@@ -172,10 +172,10 @@ class _ChosenReader(Reader):
             found.append(column_constant(self.names.own("path"), "file_path", pa.string()))
         return found
 
-    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
-        if part.field_id == PATH.field_id:
+    def _value(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+        if field.field_id == PATH.field_id:
             return F.col(quote(self.names.own("path")))
-        return super()._value(part, group, columns)
+        return super()._value(field, group, columns)
 
     def _number_constant(self, name: str) -> Constant:
         number_of = self._choice.number_of

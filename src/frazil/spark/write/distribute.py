@@ -98,12 +98,12 @@ def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: Distr
     return frame.sortWithinPartitions(*keys, *order) if order else frame
 
 
-def _sort_column(one: SortField, target: WriteTarget, frame: DataFrame) -> Column:
-    data_type = target.schema.field(one.source_id).field_type
-    value = field_column(target.schema, one.source_id)
-    if not one.transform.is_identity:
-        value = transform_value(one.transform, value, data_type, frame.sparkSession)
-    is_first = one.null_order is NullOrder.NULLS_FIRST
-    if one.direction is SortDirection.ASC:
+def _sort_column(field: SortField, target: WriteTarget, frame: DataFrame) -> Column:
+    data_type = target.schema.field(field.source_id).field_type
+    value = field_column(target.schema, field.source_id)
+    if not field.transform.is_identity:
+        value = transform_value(field.transform, value, data_type, frame.sparkSession)
+    is_first = field.null_order is NullOrder.NULLS_FIRST
+    if field.direction is SortDirection.ASC:
         return value.asc_nulls_first() if is_first else value.asc_nulls_last()
     return value.desc_nulls_first() if is_first else value.desc_nulls_last()

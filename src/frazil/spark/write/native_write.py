@@ -178,19 +178,19 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
     kind = target.spec.partition_type(target.schema, other_schemas=target.older_schemas)
     order_id = target.sort_order.order_id if target.sort_order.is_sorted else UNSORTED_ORDER_ID
 
-    def describe(one: StoredFile) -> DataFile:
+    def describe(stored_file: StoredFile) -> DataFile:
         found = describe_parquet(
             target.storage,
-            one.path,
+            stored_file.path,
             rules,
-            size_bytes=one.size,
+            size_bytes=stored_file.size,
             spec_id=target.spec.spec_id,
-            partition=_partition_of(target, one, folder, key_name, kind),
+            partition=_partition_of(target, stored_file, folder, key_name, kind),
             sort_order_id=order_id,
         )
         if any(name in found.notes for name in _LEGACY):
             raise EngineError(
-                f"Cannot use {one.path}: Spark wrote its dates in the calendar of old versions",
+                f"Cannot use {stored_file.path}: Spark wrote its dates in the calendar of old versions",
                 hint="Set spark.sql.parquet.datetimeRebaseModeInWrite to CORRECTED.",
             )
         return found.file
@@ -209,20 +209,20 @@ def _is_data(below: str) -> bool:
 
 
 def _partition_of(
-    target: WriteTarget, one: StoredFile, folder: str, key_name: str, data_type: StructType
+    target: WriteTarget, stored_file: StoredFile, folder: str, key_name: str, data_type: StructType
 ) -> tuple[Any, ...]:
     if not has_partitions(target):
         return (None,) * len(target.spec.fields)
-    step = one.path[len(folder) + 1 :].split("/")[0]
+    step = stored_file.path[len(folder) + 1 :].split("/")[0]
     values = decode_key(step[len(key_name) + 1 :], target.spec, data_type)
-    return values if values is not None else _first_partition(target, one)
+    return values if values is not None else _first_partition(target, stored_file)
 
 
-def _first_partition(target: WriteTarget, one: StoredFile) -> tuple[Any, ...]:
+def _first_partition(target: WriteTarget, stored_file: StoredFile) -> tuple[Any, ...]:
     """Return the partition of a file's rows from its first one."""
     sources = {source for field in target.spec.fields if not field.transform.is_void for source in field.source_ids}
     schema = target.schema.project(sources)
-    file = DataFile(one.path, "parquet", 0, one.size)  # type: ignore[arg-type]
+    file = DataFile(stored_file.path, "parquet", 0, stored_file.size)  # type: ignore[arg-type]
     for batch in read_columns(target.storage, file, schema, ReadRules(target.schema, None)):
         if batch.num_rows:
             return Partitioner(schema, target.spec, target.schema).group(batch.slice(0, 1)).partitions[0]

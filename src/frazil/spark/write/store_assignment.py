@@ -75,7 +75,7 @@ def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may
 def assign_value(
     value: Column,
     have: st.DataType,
-    part: NestedField,
+    field: NestedField,
     spark: SparkSession,
     *,
     path: str,
@@ -87,14 +87,14 @@ def assign_value(
     `kept` is what the field is now, in stored form: parts of structs that the value lacks are taken from there.
     """
     plan = _Plan(spark, may_lack_parts=may_lack_parts)
-    made = plan.match_field(part, value, have, path, may_be_null=True, kept=kept)
+    made = plan.match_field(field, value, have, path, may_be_null=True, kept=kept)
     plan.check()
     return made
 
 
-def keep_value(stored: Column, part: NestedField, path: str) -> Column:
+def keep_value(stored: Column, field: NestedField, path: str) -> Column:
     """Return a value as it is stored; null is refused if it is required, as in a struct that was not there."""
-    return _never_null(_check_null(stored, path), part.field_type) if part.required else stored
+    return _never_null(_check_null(stored, path), field.field_type) if field.required else stored
 
 
 def _check_null(column: Column, path: str) -> Column:
@@ -139,8 +139,8 @@ def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> N
 def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
     """Return a type of the frame with the names that the table's has in the same places."""
 
-    def place(part: NestedField, inner: st.DataType) -> st.DataType:
-        return _place_parts(part.field_type, inner, f"{path}.{part.name}", problems, may_differ=may_differ)
+    def place(field: NestedField, inner: st.DataType) -> st.DataType:
+        return _place_parts(field.field_type, inner, f"{path}.{field.name}", problems, may_differ=may_differ)
 
     if isinstance(want, StructType) and isinstance(have, st.StructType):
         if len(want.fields) != len(have.fields) and not may_differ:
@@ -252,7 +252,7 @@ class _Plan:
 
     def match_field(
         self,
-        part: NestedField,
+        field: NestedField,
         column: Column,
         have: st.DataType,
         path: str,
@@ -261,7 +261,7 @@ class _Plan:
         kept: Column | None = None,
     ) -> Column:
         """Return a column of the frame as a field of the table."""
-        data_type = part.field_type
+        data_type = field.field_type
         if (
             kept is not None
             and isinstance(data_type, StructType)
@@ -270,14 +270,14 @@ class _Plan:
         ):
             made = F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}.", kept))
             # As in Spark: a struct with parts that the data does not speak of is null where both sides have none.
-            return made if part.required else F.when(column.isNotNull() | kept.isNotNull(), made)
-        if part.required and may_be_null:
+            return made if field.required else F.when(column.isNotNull() | kept.isNotNull(), made)
+        if field.required and may_be_null:
             column = _check_null(column, path)
-        if part.required and isinstance(data_type, StructType) and isinstance(have, st.StructType):
+        if field.required and isinstance(data_type, StructType) and isinstance(have, st.StructType):
             return F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}."))
         convert = self._match_type(data_type, have, path)
         made = column if convert is None else convert(column)
-        return _never_null(made, data_type) if part.required else made
+        return _never_null(made, data_type) if field.required else made
 
     def _match_type(self, want: Type, have: st.DataType, path: str) -> Convert | None:
         """Return how values of a Spark type become those of a type of the table; None where they are so already."""
@@ -316,20 +316,20 @@ class _Plan:
         if key is None and value is None:
             return None
 
-        def pair(one: Column) -> Column:
+        def pair(column: Column) -> Column:
             made = [
-                one[name] if convert is None else convert(one[name])
+                column[name] if convert is None else convert(column[name])
                 for name, convert in (("key", key), ("value", value))
             ]
             return F.struct(made[0].alias("key"), made[1].alias("value"))
 
         return lambda column: F.map_from_entries(F.transform(F.map_entries(column), pair))
 
-    def _match_part(self, part: NestedField, have: st.DataType, path: str, *, may_be_null: bool) -> Convert | None:
-        convert = self._match_type(part.field_type, have, path)
-        if convert is None and not (part.required and may_be_null):
+    def _match_part(self, field: NestedField, have: st.DataType, path: str, *, may_be_null: bool) -> Convert | None:
+        convert = self._match_type(field.field_type, have, path)
+        if convert is None and not (field.required and may_be_null):
             return None
-        return lambda column: self._again().match_field(part, column, have, path, may_be_null=may_be_null)
+        return lambda column: self._again().match_field(field, column, have, path, may_be_null=may_be_null)
 
     def _match_leaf(self, want: Type, have: st.DataType, path: str) -> Convert | None:
         shown = shown_type(want, self._spark)

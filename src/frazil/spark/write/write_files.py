@@ -117,9 +117,9 @@ def _type_with_ids(have: st.DataType, data_type: Type) -> st.DataType:
     return st.StructType([_part_with_id(field, parts[field.name]) for field in have.fields])
 
 
-def _part_with_id(have: st.StructField, part: NestedField) -> st.StructField:
-    metadata = {**have.metadata, FIELD_ID: part.field_id}
-    return st.StructField(have.name, _type_with_ids(have.dataType, part.field_type), have.nullable, metadata)
+def _part_with_id(have: st.StructField, field: NestedField) -> st.StructField:
+    metadata = {**have.metadata, FIELD_ID: field.field_id}
+    return st.StructField(have.name, _type_with_ids(have.dataType, field.field_type), have.nullable, metadata)
 
 
 def _key_name(schema: Schema) -> str:

@@ -9,7 +9,7 @@ import typer
 from frazil.cli.session import opened_catalog, pairs_of
 from frazil.lake.parse_name import parse_name
 
-namespace_app = typer.Typer(help="Namespaces: list, create, drop.", no_args_is_help=True)
+namespace_app = typer.Typer(help="Namespaces: list, create, set properties, drop.", no_args_is_help=True)
 
 Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="A namespace's name: db, or db.inner")]
 
@@ -55,3 +55,28 @@ def drop_namespace(context: typer.Context, name: Namespace) -> None:
     with opened_catalog(context) as (catalog, settings):
         catalog.drop_namespace(parse_name(name))
         settings.show([{"dropped": name}])
+
+
+@namespace_app.command("set")
+def set_properties(
+    context: typer.Context,
+    name: Namespace,
+    pairs: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Properties to set")],
+) -> None:
+    """Set properties of a namespace."""
+    with opened_catalog(context) as (catalog, settings):
+        properties = pairs_of(pairs, "property")
+        catalog.update_namespace_properties(parse_name(name), properties)
+        settings.show([{"name": key, "value": value} for key, value in properties.items()])
+
+
+@namespace_app.command("unset")
+def remove_properties(
+    context: typer.Context,
+    name: Namespace,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Properties to remove")],
+) -> None:
+    """Remove properties of a namespace."""
+    with opened_catalog(context) as (catalog, settings):
+        catalog.update_namespace_properties(parse_name(name), {}, names)
+        settings.show([{"removed": key} for key in names])

@@ -177,16 +177,12 @@ def write_position_deletes(
         for group in _position_groups(_merged(deletes), per_file=whole == "file"):
             spec = target.find_spec(group[0].spec_id)
             path = partition_path_of(target, spec, group[0].partition)
-            plan = FilePlan(
-                storage=target.storage,
+            plan = _plan_files(
+                target,
+                spec.spec_id,
+                guess,
                 format=form,
                 modes=dict(POSITION_DELETE_METRICS_MODES),
-                target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
-                row_group_bytes=read_property(target.properties, known.DELETE_PARQUET_ROW_GROUP_SIZE_BYTES),
-                min_row_group_rows=1,
-                spec_id=spec.spec_id,
-                guess=guess,
-                row_group_guess=guess,
                 content=FileContent.POSITION_DELETES,
                 sort_order_id=None,
             )
@@ -271,16 +267,12 @@ def write_equality_deletes(
 
     def plan_files(metrics_pool: Executor | None) -> FilePlan:
         guess = SizeGuess(FIRST_GUESSES[chosen])
-        return FilePlan(
-            storage=target.storage,
+        return _plan_files(
+            target,
+            spec.spec_id,
+            guess,
             format=make_format(chosen, matcher.schema, target.properties, is_delete=True),
             modes=metrics_modes(matcher.schema, target.properties),
-            target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
-            row_group_bytes=read_property(target.properties, known.DELETE_PARQUET_ROW_GROUP_SIZE_BYTES),
-            min_row_group_rows=1,
-            spec_id=spec.spec_id,
-            guess=guess,
-            row_group_guess=guess,
             content=FileContent.EQUALITY_DELETES,
             equality_ids=ids,
             sort_order_id=UNSORTED_ORDER_ID,
@@ -352,3 +344,17 @@ def _same_name(one: str, other: str, *, case_sensitive: bool) -> bool:
 
 def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:
     return choose_format(asked, read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT))
+
+
+def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **given: Any) -> FilePlan:
+    """Return the plan of delete files: their sizes are those of deletes, whatever they hold."""
+    return FilePlan(
+        storage=target.storage,
+        target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
+        row_group_bytes=read_property(target.properties, known.DELETE_PARQUET_ROW_GROUP_SIZE_BYTES),
+        min_row_group_rows=1,
+        spec_id=spec_id,
+        guess=guess,
+        row_group_guess=guess,
+        **given,
+    )

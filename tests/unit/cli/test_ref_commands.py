@@ -164,6 +164,9 @@ def test_namespaces_are_created_listed_and_dropped(warehouse: str) -> None:
     assert {"namespace": "raw"} in rows(warehouse, "namespace", "list")
     assert rows(warehouse, "namespace", "list", "raw") == [{"namespace": "raw.inner"}]
     assert rows(warehouse, "namespace", "properties", "raw.inner") == [{"name": "owner", "value": "ann"}]
+    rows(warehouse, "namespace", "set", "raw.inner", "team=data")
+    rows(warehouse, "namespace", "unset", "raw.inner", "owner")
+    assert rows(warehouse, "namespace", "properties", "raw.inner") == [{"name": "team", "value": "data"}]
     rows(warehouse, "namespace", "drop", "raw.inner")
     assert "not empty" in refused(warehouse, "namespace", "drop", "shop")
 

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere."""
+"""Links between pages lead somewhere, and tests that they name are there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_files import ROOT
+from tests.architecture.test_spec_coverage import exists
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -21,6 +22,12 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
         if "://" not in link and not link.startswith("#") and not (page.parent / link.partition("#")[0]).exists()
     ]  # fmt: skip
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if one.name != "options.md"], ids=lambda page: page.name)
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"tests/[\w/]+\.py::\w+(?:::\w+)?", page.read_text("utf-8"))
+    assert [one for one in named if not exists(one)] == []
 
 
 def test_decisions_are_numbered_without_gaps_and_listed() -> None:

@@ -414,10 +414,10 @@ def test_a_full_disk_fails_the_batch_and_the_query_goes_on_when_there_is_room(
 
 
 @pytest.mark.slow
-def test_foreach_batch_with_once_writes_each_batch_once(
+def test_iceberg_8809_foreach_batch_with_once_writes_each_batch_once(
     attached: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
-    """As Delta's txnAppId and txnVersion, which Iceberg's users ask for (iceberg #8809)."""
+    """As Delta's txnAppId and txnVersion."""
     for number in range(3):
         feed.add((number, "x"))
 

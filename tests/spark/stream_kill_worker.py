@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,7 @@ def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
     queries = [one for number in range(pipelines) for one in start(spark, Path(checkpoints), number, trigger)]
     say("running")
     while any(one.isActive for one in queries):
-        spark.streams.resetTerminated()
-        spark.streams.awaitAnyTermination(1)
+        time.sleep(0.2)
         if any(one.exception() is not None for one in queries):
             break
     failed = [one for one in queries if one.exception() is not None]

@@ -118,6 +118,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_client_of_connect_streams_from_tables_into_tables(
     client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path

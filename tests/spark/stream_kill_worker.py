@@ -20,13 +20,14 @@ from pyspark.sql import functions as F
 
 import frazil
 
-SOURCE = {"streaming-max-files-per-micro-batch": "20"}
 
+def start(spark: SparkSession, checkpoints: Path, number: int, *, drains: bool) -> list[Any]:
+    trigger: dict[str, Any] = {"availableNow": True} if drains else {"processingTime": "0 seconds"}
+    limits = {} if drains else {"streaming-max-files-per-micro-batch": "20"}
 
-def start(spark: SparkSession, checkpoints: Path, number: int, trigger: dict[str, Any]) -> list[Any]:
     def read(name: str) -> Any:
         guard = {"stream-guard": f"{name}-{number}"}
-        return spark.readStream.options(**SOURCE, **guard).table("lake.db.source")
+        return spark.readStream.options(**limits, **guard).table("lake.db.source")
 
     def write(frame: Any, name: str, mode: str, **options: str) -> Any:
         place = checkpoints / f"{name}-{number}"
@@ -60,9 +61,9 @@ def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
     frazil.attach(spark, frazil.connect(warehouse))
     say("ready")
     sys.stdin.readline()
-    trigger: dict[str, Any] = {"availableNow": True} if how == "drain" else {"processingTime": "0 seconds"}
     say("starting")
-    queries = [one for number in range(pipelines) for one in start(spark, Path(checkpoints), number, trigger)]
+    drains = how == "drain"
+    queries = [one for number in range(pipelines) for one in start(spark, Path(checkpoints), number, drains=drains)]
     say("running")
     while any(one.isActive for one in queries):
         time.sleep(0.2)

@@ -33,7 +33,7 @@ KILLS = int(os.environ.get("FRAZIL_STREAM_KILLS", "100"))
 """How many running queries are killed; one process has several."""
 SECONDS = float(os.environ.get("FRAZIL_STREAM_KILL_SECONDS", "inf"))
 """After so many seconds nothing more is killed."""
-RUNS = float(os.environ.get("FRAZIL_STREAM_KILL_AFTER", "8"))
+RUNS = 120.0
 """How many seconds queries run at most before they are killed."""
 KEYS = 7
 
@@ -97,6 +97,12 @@ class Others:
             self.done[what] += 1
 
 
+def batches(checkpoints: Path) -> int:
+    """Return how many batches are done, of all queries."""
+    logs = [[int(one.name) for one in log.iterdir() if one.name.isdigit()] for log in checkpoints.glob("*/commits")]
+    return sum(max(numbers, default=-1) + 1 for numbers in logs)
+
+
 class Worker:
     """A process with queries; what it says is kept whole."""
 
@@ -119,6 +125,12 @@ class Worker:
             assert time.monotonic() < until, f"the worker does not say {line!r}: {self.text}"
             time.sleep(0.02)
 
+    def wait_for_batches(self, checkpoints: Path, count: int) -> None:
+        wanted, until = batches(checkpoints) + count, time.monotonic() + RUNS
+        while batches(checkpoints) < wanted and time.monotonic() < until:
+            assert self.process.poll() is None, f"the worker ended: {self.text}"
+            time.sleep(0.05)
+
     def go(self) -> None:
         self.wait_for("ready")
         assert self.process.stdin is not None
@@ -135,7 +147,7 @@ class Worker:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(tmp_path: Path) -> None:
-    warehouse = tmp_path / "lake"
+    warehouse, checkpoints = tmp_path / "lake", tmp_path / "checkpoints"
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     print(f"seed {seed}")
@@ -157,9 +169,11 @@ def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(
                 worker.go()
                 # The next one starts its Spark meanwhile.
                 workers.append(Worker(tmp_path, len(workers), "run"))
-                # Some die while their queries start, most while they run.
-                worker.wait_for("starting" if chance.random() < 0.3 else "running")
-                time.sleep(chance.uniform(0, RUNS))
+                # Some die while their queries start, most after some batches, however long those take.
+                worker.wait_for("starting")
+                if chance.random() < 0.8:
+                    worker.wait_for_batches(checkpoints, chance.randrange(2 * QUERIES))
+                time.sleep(chance.uniform(0, 1))
                 assert worker.process.poll() is None, worker.text
                 worker.kill()
                 assert "failed" not in worker.text and "Traceback" not in worker.text, worker.text
@@ -174,8 +188,8 @@ def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(
     finally:
         for one in workers:
             one.kill()
-    print(f"{killed} queries killed in {restarts} processes, {len(others.written)} rows, "
-          f"{dict(others.done)}, {time.monotonic() - began:.0f} s")  # fmt: skip
+    print(f"{killed} queries killed in {restarts} processes, {batches(checkpoints)} batches, "
+          f"{len(others.written)} rows, {dict(others.done)}, {time.monotonic() - began:.0f} s")  # fmt: skip
     check_tables(others)
     others.close()
 

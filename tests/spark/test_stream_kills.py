@@ -97,10 +97,10 @@ class Others:
             self.done[what] += 1
 
 
-def batches(checkpoints: Path) -> int:
-    """Return how many batches are done, of all queries."""
-    logs = [[int(one.name) for one in log.iterdir() if one.name.isdigit()] for log in checkpoints.glob("*/commits")]
-    return sum(max(numbers, default=-1) + 1 for numbers in logs)
+def batches(checkpoint: Path) -> int:
+    """Return how many batches of a query are done."""
+    log = checkpoint / "commits"
+    return 1 + max((int(one.name) for one in log.glob("*") if one.name.isdigit()), default=-1)
 
 
 class Worker:
@@ -125,9 +125,9 @@ class Worker:
             assert time.monotonic() < until, f"the worker does not say {line!r}: {self.text}"
             time.sleep(0.02)
 
-    def wait_for_batches(self, checkpoints: Path, count: int) -> None:
-        wanted, until = batches(checkpoints) + count, time.monotonic() + RUNS
-        while batches(checkpoints) < wanted and time.monotonic() < until:
+    def wait_for_batches(self, checkpoint: Path, count: int) -> None:
+        wanted, until = batches(checkpoint) + count, time.monotonic() + RUNS
+        while batches(checkpoint) < wanted and time.monotonic() < until:
             assert self.process.poll() is None, f"the worker ended: {self.text}"
             time.sleep(0.05)
 
@@ -169,10 +169,11 @@ def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(
                 worker.go()
                 # The next one starts its Spark meanwhile.
                 workers.append(Worker(tmp_path, len(workers), "run"))
-                # Some die while their queries start, most after some batches, however long those take.
+                # Some die while their queries start, most after some batches of one of them, however long those take.
                 worker.wait_for("starting")
                 if chance.random() < 0.8:
-                    worker.wait_for_batches(checkpoints, chance.randrange(2 * QUERIES))
+                    name = f"{chance.choice(('rows', 'counts'))}-{chance.randrange(PIPELINES)}"
+                    worker.wait_for_batches(checkpoints / name, chance.randrange(4))
                 time.sleep(chance.uniform(0, 1))
                 assert worker.process.poll() is None, worker.text
                 worker.kill()
@@ -188,7 +189,7 @@ def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(
     finally:
         for one in workers:
             one.kill()
-    print(f"{killed} queries killed in {restarts} processes, {batches(checkpoints)} batches, "
+    print(f"{killed} queries killed in {restarts} processes, {sum(map(batches, checkpoints.iterdir()))} batches, "
           f"{len(others.written)} rows, {dict(others.done)}, {time.monotonic() - began:.0f} s")  # fmt: skip
     check_tables(others)
     others.close()

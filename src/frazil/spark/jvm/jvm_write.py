@@ -8,15 +8,19 @@ runs in the user's session, and files that turn out wrong are refused.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyspark
+import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.jvm.private_names import is_classic
+from frazil.sql.quote_names import quote
 
 _FIXED = {
     "spark.sql.caseSensitive": "true",
@@ -34,28 +38,53 @@ def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     spark = frame.sparkSession
     if not is_classic(spark):
         return frame
-    jvm: Any = spark.sparkContext._jvm
-    own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    _share_observations(spark._jsparkSession, own._jsparkSession)
-    # What interrupts the session interrupts its clone; the clone has the session's other tags already.
-    own._jsparkSession.managedJobTags().get().put("frazil", spark._jsparkSession.sessionJobTag())
-    for name, value in {**_FIXED, **settings}.items():
-        own.conf.set(name, value)
-    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
-    plan = frame._jdf.queryExecution().analyzed()
-    return DataFrame(datasets.ofRows(own._jsparkSession, plan), own)
+    # Before Spark 4.2 listeners answer what `df.observe` waits for, and clones have those of their session.
+    shares = int(pyspark.__version__.split(".")[1]) >= 2
+    apart: Any = _written(spark).apart(frame._jdf, json.dumps({**_FIXED, **settings}), shares)
+    return DataFrame(apart, SparkSession(spark.sparkContext, apart.sparkSession()))
 
 
-def _share_observations(session: Any, clone: Any) -> None:
-    """Let queries of a clone answer what `df.observe` of its session waits for.
+@dataclass(frozen=True, slots=True)
+class NamedColumn:
+    """A column of a frame as another one has it: under the same name, of a type, with metadata."""
 
-    Before Spark 4.2 listeners do that, and clones have those of their session.
-    """
-    if int(pyspark.__version__.split(".")[1]) < 2:
+    name: str
+    kind: st.DataType | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFrame:
+    """Return columns of a frame, in one call to the JVM where there is one."""
+    if not is_classic(frame.sparkSession):
+        return frame.select(*map(_column, columns))
+    told = [
+        {
+            "quoted": quote(one.name),
+            "name": one.name,
+            "type": None if one.kind is None else one.kind.json(),
+            "metadata": json.dumps(one.metadata),
+        }
+        for one in columns
+    ]
+    return DataFrame(_written(frame.sparkSession).columns(frame._jdf, json.dumps(told)), frame.sparkSession)
+
+
+def _column(one: NamedColumn) -> Column:
+    column = F.col(quote(one.name))
+    return (column if one.kind is None else column.cast(one.kind)).alias(one.name, metadata=dict(one.metadata))
+
+
+def write_parquet(frame: DataFrame, folder: str, options: Mapping[str, str], partition: str | None) -> None:
+    """Have Spark write a frame as Parquet files to a new folder."""
+    if is_classic(frame.sparkSession):
+        _written(frame.sparkSession).parquet(frame._jdf, json.dumps(options), partition, folder)
         return
-    waiting = session.observationManager().getClass().getDeclaredField("observations")
-    waiting.setAccessible(True)
-    waiting.set(clone.observationManager(), waiting.get(session.observationManager()))
+    writer = frame.write.options(**options)
+    (writer if partition is None else writer.partitionBy(partition)).parquet(folder)
+
+
+def _written(spark: SparkSession) -> Any:
+    return define_classes(spark.sparkContext).Written
 
 
 def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> DataFrame:

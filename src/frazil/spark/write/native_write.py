@@ -28,6 +28,7 @@ from frazil.datafile.write_target import WriteTarget
 from frazil.errors import EngineError, FrazilError
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.file_systems import hadoop_options
+from frazil.spark.jvm.jvm_write import write_parquet
 from frazil.spark.read.partition_columns import decode_key
 from frazil.spark.write.distribute import has_partitions
 from frazil.spec import properties as known
@@ -106,14 +107,10 @@ def write_natively(
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
     check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
-    writer = frame.write.options(
-        **_options(target, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)
-    )
-    if has_partitions(target):
-        writer = writer.partitionBy(key_name)
+    options = {**_options(target, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)}
     try:
         with engine_errors(f"write data files to {folder}"):
-            writer.parquet(folder)
+            write_parquet(frame, folder, options, key_name if has_partitions(target) else None)
         return _describe(target, folder, key_name)
     except BaseException:
         # No commit knows of these files, and nobody else writes here.

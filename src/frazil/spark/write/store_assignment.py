@@ -14,8 +14,8 @@ decimal to float, decimal to double.
 Every column that does not fit by its type is named in one error, before anything runs. Required columns that may hold
 null are tested while Spark runs.
 
-The result carries field ids where Spark's Parquet writer looks for them, on the last projection before the write: ids
-given earlier do not survive a shuffle.
+A frame that has the table's columns already is taken as it is. `write_files.py` gives columns their ids, on the last
+projection before the write, where Spark's Parquet writer looks for them: ids given earlier do not survive a shuffle.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 
 
 def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may_lack_parts: bool = False) -> DataFrame:
-    """Return a frame with the table's columns, stored form, field ids; refuse a frame that does not fit.
+    """Return a frame with the table's columns in stored form; refuse a frame that does not fit.
 
     From format version 3 on, row lineage columns that the frame has are kept after the table's own.
     """
@@ -67,6 +67,8 @@ def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may
             if lineage_column.name in frame.columns and lineage_column not in fields
         )
     plan = _Plan(frame.sparkSession, may_lack_parts=may_lack_parts)
+    if plan.is_stored(fields, frame.schema.fields):
+        return frame
     found = plan.match_fields(fields, frame.schema.fields, lambda name: F.col(quote(name)), "")
     plan.check()
     return frame.select(*found)
@@ -194,6 +196,16 @@ class _Plan:
     def _again(self) -> _Plan:
         """Return a plan like this one for values that this one has looked at: what it finds is known."""
         return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
+
+    def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
+        """Return whether columns are the table's already: its order, its types, none of them nested or required."""
+        return [part.name for part in want] == [one.name for one in have] and all(
+            not part.required
+            and not isinstance(part.field_type, StructType | ListType | MapType | UnknownType)
+            and self._again()._match_leaf(part.field_type, one.dataType, "") is None
+            and one.dataType == stored_type(part.field_type)
+            for part, one in zip(want, have, strict=True)
+        )
 
     def match_fields(
         self,

@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyspark.sql.types as st
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import DataFrame
 
 from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
 from frazil.loaded import LoadedTable
 from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.file_systems import hadoop_options
-from frazil.spark.jvm.jvm_write import can_reach, in_own_session
+from frazil.spark.jvm.jvm_write import NamedColumn, can_reach, in_own_session, select_columns
 from frazil.spark.types import FIELD_ID
 from frazil.spark.write.arrow_write import can_travel, write_in_this_process, write_on_executors
 from frazil.spark.write.distribute import choose_mode, distribute, has_partitions, write_settings
@@ -40,7 +39,6 @@ from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Summary
 from frazil.spec.types import NestedField, StructType, Type
-from frazil.sql.quote_names import quote
 
 _MIN_FILE_ROWS = 10_000
 
@@ -86,17 +84,17 @@ def write_stored(
         frame.sparkSession, target.location, hadoop_options(frame.sparkSession, target.storage, target.location)
     ):
         if has_partitions(target):
-            columns.append(F.col(key_name))
-        files = write_natively(spread.select(*columns), target, key_name, new_id(), file_rows=file_rows)
+            columns.append(NamedColumn(key_name))
+        files = write_natively(select_columns(spread, columns), target, key_name, new_id(), file_rows=file_rows)
     elif not can_travel(target):
-        files = write_in_this_process(spread.select(*columns), target)
+        files = write_in_this_process(select_columns(spread, columns), target)
     else:
-        files = write_on_executors(spread.select(*columns), target)
+        files = write_on_executors(select_columns(spread, columns), target)
     note_files(files)
     return files
 
 
-def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
+def _with_id(name: str, field: st.StructField, schema: Schema) -> NamedColumn:
     """Return a column with its id, and the ids of the parts of structs, on the last projection.
 
     Parts have ids where their values come from one place. Spark forgets them where it chooses between values.
@@ -105,8 +103,7 @@ def _with_id(name: str, field: st.StructField, schema: Schema) -> Column:
     found = schema.find_field(name)
     field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
     kind = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
-    column = F.col(quote(name)) if kind == field.dataType else F.col(quote(name)).cast(kind)
-    return column.alias(name, metadata={FIELD_ID: field_id})
+    return NamedColumn(name, None if kind == field.dataType else kind, {FIELD_ID: field_id})
 
 
 def _type_with_ids(have: st.DataType, data_type: Type) -> st.DataType:

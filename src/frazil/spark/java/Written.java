@@ -1,0 +1,55 @@
+package frazil;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.DataFrameWriter;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+
+/** Steps of a write, each in one call: small batches would wait for Python's calls longer than for their rows. */
+public class Written {
+  /** The rows in a session under settings of its own, a clone of theirs; what interrupts the one does the other. */
+  public static Dataset apart(Dataset rows, String settings, boolean sharesObservations) throws Exception {
+    SparkSession session = (SparkSession) rows.sparkSession();
+    SparkSession own = session.cloneSession();
+    if (sharesObservations) share(session, own);
+    // The clone has the session's other tags already.
+    Object tags = ((ThreadLocal) Spark.get(own, "managedJobTags")).get();
+    String tag = (String) Spark.get(session, "sessionJobTag");
+    if (tags instanceof Map) ((Map) tags).put("frazil", tag);
+    else ((scala.collection.mutable.Map) tags).put("frazil", tag);
+    for (Object one : ((Map) Door.parse(settings)).entrySet())
+      own.conf().set((String) ((Map.Entry) one).getKey(), (String) ((Map.Entry) one).getValue());
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(own, rows.queryExecution().analyzed());
+  }
+
+  /** Let queries of a clone answer what observations of its session wait for. */
+  private static void share(SparkSession session, SparkSession own) throws Exception {
+    Object manager = Spark.get(session, "observationManager");
+    java.lang.reflect.Field waiting = manager.getClass().getDeclaredField("observations");
+    waiting.setAccessible(true);
+    waiting.set(Spark.get(own, "observationManager"), waiting.get(manager));
+  }
+
+  /** Columns by their quoted names, each with a name, a type or none, and what is known of it or nothing. */
+  public static Dataset columns(Dataset rows, String columns) {
+    List wanted = (List) Door.parse(columns);
+    Column[] made = new Column[wanted.size()];
+    for (int i = 0; i < made.length; i++) {
+      Map one = (Map) wanted.get(i);
+      Column column = new Column((String) one.get("quoted"));
+      if (one.get("type") != null) column = column.cast(DataType.fromJson((String) one.get("type")));
+      made[i] = column.as((String) one.get("name"), Metadata.fromJson((String) one.get("metadata")));
+    }
+    return (Dataset) rows.select(made);
+  }
+
+  public static void parquet(Dataset rows, String options, String partition, String folder) {
+    DataFrameWriter writer = rows.write().options((Map) Door.parse(options));
+    if (partition != null) writer = writer.partitionBy(new String[] {partition});
+    writer.parquet(folder);
+  }
+}

@@ -2,6 +2,8 @@ package frazil;
 
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.DataFrameWriter;
 import org.apache.spark.sql.classic.Dataset;
@@ -45,6 +47,19 @@ public class Written {
       made[i] = column.as((String) one.get("name"), Metadata.fromJson((String) one.get("metadata")));
     }
     return (Dataset) rows.select(made);
+  }
+
+  /** Whether Spark's own file systems know a location. */
+  public static boolean reaches(Dataset rows, String location, String options) {
+    Configuration settings = ((SparkSession) rows.sparkSession()).sessionState().newHadoopConf();
+    for (Object one : ((Map) Door.parse(options)).entrySet())
+      settings.set((String) ((Map.Entry) one).getKey(), (String) ((Map.Entry) one).getValue());
+    try {
+      return new Path(location).getFileSystem(settings) != null;
+    } catch (Throwable e) {
+      // Whatever keeps Hadoop from opening the location, our own storage writes there.
+      return false;
+    }
   }
 
   public static void parquet(Dataset rows, String options, String partition, String folder) {

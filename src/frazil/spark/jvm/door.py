@@ -90,7 +90,7 @@ def _check_not_cancelled(spark: SparkSession, names: str) -> None:
     Python's calls run on that thread. It cannot be woken while Python works, and jobs that run are cancelled by Spark
     or by `Waited.java`.
     """
-    if spark._jvm.frazil.Python.isGivenUp():  # type: ignore[union-attr]
+    if define_classes(spark.sparkContext).Python.isGivenUp():
         raise CancelledError(f"Cannot commit to {names}: the statement was cancelled", hint="Nothing was changed.")
 
 
@@ -131,13 +131,14 @@ def session_id(spark: SparkSession) -> str:
 
 def lake_ids(spark: SparkSession) -> dict[str, str]:
     """Return the ids of the lakes that a session sees, by their names."""
-    found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.lakes(spark._jsparkSession))  # type: ignore[union-attr]
+    found: dict[str, str] = json.loads(define_classes(spark.sparkContext).Spark.lakes(spark._jsparkSession))
     return found
 
 
 def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
     """Return the settings of a session that begin with a prefix."""
-    found: dict[str, str] = json.loads(spark._jvm.frazil.Spark.settings(spark._jsparkSession, prefix))  # type: ignore[union-attr]
+    told: str = define_classes(spark.sparkContext).Spark.settings(spark._jsparkSession, prefix)
+    found: dict[str, str] = json.loads(told)
     return found
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyspark
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
@@ -32,10 +33,29 @@ _NEEDS = "// Needs "
 _SCAN = "org.apache.spark.sql.execution.FileSourceScanExec"
 _BOXES = {"boolean": "Boolean", "int": "Integer", "long": "Long"}
 _lock = threading.Lock()
-_defined: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
-def define_classes(context: SparkContext) -> Any:
+class Known:
+    """A package or a class of the JVM's: Py4J asks for each name on the way to a method, each time; this asks once."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        found: Any = getattr(self._found, name)
+        known = Known(found) if isinstance(found, JavaClass) else found
+        vars(self)[name] = known
+        return known
+
+    def __call__(self, *given: Any) -> Any:
+        """Make an object of a class."""
+        return self._found(*given)
+
+
+_defined: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
+
+
+def define_classes(context: SparkContext) -> Known:
     """Give the JVM frazil's classes, where it does not have them; return the package that they are in."""
     gateway: Any = context._gateway
     with _lock:
@@ -46,8 +66,8 @@ def define_classes(context: SparkContext) -> Any:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
                 ) from error
-            _defined[gateway] = True
-    return gateway.jvm.frazil
+            _defined[gateway] = Known(gateway.jvm.frazil)
+        return _defined[gateway]
 
 
 def compile_meanwhile(gateway: Any) -> threading.Thread:

@@ -121,20 +121,11 @@ def hash_longs(column: Column, spark: SparkSession) -> Column | None:
     return type(column)(tools.column(hashed))
 
 
-def can_reach(spark: SparkSession, location: str, options: Mapping[str, str]) -> bool:
+def can_reach(frame: DataFrame, location: str, options: Mapping[str, str]) -> bool:
     """Return whether Spark's own file systems know a location; object stores may need a package that is not there."""
-    if not is_classic(spark):
+    if not is_classic(frame.sparkSession):
         return location.startswith("file:")
-    jvm: Any = spark.sparkContext._jvm
-    settings = spark._jsparkSession.sessionState().newHadoopConf()
-    for name, value in options.items():
-        settings.set(name, value)
-    try:
-        jvm.org.apache.hadoop.fs.Path(location).getFileSystem(settings)
-    except Exception:
-        # Whatever keeps Hadoop from opening the location, our own storage writes there.
-        return False
-    return True
+    return bool(_written(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
 
 
 def ask_for_files(frame: DataFrame) -> None:

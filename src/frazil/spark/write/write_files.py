@@ -81,7 +81,7 @@ def write_stored(
     spread = distribute(frame, target, key_name, choose_mode(target, distribution))
     columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
     if is_native(target.schema, target.properties) and can_reach(
-        frame.sparkSession, target.location, hadoop_options(frame.sparkSession, target.storage, target.location)
+        frame, target.location, hadoop_options(frame.sparkSession, target.storage, target.location)
     ):
         if has_partitions(target):
             columns.append(NamedColumn(key_name))

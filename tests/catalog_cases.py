@@ -104,11 +104,11 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
         yield from _closing(case)
 
 
-def service_differences(of: str = "contract") -> dict[str, str]:
-    """Return the tests, or the SQL cases, that somebody else's service is known to fail, each with the reason."""
+def service_differences(kind: str, of: str) -> dict[str, str]:
+    """Return the tests (`contract`) or cases (`sql`) that somebody else's service is known to fail, with reasons."""
     path = Path(__file__).parent / "contract" / "service_differences.toml"
     known: dict[str, dict[str, dict[str, str]]] = tomllib.loads(path.read_text())
-    return known.get(json.loads(os.environ[SERVICE_VARIABLE])["kind"], {}).get(of, {})
+    return known.get(kind, {}).get(of, {})
 
 
 def _closing(case: CatalogCase) -> Iterator[CatalogCase]:

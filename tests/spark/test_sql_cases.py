@@ -55,4 +55,4 @@ def service_lake(folder: Path) -> Iterator[tuple[frazil.Lake, Mapping[str, str]]
     given = json.loads(os.environ[SERVICE_VARIABLE])
     with frazil.connect(given["address"], properties=given["properties"]) as lake:
         empty_catalog(lake.catalog)
-        yield lake, service_differences("sql")
+        yield lake, service_differences(given["kind"], "sql")

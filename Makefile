@@ -67,6 +67,11 @@ test-dbt: ## Run the example project and dbt's own tests of adapters over lakes,
 	@PYTHON="$(PYTHON)" tools/setup.sh dbt $(VENV_DBT)
 	$(VENV_DBT)/bin/pytest -q tests/dbt
 
+test-recipes: setup ## Run the recipes that need more packages: OpenLineage, Great Expectations
+	@tools/check_java.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh recipes
+	$(BIN)/pytest -q tests/unit/lake/test_lineage.py tests/unit/examples tests/spark/test_lineage_on_spark.py
+
 test-interop: setup ## Let every implementation check every other; write docs/interop.md and docs/sql-differences.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh interop

@@ -22,6 +22,8 @@ for spark in 4.0 4.1 4.2; do
     compile "requirements/spark-$spark.lock" pyproject.toml --extra spark --constraint requirements/dev.lock \
         --constraint "requirements/spark-$spark.in"
 done
+# What recipes use, added to the same environment.
+compile requirements/recipes.lock pyproject.toml --group recipes --constraint requirements/dev.lock
 # The driver of a browser, for the tests of the console.
 compile requirements/browser.lock pyproject.toml --group browser --constraint requirements/dev.lock
 # dbt, in an environment of its own: it pins older versions of what dev.lock has.

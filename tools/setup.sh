@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-set_name=${1:?usage: tools/setup.sh dev|spark|interop|browser|spark-4.1 [environment]}
+set_name=${1:?usage: tools/setup.sh dev|spark|interop|browser|recipes|spark-4.1 [environment]}
 venv=${2:-.venv}
 lock=requirements/$set_name.lock
 stamp=$venv/.installed-$set_name

@@ -26,6 +26,8 @@ class LoadedTable:
     """Where the catalog is a service that wants to plan scans of the table: what has it do so."""
     on_plan: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
     """Where the catalog wants to know of scans: what is told of each plan that was read to its end."""
+    on_read: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
+    """Where somebody wants to know of reads: what is told of each plan whose files are read."""
 
     @property
     def name(self) -> str:

@@ -33,7 +33,10 @@ def test_every_dependency_is_locked() -> None:
     wanted = [*config["project"]["dependencies"], *config["build-system"]["requires"]]
     for group in config["dependency-groups"].values():
         wanted += group
-    texts = [(ROOT / "requirements" / name).read_text("utf-8") for name in ("dev.lock", "interop.lock", "browser.lock")]
+    texts = [
+        (ROOT / "requirements" / name).read_text("utf-8")
+        for name in ("dev.lock", "interop.lock", "browser.lock", "recipes.lock")
+    ]
     locked = {name for text in texts for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
     assert {re.match(r"[\w.-]+", one)[0] for one in wanted} - locked == set()  # type: ignore[index]
 

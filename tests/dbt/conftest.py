@@ -5,7 +5,9 @@ dbt is in an environment of its own; where it is not installed, nothing here is 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,7 +16,17 @@ import pytest
 HAS_DBT = find_spec("dbt") is not None and find_spec("dbt.tests") is not None
 collect_ignore_glob = [] if HAS_DBT else ["test_adapter.py"]
 if HAS_DBT:
+    with warnings.catch_warnings():
+        # dbt's own modules warn as they are imported, which is an error here elsewhere.
+        warnings.simplefilter("ignore")
+        import_module("dbt.tests.util")
     pytest_plugins = ["dbt.tests.fixtures.project"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let dbt warn."""
+    if HAS_DBT:
+        config.addinivalue_line("filterwarnings", "ignore")
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, namespace_not_found, shown, split_identifier
@@ -100,6 +100,8 @@ class Catalog(ABC):
         """Folders beside the warehouse in which tables may have files of their own to delete."""
         self.now_ms = now_ms
         self.new_id = new_id
+        self.lineage: Any = None
+        """Who is told of reads and writes (`lake/lineage.py`); None where nobody is."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.warehouse!r})"

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.lake.lake import TRUSTED_VIEWS, Lake
+from frazil.lake.lineage import open_lineage
 from frazil.lake.open_catalog import TRUST_ALL, open_catalog
 
 
@@ -61,7 +62,9 @@ def connect(
     if warehouse is not None and by_name is not None:
         given["warehouse"] = os.fspath(by_name)
     trusts_views = _is_true(TRUSTED_VIEWS, given.pop(TRUSTED_VIEWS, "false"))
+    lineage = open_lineage(given)
     opened = open_catalog(place, catalog=catalog, name=name, properties=given, trust=trust, auth=auth)
+    opened.lineage = lineage
     return Lake(opened, trust=trust, trusts_views=trusts_views)
 
 

@@ -14,6 +14,7 @@ from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
+from frazil.lake.lineage import ending, telling
 from frazil.lake.on_spark import check_pyspark
 from frazil.lake.open_catalog import TRUST_ALL
 from frazil.lake.parse_name import parse_name
@@ -343,6 +344,7 @@ class LakeTransaction:
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
         self._commit = OneCommit(catalog, cache)
+        self._told = telling(catalog, "transaction", catalog.name)
 
     def table(self, name: Name) -> TransactionTable:
         """Return a table to change in this transaction."""
@@ -351,9 +353,11 @@ class LakeTransaction:
         return self._commit.table(self._catalog.load_table(identifier)) if found is None else found
 
     def __enter__(self) -> Self:
+        self._told.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._commit.__exit__(kind, error, trace)
+        with ending(self._told, kind, error, trace):
+            self._commit.__exit__(kind, error, trace)

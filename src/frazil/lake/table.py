@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from frazil.lake.difference import Difference
 from frazil.lake.explain_changes import ExplainChanges
 from frazil.lake.follow import Changes, Follow
 from frazil.lake.history import History
+from frazil.lake.lineage import ending, tell_commit, telling
 from frazil.lake.maintain import Maintain
 from frazil.lake.metadata_tables import MetadataTables
 from frazil.lake.metadata_verbs import expiry_of
@@ -54,6 +56,16 @@ class Table(TableVerbs):
         self._catalog = catalog
         self._loaded = loaded
         self._cache = cache
+
+    @property
+    def _loaded(self) -> LoadedTable:
+        """The state that is shown."""
+        return self._state
+
+    @_loaded.setter
+    def _loaded(self, loaded: LoadedTable) -> None:
+        lineage = self._catalog.lineage
+        self._state: LoadedTable = loaded if lineage is None else lineage.watch(loaded)
 
     def __repr__(self) -> str:
         return describe_table(self._loaded)
@@ -280,6 +292,9 @@ class Table(TableVerbs):
         self._loaded = commit.states[0]
         return self._loaded, self._made(snapshot)
 
+    def _telling(self, verb: str, data: Any) -> AbstractContextManager[None]:
+        return telling(self._catalog, verb, self.name, data)
+
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
         with OneCommit(self._catalog, self._cache) as commit:
             snapshot = change(commit.table(state))
@@ -434,6 +449,7 @@ class OneCommit:
             if problem.may_clean_up:
                 self._delete_written()
             raise
+        tell_commit(self.states, {slot.snapshot_id for one in self._tables.values() for slot in one._changes.slots})
         if not self._transaction.was_unknown:
             for table in self._tables.values():
                 table.delete_skipped()
@@ -449,13 +465,16 @@ class TransactionContext:
     def __init__(self, table: Table, catalog: Catalog, cache: ManifestCache | None) -> None:
         self._table = table
         self._commit = OneCommit(catalog, cache)
+        self._told = telling(catalog, "transaction", table.name)
 
     def __enter__(self) -> TransactionTable:
+        self._told.__enter__()
         return self._commit.table(self._table._begin())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._commit.__exit__(kind, error, trace)
+        with ending(self._told, kind, error, trace):
+            self._commit.__exit__(kind, error, trace)
         if kind is None:
             self._table._show(self._commit.states[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -55,11 +56,20 @@ _PLANS = 10
 
 
 def _may_be_once(verb: Callable[_Given, Snapshot | None]) -> Callable[_Given, Snapshot | None]:
-    """Give a verb its argument `once`: what was done before is not done again, and None is returned."""
+    """Give a verb its argument `once`: what was done before is not done again, and None is returned.
+
+    Whoever is to know of verbs is told here.
+    """
     known = signature(verb)
 
     @wraps(verb)
     def run(*given: _Given.args, **named: _Given.kwargs) -> Snapshot | None:
+        table: Any = given[0]
+        data = given[1] if len(given) > 1 else named.get("data")
+        with table._telling(verb.__name__.lstrip("_"), data.source if isinstance(data, _Merge) else data):
+            return run_once(*given, **named)
+
+    def run_once(*given: _Given.args, **named: _Given.kwargs) -> Snapshot | None:
         once: Any = named.get("once")
         if once is None:
             return verb(*given, **named)
@@ -499,6 +509,10 @@ class TableVerbs(MetadataVerbs):
         if not table.has_committed and not is_staged and not name.is_epoch:
             table._commit(table._begin(), RecordOnly())
         return made
+
+    def _telling(self, verb: str, data: Any) -> AbstractContextManager[None]:
+        """Tell of a verb, where somebody is to be told; inside a transaction it is a part of that."""
+        return nullcontext()
 
     def _read_set(self, state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:
         """Return what an overwrite reads of a branch: what others add there since is a conflict."""

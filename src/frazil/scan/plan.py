@@ -144,8 +144,10 @@ class Plan:
                 at += 1
             batch = next(self._source, None)
             if batch is None:
-                if not self._is_complete and self.loaded.on_plan is not None:
-                    self.loaded.on_plan(self)
+                if not self._is_complete:
+                    for tell in (self.loaded.on_plan, self.loaded.on_read):
+                        if tell is not None:
+                            tell(self)
                 self._is_complete = True
                 return
             if self.keeps_files:

@@ -23,6 +23,7 @@ from frazil.errors import (
 )
 from frazil.expr.predicates import TRUE
 from frazil.lake.create_table import take_format_version
+from frazil.lake.lineage import telling
 from frazil.lake.said_table import AS_THE_TABLE_SAYS, Said, said_table
 from frazil.lake.sql_session import Place
 from frazil.lake.table import OneCommit, Table, hold
@@ -140,7 +141,8 @@ def create_with_schema(
     schema = _with_identifiers(schema, statement.properties)
     spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
-    with OneCommit(catalog, lake._cache) as commit:
+    told = telling(None if frame is None else catalog, "create", ".".join(place.name), frame)
+    with told, OneCommit(catalog, lake._cache) as commit:
         if existing is None:
             if not catalog.namespace_exists(place.name[:-1]):
                 lake.create_namespace(place.name[:-1])

@@ -153,7 +153,8 @@ def slim_table(
         statistics=(),
         partition_statistics=(),
     )
-    return replace(loaded, metadata=metadata)
+    # Spark has files planned to know what there is: they are read where it asks for them.
+    return replace(loaded, metadata=metadata, on_read=None)
 
 
 def _by_python(file_format: FileFormat) -> FileGroup:
@@ -180,6 +181,8 @@ class ScanFiles:
         appends: Appends | StreamFiles | None = None,
     ) -> None:
         self.loaded = slim_table(loaded, snapshot, schema, with_history=appends is not None)
+        self._on_read = loaded.on_read
+        self._read_last: Plan | None = None
         self.appends = appends
         self.snapshot = snapshot
         self.schema = schema
@@ -268,7 +271,15 @@ class ScanFiles:
             marked = {replace(one, deletes=DeleteKind.NONE) for one in found if one.deletes is DeleteKind.POSITIONS}
             found = {one: None for one in found if one not in marked}
         self._known = frozenset(found)
+        if not all(one.is_native for one in found):
+            self._tell_read(plan)
         return list(found)
+
+    def _tell_read(self, plan: Plan) -> None:
+        """Tell whoever wants to know that a plan's files are read, once for all groups."""
+        if self._on_read is not None and plan is not self._read_last:
+            self._read_last = plan
+            self._on_read(plan)
 
     def _home(self, kind: FileGroup, deletes: DeleteKind) -> FileGroup:
         """Return the group that reads a file of a kind.
@@ -321,7 +332,10 @@ class ScanFiles:
         def answer(request: str) -> bytes:
             try:
                 pushed = pruning_predicate(request, self.paths if paths is None else paths, self.schema)
-                return self.stream(group, constants, pushed)
+                found = self.stream(group, constants, pushed)
+                if self._on_read is not None:
+                    self._tell_read(self.plan(pushed))
+                return found
             except FrazilError as error:
                 raise name_error(error, self.loaded.name, self.snapshot_id) from error
 

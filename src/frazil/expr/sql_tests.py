@@ -23,6 +23,7 @@ from frazil.expr.lex import MAX_DIGITS, digits_of
 from frazil.expr.literals import Place, place_instant, place_literal
 from frazil.expr.predicates import (
     FALSE,
+    TRUE,
     Bound,
     BoundTerm,
     Op,
@@ -111,10 +112,24 @@ def _bind(op: Op, term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) 
         return FALSE
     if isinstance(kind, UuidType) and op is not Op.EQ:
         raise _refusal("the order of uuids is their text's")
+    beyond = _beyond(literals[0], kind)
+    if beyond and op is not Op.EQ:
+        return TRUE if ((beyond > 0) is (op not in _GREATER)) is is_true else FALSE
     place = _place(literals[0], kind)
     if op is Op.EQ:
         return _known(bind_place(Op.EQ if is_true else Op.NOT_EQ, term, place), term)
     return _ordered(op if is_true else _OPPOSITE[op], term, place)
+
+
+def _beyond(literal: Any, kind: Type) -> int:
+    """Return 1 for a literal above all whole numbers of 64 bits, -1 for one below them, else 0.
+
+    Beside such a literal Spark does not look at a column of whole numbers: the answer is one for all rows, also for
+    those without a value.
+    """
+    if not isinstance(kind, IntType | LongType) or isinstance(literal, bool) or not isinstance(literal, int | Decimal):
+        return 0
+    return 1 if literal > 2**63 - 1 else -1 if literal < -(2**63) else 0
 
 
 def _known(found: Predicate, term: BoundTerm) -> Predicate:

@@ -38,6 +38,29 @@ def _compared(test: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compi
     return build
 
 
+def _ordered(name: str, test: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
+    """Return a test of order. Beside a number beyond all whole numbers, Spark does not look at the other side."""
+    compared = _compared(test)
+
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        left, right = _two(arguments)
+        is_above = _beyond(right) if t.is_integer(left.kind) else -_beyond(left) if t.is_integer(right.kind) else 0
+        if not is_above:
+            return compared(compiler, arguments)
+        holds = pa.scalar((is_above > 0) is (name[0] == "<"))
+        return Compiled(t.BOOLEAN, lambda _: holds)
+
+    return build
+
+
+def _beyond(one: Compiled) -> int:
+    """Return 1 for a decimal literal above all whole numbers of 64 bits, -1 for one below them, else 0."""
+    if one.literal is None or not pa.types.is_decimal(one.kind):
+        return 0
+    value = one.literal.value
+    return 1 if value > 2**63 - 1 else -1 if value < -(2**63) else 0
+
+
 def _two(arguments: list[Compiled]) -> list[Compiled]:
     if len(arguments) != 2:
         raise t.left_to_spark("an operator has two sides")
@@ -280,10 +303,10 @@ def _mod(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 FUNCTIONS |= {
     "=": _compared(equal_values),
     "<>": _compared(_inverted(equal_values)),
-    "<": _compared(less_values),
-    ">": _compared(_swapped(less_values)),
-    "<=": _compared(_inverted(_swapped(less_values))),
-    ">=": _compared(_inverted(less_values)),
+    "<": _ordered("<", less_values),
+    ">": _ordered(">", _swapped(less_values)),
+    "<=": _ordered("<=", _inverted(_swapped(less_values))),
+    ">=": _ordered(">=", _inverted(less_values)),
     "<=>": _same,
     "not": _not,
     "negative": _negative,

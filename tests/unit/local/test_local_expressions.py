@@ -87,6 +87,22 @@ def test_values_and_types_are_sparks(text: str, kind: str, value: Any) -> None:
     assert compute(text) == (kind, [value])
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("nullif(i, 0) < 9223372036854775808", True),
+        ("nullif(i, 0) >= 9223372036854775807.5", False),
+        ("-9223372036854775809 <= nullif(l, 5)", True),
+        ("not (nullif(l, 5) < -9223372036854775809)", True),
+        ("nullif(i, 0) < 9223372036854775807", None),
+        ("nullif(i, 0) = 9223372036854775808", None),
+        ("nullif(l, 5) between -9223372036854775809 and 9223372036854775808", True),
+    ],
+)
+def test_beside_a_number_beyond_all_whole_numbers_null_is_not_looked_at(text: str, value: bool | None) -> None:
+    assert compute(text) == ("boolean", [value])
+
+
 @pytest.mark.parametrize("text", ["round(-0.3D, 0)", "round(-0.0D)", "round(cast(-0.04 as float), 1)"])
 def test_a_number_that_is_rounded_to_zero_has_no_sign(text: str) -> None:
     assert [str(one) for one in compute(text)[1]] == ["0.0"]

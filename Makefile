@@ -45,12 +45,12 @@ dist: setup ## Build the wheel and the source archive, into dist/
 	rm -rf $(DIST)
 	$(BIN)/hatchling build -d $(DIST)
 
-test: setup ## Run every quick test: those without a JVM side by side, then those on Spark in one session
+test: setup ## Run every quick test, of many cases a few: without a JVM side by side, then on Spark in one session
 	@tools/check_java.sh
-	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark"
-	$(BIN)/pytest -q -m "spark and not slow"
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark" --cases 4
+	$(BIN)/pytest -q -m "spark and not slow" --cases 2
 
-test-all: setup ## Run the slow tests too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
+test-all: setup ## Run every case of every test, the slow ones too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
 	@tools/check_java.sh
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
 	$(BIN)/pytest -q -m spark

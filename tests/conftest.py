@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import hypothesis
@@ -35,6 +37,45 @@ def pytest_configure() -> None:
     room = os.statvfs(_MEMORY)
     if room.f_bavail * room.f_frsize >= _ROOM_BYTES:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short."""
+    parser.addoption("--cases", type=int, default=0, metavar="N", help="run at most N cases of each test; 0: all")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases of tests that have more than `--cases` asks for."""
+    most: int = config.getoption("--cases")
+    if not most:
+        return
+    by_test: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        by_test[item.path, item.nodeid.split("[")[0]].append(item)
+    kept = {id(item) for cases in by_test.values() for item in choose_cases(cases, most)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
+
+
+def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Item]:
+    """Return at most so many cases of a test, each the one with the most arguments that those before it lack."""
+    if len(cases) <= most:
+        return cases
+    # A value of a parameter is one object in all its cases.
+    left = {
+        item: {(name, id(value)) for name, value in item.callspec.params.items()}
+        for item in cases
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    }
+    chosen: list[pytest.Item] = []
+    while left and len(chosen) < most:
+        best = max(left, key=lambda item: len(left[item]))
+        seen = left.pop(best)
+        chosen.append(best)
+        for arguments in left.values():
+            arguments -= seen
+    return chosen
 
 
 @pytest.hookimpl(trylast=True)

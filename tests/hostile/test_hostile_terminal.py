@@ -39,6 +39,15 @@ VALUES = {
     "wap_id": "night",
     "pairs": "owner=me",
     "names": "owner",
+    "column": "id",
+    "column_type": "bigint",
+    "term": "bucket(4, id)",
+    "field": "id_bucket",
+    "format_version": "3",
+    "location": "file:///nowhere/else",
+    "lasts_for": "7d",
+    "sql": "select 1 x",
+    "version_id": "1",
 }
 
 ENDS: dict[tuple[str, ...], tuple[str, ...]] = {("table", "follow"): ("--after", "beginning", "--until", "now")}

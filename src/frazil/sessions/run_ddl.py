@@ -41,10 +41,10 @@ from frazil.spec.versions import DEFAULT
 from frazil.sql import statements as s
 from frazil.sql.parse_types import parse_names_text, parse_order_text
 from frazil.sql.quote_names import quote_if_needed, quote_path
-from frazil.sql.type_names import named_partition_terms
+from frazil.sql.type_names import PARTITION_FIELD_NAMES, named_partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"
-_READ_ONLY = frozenset({"sort-order", "identifier-fields"})
+_READ_ONLY = frozenset({"sort-order", "identifier-fields", PARTITION_FIELD_NAMES})
 _DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location", "owner"}
 
 
@@ -139,7 +139,8 @@ def create_with_schema(
         properties.setdefault("write.format.default", statement.provider.lower())
     _check_names(schema, place)
     schema = _with_identifiers(schema, statement.properties)
-    spec = build_partition_spec(schema, statement.partition_by, case_sensitive=False)
+    terms = _with_names(statement.partition_by, statement.properties)
+    spec = build_partition_spec(schema, terms, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
     told = telling(None if frame is None else catalog, "create", ".".join(place.name), frame)
     with told, OneCommit(catalog, lake._cache) as commit:
@@ -149,7 +150,7 @@ def create_with_schema(
             staged = catalog.stage_table(
                 place.name,
                 schema,
-                spec if statement.partition_by else UNPARTITIONED,
+                spec if terms else UNPARTITIONED,
                 build_sort_order(schema, order, case_sensitive=False) if order else UNSORTED,
                 location=statement.location,
                 properties=properties,
@@ -162,7 +163,7 @@ def create_with_schema(
             table._run(
                 ReplaceTable(
                     schema,
-                    statement.partition_by,
+                    terms,
                     order,
                     properties=FrozenMap(properties),
                     location=statement.location,
@@ -182,6 +183,19 @@ def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
     names = (".".join(one) for one in parse_names_text(properties["identifier-fields"]))
     ids = tuple(schema.field(one, case_sensitive=False).field_id for one in names)
     return Schema(schema.fields, schema.schema_id, ids)
+
+
+def _with_names(terms: tuple[str, ...], properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return partition terms with the names of fields that a property gives, as SHOW CREATE TABLE does: `[h, s]`."""
+    if PARTITION_FIELD_NAMES not in properties:
+        return terms
+    names = parse_names_text(properties[PARTITION_FIELD_NAMES])
+    if len(names) != len(terms) or any(len(name) != 1 for name in names):
+        raise InvalidRequestError(
+            f"Cannot name the partition fields {properties[PARTITION_FIELD_NAMES]}: there are {len(terms)} of them",
+            hint=f"Give {PARTITION_FIELD_NAMES} one name for each, in their order: '[a, b]'.",
+        )
+    return tuple(f"{term} as {quote_path(name)}" for term, name in zip(terms, names, strict=True))
 
 
 def _check_names(schema: Schema, place: Place) -> None:

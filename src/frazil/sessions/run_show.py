@@ -24,11 +24,12 @@ from frazil.sql import statements as s
 from frazil.sql.functions import describe_function as described
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import (
+    PARTITION_FIELD_NAMES,
     column_name,
     escape,
     live_fields,
-    named_partition_terms,
     order_terms,
+    partition_names,
     partition_terms,
     spark_type_name,
     sql_type_name,
@@ -299,13 +300,16 @@ def _create_table(relation: Relation) -> str:
         lines.append(line)
     name = quote_path((relation.place.lake_name, *relation.place.name))
     text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + ")\nUSING iceberg\n"
-    terms = named_partition_terms(table.schema, table.spec)
+    terms = partition_terms(table.schema, table.spec)
     if terms:
         text += f"PARTITIONED BY ({', '.join(terms)})\n"
     if "comment" in table.properties:
         text += f"COMMENT '{escape(table.properties['comment'])}'\n"
     text += f"LOCATION '{escape(table.location)}'\n"
     pairs = [(key, value) for key, value in _shown_properties(table) if key not in _COMPUTED]
+    names = partition_names(table.schema, table.spec)
+    if names:
+        pairs = sorted([*pairs, (PARTITION_FIELD_NAMES, names)])
     return text + _properties_text(pairs)
 
 

@@ -2,7 +2,7 @@
 
 CREATE [OR REPLACE | EXTERNAL] TABLE [IF NOT EXISTS] name [(columns)] [USING provider] clauses [[AS] query]
 REPLACE TABLE name [(columns)] [USING provider] clauses [[AS] query]
-clauses   PARTITIONED BY (terms [AS name] or typed columns), CLUSTERED BY (columns) INTO n BUCKETS, LOCATION, COMMENT,
+clauses   PARTITIONED BY (terms or typed columns), CLUSTERED BY (columns) INTO n BUCKETS, LOCATION, COMMENT,
           TBLPROPERTIES, OPTIONS
 column    name type [NOT NULL] [DEFAULT expression] [COMMENT text]
 CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] [COMMENT text] [TBLPROPERTIES ...]
@@ -140,11 +140,8 @@ class _Clauses:
         while cursor.peek(ahead).is_mark("."):
             ahead += 2
         following = cursor.peek(ahead)
-        if following.is_mark("(") or following.is_mark(",") or following.is_mark(")") or following.upper == "AS":
-            term = parse_term(cursor)
-            if cursor.take_words("AS"):
-                term += f" as {quote_path((cursor.identifier('the name of a partition field'),))}"
-            self.partition_by.append(term)
+        if following.is_mark("(") or following.is_mark(",") or following.is_mark(")"):
+            self.partition_by.append(parse_term(cursor))
             return
         column = parse_column(cursor)
         self.columns.append(column)

@@ -9,6 +9,9 @@ from frazil.spec.transforms import Transform
 from frazil.spec.types import ListType, MapType, NestedField, StructType, Type
 from frazil.sql.quote_names import quote_if_needed, quote_path
 
+PARTITION_FIELD_NAMES = "partition-field-names"
+"""The property of a CREATE TABLE that has the names of the partition fields."""
+
 _NAMES = {
     "long": "bigint",
     "timestamptz": "timestamp",
@@ -89,13 +92,18 @@ def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
     return [term_name(schema, field.transform, field.source_ids) for field in live_fields(spec)]
 
 
+def partition_names(schema: Schema, spec: PartitionSpec) -> str:
+    """Return the names of a spec's fields for a CREATE TABLE: `[h, s]`; none where they are those they would get."""
+    fields = live_fields(spec)
+    if all(field.name == default_field_name(schema.name_of(field.source_id), field.transform) for field in fields):
+        return ""
+    return f"[{', '.join(quote_if_needed(field.name) for field in fields)}]"
+
+
 def named_partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:
-    """Return the same for a CREATE TABLE: with `AS name` where a field has another name than it would get."""
-    terms = []
-    for term, one in zip(partition_terms(schema, spec), live_fields(spec), strict=True):
-        has_own = one.name == default_field_name(schema.name_of(one.source_id), one.transform)
-        terms.append(term if has_own else f"{term} AS {quote_if_needed(one.name)}")
-    return terms
+    """Return the terms of a spec with the names of its fields: `hours(ts) as h`."""
+    terms = zip(partition_terms(schema, spec), live_fields(spec), strict=True)
+    return [f"{term} as {quote_if_needed(field.name)}" for term, field in terms]
 
 
 def live_fields(spec: PartitionSpec) -> list[PartitionField]:

@@ -513,6 +513,8 @@ def _shape(table: frazil.Table) -> dict[str, Any]:
         ("'identifier-fields' = 'id'", "expected"),
         ("'identifier-fields' = '[nope]'", "nope"),
         ("'identifier-fields' = '[id]'", "it is optional"),
+        ("'partition-field-names' = '[a]'", "there are 0 of them"),
+        ("'partition-field-names' = 'a'", "expected"),
     ],
 )
 def test_orders_and_identifiers_that_cannot_be_are_refused(sql: Console, properties: str, message: str) -> None:

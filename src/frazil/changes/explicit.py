@@ -1,7 +1,8 @@
 """Updates as every catalog service understands them: what a table or view has is not added, but named by its id.
 
 Adding a schema, spec, order or version that is there keeps its id, and `LAST_ADDED` stands for that id here. Other
-implementations let `LAST_ADDED` stand for what is new only, and refuse it else.
+implementations let `LAST_ADDED` stand for what is new only, and refuse it else. What is new has the id that it gets:
+some services take the id that they are told (Nessie), others choose the same.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def explicit_updates(base: TableMetadata, updates: Iterable[TableUpdate]) -> tup
             if not is_new:
                 known[what] = draft.last_added[what]
                 continue
+            update = _numbered(update, draft.last_added[what])
         made.append(_named(update, known))
     return tuple(made)
 
@@ -46,6 +48,18 @@ def _what(update: TableUpdate) -> str:
     if isinstance(update, change.AddSchema | change.SetCurrentSchema):
         return "schema"
     return "partition spec" if isinstance(update, change.AddPartitionSpec | change.SetDefaultSpec) else "sort order"
+
+
+def _numbered(update: TableUpdate, added_id: int) -> TableUpdate:
+    match update:
+        case change.AddSchema(schema):
+            return replace(update, schema=replace(schema, schema_id=added_id))
+        case change.AddPartitionSpec(spec):
+            return replace(update, spec=replace(spec, spec_id=added_id))
+        case change.AddSortOrder(order):
+            return replace(update, sort_order=replace(order, order_id=added_id))
+        case _:
+            return update
 
 
 def _named(update: TableUpdate, known: dict[str, int]) -> TableUpdate:
@@ -73,7 +87,7 @@ def explicit_view_updates(base: ViewMetadata, updates: Iterable[ViewUpdate]) -> 
             schema_id = found if grown is metadata else None
             last_schema_id = found
             if grown is not metadata:
-                made.append(update)
+                made.append(replace(update, schema=replace(update.schema, schema_id=found)))
             metadata = grown
         elif isinstance(update, change.AddViewVersion):
             version = update.view_version

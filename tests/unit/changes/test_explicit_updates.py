@@ -58,18 +58,31 @@ def test_a_schema_that_is_there_is_named_and_not_added() -> None:
     back: list[TableUpdate] = [AddSchema(ONE), SetCurrentSchema(), SetProperties(FrozenMap({"a": "b"}))]
     assert explicit_updates(base, back) == (SetCurrentSchema(0), SetProperties(FrozenMap({"a": "b"})))
     forth: list[TableUpdate] = [AddSchema(TWO), SetCurrentSchema()]
-    assert explicit_updates(table(), forth) == tuple(forth)
+    assert explicit_updates(table(), forth) == (AddSchema(replace(TWO, schema_id=1)), SetCurrentSchema())
 
 
 def test_specs_and_orders_that_are_there_are_named_and_not_added() -> None:
     spec, order = build_partition_spec(ONE, ["bucket(4, id)"]), build_sort_order(ONE, ["s desc"])
     steps: list[TableUpdate] = [AddPartitionSpec(spec), SetDefaultSpec(), AddSortOrder(order), SetDefaultSortOrder()]
-    assert explicit_updates(table(), steps) == tuple(steps)
+    assert explicit_updates(table(), steps) == (
+        AddPartitionSpec(replace(spec, spec_id=1)), SetDefaultSpec(),
+        AddSortOrder(replace(order, order_id=1)), SetDefaultSortOrder(),
+    )  # fmt: skip
     base = apply_updates(table(), steps, now_ms=NOW_MS)
     back: list[TableUpdate] = [
         AddPartitionSpec(UNPARTITIONED), SetDefaultSpec(), AddSortOrder(UNSORTED), SetDefaultSortOrder(),
     ]  # fmt: skip
     assert explicit_updates(base, back) == (SetDefaultSpec(0), SetDefaultSortOrder(0))
+
+
+def test_what_is_new_has_the_id_that_it_gets() -> None:
+    """Some services take the id that they are told."""
+    base = apply_updates(table(), [AddSchema(TWO), SetCurrentSchema()], now_ms=NOW_MS)
+    third = Schema((NestedField(1, "id", LONG), NestedField(3, "u", STRING)))
+    made = explicit_updates(base, [AddSchema(third, 3), SetCurrentSchema()])
+    assert made == (AddSchema(replace(third, schema_id=2), 3), SetCurrentSchema())
+    shown = explicit_view_updates(view(), replacing("select 2", TWO))
+    assert shown[0] == AddSchema(replace(TWO, schema_id=1))
 
 
 @pytest.mark.parametrize("schemas", [(ONE, TWO), (TWO, ONE), (TWO, TWO), (ONE, ONE)])

@@ -27,6 +27,8 @@ TITLES = {
     "engines": "Spark: plain Parquet, Iceberg's jar and frazil in one session",
     "tpch": "TPC-H",
     "stream_backlog": "A stream that reads a backlog",
+    "stream_latency": "A stream that follows a table",
+    "stream_sink": "A stream that appends to a table",
     "spark_read": "Reading on Spark, beside plain Parquet",
     "spark_append": "Appending on Spark, beside plain Parquet",
     "spark_merge": "Changing rows on Spark",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import resource
@@ -51,6 +52,11 @@ def scale() -> float:
 def scaled(size: int) -> int:
     """Return a size, changed as the knob says."""
     return max(1, round(size * scale()))
+
+
+def percentile(times: Sequence[float], of_hundred: int) -> float:
+    """Return the least time that so many of a hundred do not exceed."""
+    return sorted(times)[math.ceil(len(times) * of_hundred / 100) - 1]
 
 
 def cpu_seconds() -> float:

@@ -28,18 +28,21 @@ COLUMNS = "id bigint, small int, score double, kind string"
 MOST = "streaming-max-files-per-micro-batch"
 
 
-def fill(table: frazil.Table, snapshots: int, rows: int) -> None:
-    """Append rows in many snapshots, each of one file."""
+def fill(warehouse: Path, snapshots: int, rows: int) -> None:
+    """Append rows in many snapshots, each of one file; the reader knows nothing of what is written here."""
     each = max(rows // snapshots, 1)
-    for at in range(snapshots):
-        ids = np.arange(at * each, (at + 1) * each, dtype=np.int64)
-        data = {
-            "id": ids,
-            "small": (ids % 1000).astype(np.int32),
-            "score": ids * 0.001,
-            "kind": np.char.add("kind-", (ids % 50).astype(str)),
-        }
-        table.append(pa.table(data))
+    with frazil.connect(warehouse, catalog="filesystem") as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", COLUMNS)
+        for at in range(snapshots):
+            ids = np.arange(at * each, (at + 1) * each, dtype=np.int64)
+            data = {
+                "id": ids,
+                "small": (ids % 1000).astype(np.int32),
+                "score": ids * 0.001,
+                "kind": np.char.add("kind-", (ids % 50).astype(str)),
+            }
+            table.append(pa.table(data))
 
 
 def read(spark: SparkSession, folder: Path, name: str, options: dict[str, str], expected: int) -> None:
@@ -73,9 +76,7 @@ def main() -> None:
     try:
         with session(folder) as spark, frazil.connect(folder / "java", catalog="filesystem") as lake:
             frazil.attach(spark, lake)
-            lake.create_namespace("db")
-            table = lake.create_table("db.t", COLUMNS)
-            fill(table, snapshots, rows)
+            fill(folder / "java", snapshots, rows)
             names = contenders(JAVA, OURS)
             results = Results("stream_backlog", names, versions={"iceberg-spark-runtime": JAR_VERSION})
             begin = {JAVA: {}, OURS: {"stream-from-snapshot": "earliest"}}

@@ -3,10 +3,9 @@
     .venv-spark-4.1/bin/python -m bench.stream_sink [--rows 4000000] [--batches 100] [--runs 3]
 
 Both read the same Parquet files by Spark's own file source, one file a batch, and write to a table of their own in a
-catalog of files (the jar's `hadoop`, frazil's `filesystem`). The backlog is timed from start to end of
-the query.
-Of small batches what counts is the time of a batch from its trigger to its end, as Spark reports it: the median and the
-99th of a hundred. Runs alternate; the first of them warms up.
+catalog of files (the jar's `hadoop`, frazil's `filesystem`). The backlog is timed from start to end of the query. Of
+small batches what counts is the time of a batch from its trigger to its end, as Spark reports it: the median and the
+99th of all. Runs alternate; the first of them warms up.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.engines import JAVA, OURS, has_jar, session
-from bench.measure import Results
+from bench.engines import JAR_VERSION, JAVA, OURS, has_jar, session
+from bench.measure import Results, percentile, scaled
 from pyspark.sql import SparkSession
 
 import frazil
@@ -40,7 +39,7 @@ def write_files(spark: SparkSession, folder: Path, files: int, rows: int) -> Non
 
 
 def stream(spark: SparkSession, files: Path, target: str, checkpoint: Path) -> tuple[float, list[float]]:
-    """Run a query over all files, one a batch; return its seconds, and the milliseconds of each batch."""
+    """Run a query over all files, one a batch; return its seconds, and those of each batch."""
     schema = spark.read.parquet(str(files)).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
     started = time.perf_counter()
@@ -49,12 +48,7 @@ def stream(spark: SparkSession, files: Path, target: str, checkpoint: Path) -> t
     query.awaitTermination()
     seconds = time.perf_counter() - started
     batches = [one for one in query.recentProgress if one["numInputRows"]]
-    return seconds, [float(one["durationMs"]["triggerExecution"]) for one in batches]
-
-
-def seconds(milliseconds: list[float]) -> list[float]:
-    """Return times in seconds, in order."""
-    return [one / 1000 for one in sorted(milliseconds)]
+    return seconds, [one["durationMs"]["triggerExecution"] / 1000 for one in batches]
 
 
 def main() -> None:
@@ -64,16 +58,17 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=100)
     parser.add_argument("--runs", type=int, default=3)
     asked = parser.parse_args()
+    large_rows, small_files = scaled(asked.rows) // FILES * FILES, scaled(asked.batches)
     contenders = {JAVA: "java", OURS: "lake"} if has_jar() else {OURS: "lake"}
-    results = Results("stream_sink", list(contenders))
+    results = Results("stream_sink", list(contenders), versions={"iceberg-spark-runtime": JAR_VERSION})
     with tempfile.TemporaryDirectory() as place, session(Path(place)) as spark:
         folder = Path(place)
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
         lake = frazil.connect(folder / "ours", catalog="filesystem")
         frazil.attach(spark, lake)
         large, small = folder / "large", folder / "small"
-        write_files(spark, large, FILES, asked.rows // FILES)
-        write_files(spark, small, asked.batches, 100)
+        write_files(spark, large, FILES, large_rows // FILES)
+        write_files(spark, small, small_files, 100)
         backlog: dict[str, list[float]] = {one: [] for one in contenders}
         batches: dict[str, list[float]] = {one: [] for one in contenders}
         for name in contenders.values():
@@ -83,18 +78,16 @@ def main() -> None:
                 for what, files in (("large", large), ("small", small)):
                     target = f"{name}.db.{what}_{run}"
                     spark.sql(f"create table {target} ({COLUMNS}) using iceberg")
-                    passed, milliseconds = stream(spark, files, target, folder / f"checkpoint-{who}-{what}-{run}")
-                    count = asked.rows // FILES * FILES if what == "large" else asked.batches * 100
+                    passed, each = stream(spark, files, target, folder / f"checkpoint-{who}-{what}-{run}")
+                    count = large_rows if what == "large" else small_files * 100
                     assert spark.table(target).count() == count, (who, what)
                     if run and what == "large":
                         backlog[who].append(passed)
                     elif run:
-                        batches[who] += milliseconds
-        results.add(f"backlog in {FILES} batches", asked.rows, "rows", backlog)
-        results.add(
-            "a batch of 100 rows, median", 100, "rows", {who: seconds(all_ms) for who, all_ms in batches.items()}
-        )
-        late = {who: [seconds(all_ms)[int(len(all_ms) * 0.99)]] for who, all_ms in batches.items()}
+                        batches[who] += each
+        results.add(f"backlog in {FILES} batches", large_rows, "rows", backlog)
+        results.add("a batch of 100 rows, median", 100, "rows", batches)
+        late = {who: [percentile(seconds, 99)] for who, seconds in batches.items()}
         results.add("a batch of 100 rows, 99th", 100, "rows", late)
         lake.close()
     results.write()

@@ -29,7 +29,7 @@ for name in import_time load_table_metadata decode_manifest write_manifest plan_
     commit_cost rest_server sql_names terminal_start console spark_read spark_append spark_merge spark_memory rewrite_files; do
     run "$python" "$name"
 done
-for name in engines tpch stream_backlog; do
+for name in engines tpch stream_backlog stream_latency stream_sink; do
     run "$beside_jar" "$name"
 done
 "$python" -m bench.benchmarks_page --results "$kept" --into "${FRAZIL_BENCH_PAGE:-docs}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from frazil.errors import InvalidRequestError
+from frazil.errors import InvalidRequestError, TextSyntaxError
 from frazil.expr.lex import cut
 from frazil.expr.parse import parameter_value
 from frazil.expr.predicates import sql_literal
@@ -19,10 +19,16 @@ class Parameters:
 
     def fill(self, text: object) -> object:
         """Return a text with values in the place of names; what is no text is returned as it is."""
-        if not self._values or not isinstance(text, str):
+        if not isinstance(text, str) or not (self._values or ":" in text):
             return text
+        try:
+            tokens = cut(text, "the text")
+        except TextSyntaxError:
+            if self._values:
+                raise
+            return text  # for Spark to read, which knows no names without values either
         made, end = [], 0
-        for token in cut(text, "the text"):
+        for token in tokens:
             if token.kind != "parameter":
                 continue
             name = token.text[1:]

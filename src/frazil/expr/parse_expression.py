@@ -18,11 +18,13 @@ parts of an expression that are joined by `and` come with their text, so that th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NoReturn
 
-from frazil.errors import TextSyntaxError
+from frazil.errors import TextSyntaxError, UnsupportedError
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
 from frazil.expr.lex import LiteralCursor, cut, digits_of, read_hex, read_number, read_text
 from frazil.spec.text_place import syntax_error
@@ -42,6 +44,13 @@ _RESERVED = frozenset(
     }
 )
 _BARE_FUNCTIONS = frozenset({"current_date", "current_timestamp"})
+_SPARKS = re.compile(
+    r"""["\[\]{}?]|->|=>|[^\x00-\x7f]|\b(?:
+    interval|rlike|regexp|similar|collate|at|select|exists|any|some|all|over|filter|within|struct|extract|position|overlay|trim|substring
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What Spark reads and this does not: a text with one of them that does not parse here may be SQL all the same."""
 SPARKS_WAY = 'The local engine knows a part of Spark SQL (docs/conditions.md). For the rest use engine="spark".'
 
 
@@ -54,10 +63,18 @@ class ParsedExpression:
 
 
 def parse_expression(text: str, what: str = "the expression") -> ParsedExpression:
-    """Return the expression of a text; refuse what does not parse, showing the place."""
+    """Return the expression of a text; refuse what does not parse, showing the place.
+
+    What may be SQL that only Spark knows is an UnsupportedError, and a TextSyntaxError what no engine would read.
+    """
     if len(text) > MAX_TEXT_LENGTH:
         raise syntax_error(what, text[:80], 0, f"the text is longer than {MAX_TEXT_LENGTH:,} characters")
-    return _Parser(text, what).parse()
+    try:
+        return _Parser(text, what).parse()
+    except TextSyntaxError as problem:
+        if _SPARKS.search(text) is not None:
+            raise UnsupportedError(problem.message, hint=problem.hint) from None
+        raise
 
 
 class _Parser(LiteralCursor):
@@ -89,10 +106,14 @@ class _Parser(LiteralCursor):
         """Return the error about a token, which says where the rest of Spark SQL is known."""
         return super().error(reason, token, hint or SPARKS_WAY)
 
+    def _too_much(self, reason: str) -> NoReturn:
+        problem = self.error(reason, self.peek())
+        raise UnsupportedError(problem.message, hint=problem.hint)
+
     def _nested(self, parse: Callable[[], Expression]) -> Expression:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self.fail(f"it is nested deeper than {MAX_DEPTH} levels", self.peek())
+            self._too_much(f"it is nested deeper than {MAX_DEPTH} levels")
         try:
             return parse()
         finally:
@@ -127,7 +148,7 @@ class _Parser(LiteralCursor):
                 return self._is(made) if self.take_words("is") else self._word_test(made)
             self.take()
             made = Call(_COMPARISONS[symbol], (made, self._sum()))
-        return self.fail(f"more than {MAX_CHAIN} tests follow each other", self.peek())
+        return self._too_much(f"more than {MAX_CHAIN} tests follow each other")
 
     def _word_test(self, child: Expression) -> Expression:
         start = self._index
@@ -183,7 +204,7 @@ class _Parser(LiteralCursor):
             if self.peek().text.lower() not in operators:
                 return made
             made = Call(self.take().text.lower(), (made, part()))
-        return self.fail(f"more than {MAX_CHAIN} operators follow each other", self.peek())
+        return self._too_much(f"more than {MAX_CHAIN} operators follow each other")
 
     def _product(self) -> Expression:
         return self._chain(self._unary, ("*", "/", "%", "div"))
@@ -203,7 +224,7 @@ class _Parser(LiteralCursor):
             if not self.take_mark("::"):
                 return made
             made = Cast(made, self._type())
-        return self.fail(f"more than {MAX_CHAIN} casts follow each other", self.peek())
+        return self._too_much(f"more than {MAX_CHAIN} casts follow each other")
 
     def _type(self) -> str:
         token = self.take()

@@ -3,7 +3,8 @@
 "local"   in this process; what it does not know is an error that names Spark as the way
 "spark"   on Spark
 "auto"    here, unless: the data is a Spark DataFrame; the text says something that only Spark knows; or what the
-          plan says must be read is more than `AUTO_BYTES`, and Spark is installed
+          plan says must be read is more than `AUTO_BYTES`, and Spark is installed. A text that reads like no SQL at
+          all is an error, for which no JVM starts; a session that is there is asked
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
-from frazil.lake.on_spark import is_spark_frame
+from frazil.lake.on_spark import active_session, is_spark_frame
 from frazil.lake.write_rows import is_here_only
 from frazil.loaded import LoadedTable
 from frazil.scan.tasks import FileScanTask
@@ -49,11 +50,20 @@ class Choice:
         return "\n".join(lines)
 
 
-def check_engine(engine: object) -> None:
-    """Refuse a name that is no engine's."""
+def check_engine(engine: object, state: LoadedTable | None = None, data: Any = None) -> None:
+    """Refuse a name that is no engine's, and an engine that can take neither these data nor this table."""
     if engine not in ENGINES:
         raise InvalidRequestError(
             f"Cannot use the engine {engine!r}", hint=f"The engines are: {', '.join(map(repr, ENGINES))}."
+        )
+    if engine == "local" and is_spark_frame(data):
+        raise InvalidRequestError(
+            "Cannot use a Spark DataFrame without Spark", hint='Hand over df.toArrow(), or use engine="spark".'
+        )
+    if engine == "spark" and state is not None and is_here_only(state):
+        raise UnsupportedError(
+            f"Cannot change {state.name} on Spark: its files are in the memory of this process",
+            hint='Use engine="local".',
         )
 
 
@@ -64,19 +74,10 @@ def read_bytes(tasks: Sequence[FileScanTask]) -> int:
 
 def choose_engine(engine: Engine, state: LoadedTable, data: Any, plan: Callable[[], Any]) -> Choice:
     """Return where a change runs. `plan` compiles it for this process, and refuses what only Spark knows."""
-    check_engine(engine)
+    check_engine(engine, state, data)
     if is_spark_frame(data):
-        if engine == "local":
-            raise InvalidRequestError(
-                "Cannot use a Spark DataFrame without Spark", hint='Hand over df.toArrow(), or use engine="spark".'
-            )
         return Choice("spark", "the data is a Spark DataFrame")
     if engine == "spark":
-        if is_here_only(state):
-            raise UnsupportedError(
-                f"Cannot change {state.name} on Spark: its files are in the memory of this process",
-                hint='Use engine="local".',
-            )
         return Choice("spark", "it was asked for")
     if engine == "local":
         return Choice("local", "it was asked for", plan())
@@ -84,7 +85,7 @@ def choose_engine(engine: Engine, state: LoadedTable, data: Any, plan: Callable[
     try:
         made = plan()
     except (UnsupportedError, TextSyntaxError) as problem:
-        if not has_spark:
+        if not has_spark or (isinstance(problem, TextSyntaxError) and active_session() is None):
             raise
         return Choice("spark", f"this process cannot: {problem.message.splitlines()[0]}")
     size = read_bytes(made.read_tasks)

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frazil.expr.fill_parameters import Parameters
-from frazil.lake.choose_engine import Engine
+from frazil.expr.predicates import TRUE
+from frazil.lake.choose_engine import Engine, check_engine
 from frazil.lake.on_spark import is_spark_frame
 from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
-from frazil.lake.verbs import NO_PROPERTIES, TableVerbs, filled
+from frazil.lake.verbs import NO_PROPERTIES, TableVerbs, filled, target_of
 from frazil.local.source_rows import open_source
 from frazil.spec.snapshot import MAIN_BRANCH
+
+_WHOLE = "  by metadata alone, since every file that can hold such rows holds no others"
 
 
 class ExplainChanges:
@@ -28,11 +31,32 @@ class ExplainChanges:
         """Explain a delete."""
         where = filled(where, parameters)
         state = self._table._begin()
+        check_engine(engine, state)
         predicate = plain_predicate(where, state.metadata.current_schema)
         what = f"delete from {state.name}"
         if predicate is not None and takes_files_whole(state, branch, predicate, self._table._cache):
-            return f"{what}\n  by metadata alone, since every file that can hold such rows holds no others"
+            return f"{what}\n{_WHOLE}"
         return self._table._choose_delete(state, where, branch, NO_PROPERTIES, engine).explain(what)
+
+    def overwrite(
+        self,
+        data: Any,
+        where: Any = TRUE,
+        *,
+        branch: str = MAIN_BRANCH,
+        engine: Engine = "auto",
+        **parameters: object,
+    ) -> str:
+        """Explain an overwrite; the new rows are not read."""
+        where = filled(where, parameters)
+        state = self._table._begin()
+        check_engine(engine, state, data)
+        predicate = plain_predicate(where, state.metadata.current_schema)
+        what = f"overwrite {state.name}"
+        if predicate is not None and takes_files_whole(state, branch, predicate, self._table._cache):
+            return f"{what}\n{_WHOLE}"
+        target = target_of(state.metadata, branch, NO_PROPERTIES)
+        return self._table._choose_overwrite(state, data, where, target, engine).explain(what)
 
     def update(
         self,

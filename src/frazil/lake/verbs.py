@@ -191,6 +191,7 @@ class TableVerbs(MetadataVerbs):
         may_lack_parts: bool,
     ) -> Snapshot | None:
         state = self._begin()
+        check_engine(engine, state, data)
         schema = state.metadata.current_schema
         predicate = plain_predicate(where, schema)
         target = target_of(state.metadata, branch, _with_engine(data, snapshot_properties))
@@ -200,9 +201,7 @@ class TableVerbs(MetadataVerbs):
             files = write_rows(state, data, may_lack_parts=may_lack_parts)
             action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
             return self._commit(state, action, paths_of(files))[1]
-        choice = choose_engine(
-            engine, state, data, lambda: prepare_overwrite(state, where, target, self._session(), self._cache)
-        )
+        choice = self._choose_overwrite(state, data, where, target, engine)
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
             planned = run_overwrite(choice.plan, files)
@@ -214,6 +213,11 @@ class TableVerbs(MetadataVerbs):
         made = self._commit_planned(state, planned)
         self._changed_rows = sum(file.record_count for file in files)
         return made
+
+    def _choose_overwrite(self, state: LoadedTable, data: Any, where: Any, target: Target, engine: Engine) -> Choice:
+        return choose_engine(
+            engine, state, data, lambda: prepare_overwrite(state, where, target, self._session(), self._cache)
+        )
 
     @_may_be_once
     def overwrite_partitions(
@@ -262,7 +266,7 @@ class TableVerbs(MetadataVerbs):
         """
         where = filled(where, parameters)
         state = self._begin()
-        check_engine(engine)
+        check_engine(engine, state)
         predicate = plain_predicate(where, state.metadata.current_schema)
         if predicate is not None and takes_files_whole(state, branch, predicate, self._cache):
             target = target_of(state.metadata, branch, snapshot_properties)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from frazil.errors import (
     TextSyntaxError,
     UnsupportedError,
 )
+from frazil.lake import choose_engine
 from frazil.scan import read_manifests
 from tests.write_history import VERSIONS_AND_MODES
 
@@ -303,6 +305,8 @@ def test_the_choice_of_an_engine_is_explained(table: frazil.Table) -> None:
     assert "filter: id = 3" in told
     assert "by metadata alone" in table.explain.delete("true")
     assert "filter: id in" in table.explain.upsert(arrow(), keys=["id"])
+    assert "by metadata alone" in table.explain.overwrite(arrow())
+    assert "overwrite db.t\n  engine: local" in table.explain.overwrite(arrow(), "id = :x", x=3)
     merge = table.merge(arrow(), on="target.id = source.id").when_matched().delete()
     assert "merge into db.t\n  engine: local" in merge.explain()
     assert len(table.refresh().snapshots) == 1
@@ -313,10 +317,68 @@ def test_an_engine_that_is_none_or_cannot_is_refused(table: frazil.Table) -> Non
         table.delete("id = 1", engine="duckdb")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="memory of this process"):
         table.delete("id = 1", engine="spark")
+    for where in (True, "true", "id = 1"):  # where files go whole, too
+        given = {} if where is True else {"where": where}
+        with pytest.raises(InvalidRequestError, match="the engine 'duckdb'"):
+            table.overwrite(ROWS, engine="duckdb", **given)  # type: ignore[arg-type]
+        with pytest.raises(UnsupportedError, match="memory of this process"):
+            table.overwrite(ROWS, engine="spark", **given)  # type: ignore[arg-type]
+        with pytest.raises(UnsupportedError, match="memory of this process"):
+            table.explain.overwrite(ROWS, engine="spark", **given)
     with pytest.raises(UnsupportedError, match=r"soundex.*\n.*engine=\"spark\""):
         table.delete("soundex(k) = 'x'", engine="local")
     with pytest.raises(TextSyntaxError, match=r"engine=\"spark\""):
         table.update({"v": "v & 1"}, engine="local")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> frazil.Table:
+    """A table that Spark could read too."""
+    made = frazil.connect(tmp_path / "lake").create_table("db.t", DDL)
+    made.append(ROWS)
+    return made
+
+
+def test_spark_is_chosen_for_what_only_it_knows_and_for_many_bytes(
+    stored: frazil.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in ("soundex(k) = 'x'", "id in (select 1)", "k rlike 'a' and id % 2 = 1", 'k = "a"'):
+        assert "engine: spark, since this process cannot: " in stored.explain.delete(where)
+        assert "engine: spark, since this process cannot: " in stored.explain.overwrite(ROWS, where)
+    monkeypatch.setattr(choose_engine, "AUTO_BYTES", 1)
+    told = stored.explain.update({"v": "1"}, "id = 1")
+    assert re.search(r"engine: spark, since \d+ bytes must be read, more than the 1 ", told)
+
+
+@pytest.mark.parametrize("where", ["id = = 3", "id =", "(id = 3", "id = 3)", "id id", "id % 2 = 'a", "id = 3 and"])
+def test_a_typo_is_told_and_starts_no_spark(stored: frazil.Table, where: str) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: stored.delete(where),
+        lambda: stored.update({"v": "1"}, where),
+        lambda: stored.overwrite(ROWS, where),
+        lambda: stored.merge(ROWS, on=where).when_matched().delete().execute(),
+        lambda: stored.explain.delete(where),
+    ]
+    for call in calls:
+        with pytest.raises(TextSyntaxError, match="Cannot parse"):
+            call()
+    assert len(stored.refresh().snapshots) == 1
+
+
+def test_a_parameter_without_a_value_is_told_and_starts_no_spark(stored: frazil.Table) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: stored.delete("id % 2 = :x"),
+        lambda: stored.update({"v": "v + :x"}),
+        lambda: stored.overwrite(ROWS, "id = :x"),
+        lambda: stored.merge(ROWS, on="target.id = source.id").when_matched("v = :x").delete().execute(),
+    ]
+    for call in calls:
+        with pytest.raises(
+            InvalidRequestError, match=r"Cannot use :x in .*: it has no value\nHint: Give it by name: x="
+        ):
+            call()
+    stored.delete("k = ':x' or v::string = '20'")
+    assert 2 not in found(stored)
 
 
 def test_parameters_are_values_and_never_sql(table: frazil.Table) -> None:

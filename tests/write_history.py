@@ -192,6 +192,15 @@ class History:
                 kept.append(new if new[1] is not None else row)
         self.rows = kept + [row for row in by_id.values() if row[2] is not None]
 
+    def check_row_ids(self, done: str, before: dict[int, int], next_row_id: int) -> None:
+        after = row_ids(self.table)
+        assert len(set(after.values())) == len(after), f"{done} by {self.engine}: ids of rows twice"
+        for row_id, found in after.items():
+            if row_id in before:
+                assert found == before[row_id], f"{done} by {self.engine}: row {row_id} has another id"
+            else:
+                assert found >= next_row_id, f"{done} by {self.engine}: row {row_id} has an id that was given before"
+
     def evolve_spec(self) -> None:
         """Partition new files by something more, or by something less; rows stay."""
         spec = self.table.spec
@@ -208,7 +217,7 @@ class History:
             return  # there is such a field
 
     def step(self) -> str:
-        """Make a random change; return what it was."""
+        """Make a random change; return what it was. In v3 rows that stay keep their ids, and new ones get new ids."""
         self.hand = self.chance.choice(self.hands) if len(self.hands) > 1 else self.hand
         if self.evolves and self.chance.random() < 0.15:
             self.evolve_spec()
@@ -217,11 +226,23 @@ class History:
             if self.rows
             else [self.append]
         )
+        before, next_row_id = row_ids(self.table), self.table.metadata.next_row_id
         step()
+        self.check_row_ids(step.__name__, before, next_row_id)
         snapshot = self.table.refresh().current_snapshot
         if snapshot is not None:
             self.known[snapshot.snapshot_id] = Counter(self.rows)
         return f"{step.__name__} {self.engine}"
+
+
+def row_ids(table: frazil.Table) -> dict[int, int]:
+    """Return the ids that rows have in v3, by the column that tells rows apart."""
+    if table.refresh().format_version < 3:
+        return {}
+    rows = table.scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+    found = {row["id"]: row["_row_id"] for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def rows_of(rows: list[dict[str, Any]]) -> Counter[Row]:

@@ -6,7 +6,8 @@ threads where there are some. The rows of a partition are copied out only when t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
@@ -22,6 +23,7 @@ from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.data_file import DataFile
 from frazil.spec.partition_key import values_key
+from frazil.storage.base import Storage
 from frazil.threads import default_threads
 
 MB = 1 << 20
@@ -247,6 +249,12 @@ class PathList(tuple[str, ...]):
 
     def __str__(self) -> str:
         return f"{len(self)}, the first of them {self[0]}" if self else "none"
+
+
+def delete_unused(storage: Storage, paths: Sequence[str]) -> None:
+    """Delete files that nothing refers to, after an error; what cannot be deleted is found as an orphan."""
+    with contextlib.suppress(FrazilError):
+        storage.delete_many(paths)
 
 
 def note_written(error: BaseException, written: list[str], unsettled: tuple[str, ...]) -> None:

@@ -32,7 +32,7 @@ from frazil.datafile.input_rows import Rows, open_input
 from frazil.datafile.match_columns import ColumnMatcher
 from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, SizeGuess
-from frazil.datafile.rows_writer import DEFAULT_HELD_BYTES, DEFAULT_MAX_OPEN_FILES, RowsWriter
+from frazil.datafile.rows_writer import DEFAULT_HELD_BYTES, DEFAULT_MAX_OPEN_FILES, RowsWriter, delete_unused
 from frazil.datafile.sort_rows import RowSorter
 from frazil.datafile.write_avro import AvroFormat
 from frazil.datafile.write_orc import OrcFormat
@@ -65,17 +65,18 @@ def write_data_files(
     threads: int | None = None,
     partition_id: int = 0,
     task_id: int = 0,
+    may_clean_up: bool = False,
 ) -> list[DataFile]:
     """Write rows as data files of a table, partitioned and sorted as it asks, and return their descriptions.
 
     The files are complete and in storage, and nothing refers to them yet. No rows make no files. On an error,
-    `context["written_files"]` names the files that are complete.
+    `context["written_files"]` names the files that are complete; with `may_clean_up` they are deleted.
     """
     target = write_target(table)
     rows = open_input(data, target.schema)
     if rows.size_bytes is not None:
         held_bytes = max(held_bytes, 2 * min(rows.size_bytes, MAX_HELD_OF_TABLE_BYTES))
-    with DataFileWriter(
+    writer = DataFileWriter(
         target,
         rows.schema,
         new_id=new_id,
@@ -87,10 +88,16 @@ def write_data_files(
         threads=threads,
         partition_id=partition_id,
         task_id=task_id,
-    ) as writer:
-        for batch in rows.batches:
-            writer.write(batch)
-        return writer.close()
+    )
+    try:
+        with writer:
+            for batch in rows.batches:
+                writer.write(batch)
+            return writer.close()
+    except BaseException:
+        if may_clean_up:
+            delete_unused(target.storage, [one.file_path for one in writer.files])
+        raise
 
 
 class DataFileWriter(RowsWriter):

@@ -28,7 +28,7 @@ from frazil.datafile.input_rows import Rows, open_input
 from frazil.datafile.match_columns import ColumnMatcher
 from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
-from frazil.datafile.rows_writer import RowsWriter, note_written
+from frazil.datafile.rows_writer import RowsWriter, delete_unused, note_written
 from frazil.datafile.write import FIRST_GUESSES, choose_format, make_format
 from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_path_of, write_target
 from frazil.errors import InvalidRequestError, UnsupportedError, WriteOutcomeUnknownError
@@ -85,10 +85,12 @@ def write_deletion_vectors(
     new_id: Callable[[], str] = new_uuid,
     partition_id: int = 0,
     task_id: int = 0,
+    may_clean_up: bool = False,
 ) -> list[DataFile]:
     """Write deletion vectors to one Puffin file and return their descriptions, a vector for each data file.
 
-    Needs format version 3. Each vector must hold all deleted rows of its data file, those deleted before included.
+    Needs format version 3. Each vector must hold all deleted rows of its data file, those deleted before included. With
+    `may_clean_up`, nothing is left of the file where writing it is stopped.
     """
     target = write_target(table)
     if target.format_version < 3:
@@ -109,6 +111,10 @@ def write_deletion_vectors(
         target.storage.create(location, encoded.data)
     except WriteOutcomeUnknownError as error:
         note_written(error, [], (location,))
+        raise
+    except BaseException:
+        if may_clean_up:
+            delete_unused(target.storage, [location])
         raise
     return [
         DataFile(
@@ -154,10 +160,12 @@ def write_position_deletes(
     file_format: FileFormat | str | None = None,
     partition_id: int = 0,
     task_id: int = 0,
+    may_clean_up: bool = False,
 ) -> list[DataFile]:
     """Write position delete files, one for each data file or for each partition, and return their descriptions.
 
-    Only tables of format version 2 take them. Without a granularity it is that of `write.delete.granularity`.
+    Only tables of format version 2 take them. Without a granularity it is that of `write.delete.granularity`. On an
+    error, `context["written_files"]` names the files that are complete; with `may_clean_up` they are deleted.
     """
     target = write_target(table)
     if target.format_version != 2:
@@ -194,7 +202,10 @@ def write_position_deletes(
     except BaseException as error:
         if writer is not None:
             writer.abandon()
-        note_written(error, [file.file_path for file in outcome.files], tuple(outcome.unsettled))
+        written = [file.file_path for file in outcome.files]
+        note_written(error, written, tuple(outcome.unsettled))
+        if may_clean_up:
+            delete_unused(target.storage, written)
         raise
     return outcome.files
 

@@ -32,7 +32,7 @@ def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) 
         from frazil.spark.write.write_files import write_frame
 
         return tuple(write_frame(data, loaded, may_lack_parts=may_lack_parts))
-    return tuple(write_data_files(data, loaded))
+    return tuple(write_data_files(data, loaded, may_clean_up=True))
 
 
 def schema_of_rows(data: Any, metadata: TableMetadata) -> Schema:

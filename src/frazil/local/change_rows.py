@@ -12,7 +12,6 @@ was written is deleted again if anything stops the change, ctrl-C included.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -27,9 +26,9 @@ from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
 from frazil.datafile.read_task import read_task, view_table
 from frazil.datafile.read_tasks import read_in_order
+from frazil.datafile.rows_writer import delete_unused
 from frazil.datafile.write import DataFileWriter
 from frazil.datafile.write_target import write_target
-from frazil.errors import FrazilError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.local.compile_expression import TARGET, Rows
 from frazil.local.new_values import NewValues
@@ -300,8 +299,7 @@ class _NewFiles:
         if kind is None or self._writer is None:
             return
         self._writer.abort()
-        with contextlib.suppress(FrazilError):  # what is left behind is found as an orphan
-            self._change.loaded.storage.delete_many([one.file_path for one in self._writer.files])
+        delete_unused(self._change.loaded.storage, [one.file_path for one in self._writer.files])
 
 
 def _in_form(array: pa.Array, kind: pa.DataType) -> pa.Array:

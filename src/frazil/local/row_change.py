@@ -170,10 +170,10 @@ class RowLevelChange:
                     old = one.data_file
                     is_own = old.is_deletion_vector or old.referenced_data_file == path
                     (removed_deletes if is_own else included).append(old)
-            deletes = write_deletion_vectors(rows, self.loaded)
+            deletes = write_deletion_vectors(rows, self.loaded, may_clean_up=True)
         elif kept:
             rows = [DeletedRows.of(tasks[path].data_file, vector) for path, vector in kept.items()]
-            deletes = write_position_deletes(rows, self.loaded)
+            deletes = write_position_deletes(rows, self.loaded, may_clean_up=True)
         if not files and not deletes and not settled.gone:
             return None
         action = RowDelta(

@@ -31,7 +31,7 @@ from frazil.scan.changelog import INSERT
 from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.iso8601 import show_ms
-from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_TYPE
+from frazil.spec.reserved_columns import CHANGE_COLUMNS
 from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
@@ -289,9 +289,9 @@ class Follow:
         if self._changes == "changes":
             yield from changes_of(self._scan(state), snapshot)
             return
-        if snapshot.operation == Operation.APPEND:
-            appended = replace(self._scan(state), appends=Appends(parent, snapshot.snapshot_id))
-            yield from appended.to_batches()
+        if snapshot.operation == Operation.APPEND or self._changes == "added-files":
+            added = Appends(parent, snapshot.snapshot_id, has_overwrites=True)
+            yield from replace(self._scan(state), appends=added).to_batches()
             return
         if self._changes == "error":
             raise InvalidRequestError(
@@ -300,10 +300,6 @@ class Follow:
                 hint='With changes="changes" removed rows are told too, changes="skip" leaves such snapshots out, '
                 'changes="added-files" gives the rows of files they added, copies included.',
             )
-        if self._changes == "added-files":
-            names = [change_column.name for change_column in CHANGE_COLUMNS]
-            for batch in changes_of(self._scan(state), snapshot):
-                yield batch.filter(pa.compute.equal(batch.column(CHANGE_TYPE.name), INSERT)).drop_columns(names)
 
     def _as_inserts(self, snapshot: Snapshot) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
         if self._changes != "changes":

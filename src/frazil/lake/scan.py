@@ -204,6 +204,7 @@ class Scan(LazyHandOffs):
                 self.predicate,
                 from_snapshot_id=self.appends.after_snapshot_id,
                 to_snapshot_id=self.appends.to_snapshot_id,
+                has_overwrites=self.appends.has_overwrites,
                 case_sensitive=self.case_sensitive,
                 cache=self.options.manifest_cache,
                 threads=self.options.threads,

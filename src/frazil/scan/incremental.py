@@ -37,6 +37,8 @@ class Appends:
 
     after_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
+    has_overwrites: bool = False
+    """Whether files count too that were added by snapshots which are no appends."""
 
 
 def plan_appends(
@@ -45,13 +47,15 @@ def plan_appends(
     *,
     from_snapshot_id: int | None = None,
     to_snapshot_id: int | None = None,
+    has_overwrites: bool = False,
     case_sensitive: bool = True,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> AppendsPlan:
     """Plan the files appended after one snapshot, up to and with another.
 
-    Without a start, everything from the oldest ancestor on; without an end, up to the current snapshot.
+    Without a start, everything from the oldest ancestor on; without an end, up to the current snapshot. With
+    `has_overwrites`, files count too that were added by snapshots which are no appends.
     """
     metadata = loaded.metadata
     end = metadata.current_snapshot if to_snapshot_id is None else metadata.snapshot(to_snapshot_id)
@@ -68,7 +72,9 @@ def plan_appends(
         between = ancestor_ids_between(metadata, after_snapshot_id=from_snapshot_id, to_snapshot_id=end.snapshot_id)
         ids = list(between)
     plan = AppendsPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
-    plan.append_ids = tuple(one for one in reversed(ids) if metadata.snapshot(one).operation == Operation.APPEND)
+    plan.append_ids = tuple(
+        one for one in reversed(ids) if has_overwrites or metadata.snapshot(one).operation == Operation.APPEND
+    )
     return plan
 
 

@@ -133,6 +133,20 @@ def test_a_snapshot_that_removes_rows_is_an_error_that_names_it_and_the_choices(
     assert ids(table.follow(after=followed.token, until="now", changes="skip")) == [5]
 
 
+def test_files_that_a_change_added_are_followed_with_the_rows_that_they_copy(table: Table) -> None:
+    copies = [2, 3] if table.properties["write.update.mode"] == "copy-on-write" else []
+    table.append(rows(1, 2, 3))
+    start = head(table)
+    table.update({"k": "'z'"}, where="id = 1")
+    table.append(rows(4))
+    table.delete("id = 4")
+    batches = list(table.follow(after=start, until="now", changes="added-files"))
+    assert ids(batches) == [*copies, 1, 4]
+    assert {one["id"]: one["k"] for batch in batches for one in batch.to_pylist()}[1] == "z"
+    few = table.follow(after=start, until="now", changes="added-files", predicate="id = 1", columns=["k"])
+    assert [batch.to_pydict() for batch in few] == [{"k": ["z"]}]
+
+
 def test_changes_are_rows_with_how_they_changed_and_copies_are_left_out(table: Table) -> None:
     table.append(rows(1, 2, 3))
     start = head(table)

@@ -230,6 +230,7 @@ class ScanFiles:
             asked,
             from_snapshot_id=self.appends.after_snapshot_id,
             to_snapshot_id=self.appends.to_snapshot_id,
+            has_overwrites=self.appends.has_overwrites,
             cache=self._cache,
         )
 

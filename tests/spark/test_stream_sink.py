@@ -340,6 +340,48 @@ def test_two_queries_with_one_checkpoint_write_no_row_twice(
     assert rows(table) == [(number, "x") for number in range(6)]
 
 
+def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses_rows(
+    spark: SparkSession, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
+) -> None:
+    """Its batches have the numbers of others that are done: they would count as written."""
+    feed.add((0, "x"))
+    run(feed.stream(), checkpoint)
+    copied = tmp_path / "copy"
+    shutil.copytree(checkpoint, copied)
+    for number in (1, 2, 3):
+        feed.add((number, "x"))
+    run(feed.stream(), checkpoint)
+    for one in feed.folder.glob("*.json"):
+        one.unlink()
+    feed.add((9, "y"))
+    with pytest.raises(StreamingQueryException, match=r"Cannot write batch 1 of the query .* other input"):
+        run(feed.stream(), copied)
+    # Only the last batch is known any more.
+    record = next(one for one in table.refresh().properties if one.startswith("frazil.once."))
+    table.set_properties({record: json.dumps(json.loads(table.properties[record])[-1:])})
+    table.expire_snapshots(older_than=table._catalog.now_ms() + 1000, retain_last=1)
+    with pytest.raises(StreamingQueryException, match=r"Cannot write batch 1 of the query .* a later one"):
+        run(feed.stream(), copied)
+    assert rows(table) == [(number, "x") for number in range(4)]
+    run(feed.stream(), checkpoint)
+    assert rows(table)[-1] == (9, "y")
+
+
+def test_an_old_state_of_a_checkpoint_whose_batches_were_cut_otherwise_is_refused(
+    spark: SparkSession, attached: frazil.Lake, table: frazil.Table, checkpoint: Path, tmp_path: Path
+) -> None:
+    source = attached.create_table("db.s", COLUMNS)
+    source.append(pa.table({"id": [0], "v": ["x"]}))
+    run(spark.readStream.table("lake.db.s"), checkpoint)
+    shutil.copytree(checkpoint, tmp_path / "old")
+    for number in (1, 2):
+        source.append(pa.table({"id": [number], "v": ["x"]}))
+        run(spark.readStream.table("lake.db.s"), checkpoint)
+    with pytest.raises(StreamingQueryException, match=r"Cannot write batch 1 of the query .* other input"):
+        run(spark.readStream.table("lake.db.s"), tmp_path / "old")
+    assert rows(table) == [(number, "x") for number in range(3)]
+
+
 def test_one_checkpoint_cannot_be_used_by_two_queries_of_a_session(
     table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:

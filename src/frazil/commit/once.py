@@ -16,7 +16,9 @@ of streams. A text is done where that very text was written. The last `_NUMBERS`
 application are kept, and the last `_APPLICATIONS` applications of a branch; what is older counts for as long as its
 snapshot is there.
 
-Epochs of streams have the names of Iceberg's jar in the summary, so that a query moves between the two.
+Epochs of streams have the names of Iceberg's jar in the summary, so that a query moves between the two. Beside them is
+what the epoch was read from: of two checkpoints that began as copies of one, each may have an epoch of that number, and
+one that has other input is not done.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ TEXT_VERSION: Final = "frazil-once-version"
 NUMBER_VERSION: Final = "frazil-once-number"
 QUERY_ID: Final = "spark.sql.streaming.queryId"
 EPOCH_ID: Final = "spark.sql.streaming.epochId"
+EPOCH_INPUT: Final = "frazil-stream-input"
 
 _NUMBERS = 10
 _TEXTS = 100
@@ -64,11 +67,14 @@ class Once:
     application: str
     version: Version
     is_epoch: bool = False
+    input_digest: str | None = None
+    """Of an epoch, by what its input is known, where that can be told."""
 
     def summary(self) -> dict[str, str]:
         """Return what the snapshot of the write says."""
         if self.is_epoch:
-            return {QUERY_ID: self.application, EPOCH_ID: str(self.version)}
+            told = {QUERY_ID: self.application, EPOCH_ID: str(self.version)}
+            return told if self.input_digest is None else {**told, EPOCH_INPUT: self.input_digest}
         key = NUMBER_VERSION if isinstance(self.version, int) else TEXT_VERSION
         return {APPLICATION: self.application, key: str(self.version)}
 
@@ -116,6 +122,7 @@ class DoneAt:
     version: Version
     snapshot_id: int | None
     sequence_number: int
+    input_digest: str | None = None
 
 
 _BROKEN: Any = DoneAt("", None, None)  # type: ignore[arg-type]
@@ -189,7 +196,7 @@ def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
         found = (_BROKEN,)
     for one in found:
         is_number = isinstance(one.sequence_number, int) and isinstance(one.snapshot_id, int | None)
-        if not is_number or not isinstance(one.version, int | str):
+        if not is_number or not isinstance(one.version, int | str) or not isinstance(one.input_digest, str | None):
             raise InvalidRequestError(
                 f"Cannot tell which writes are done: the property {name} is {text[:100]!r}",
                 hint="Only writes set it. Remove it where every write that it told of is to be forgotten.",
@@ -198,7 +205,11 @@ def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
 
 
 def _record_text(all_done: Sequence[DoneAt]) -> str:
-    return json.dumps([[one.version, one.snapshot_id, one.sequence_number] for one in all_done], separators=(",", ":"))
+    told = [
+        [one.version, one.snapshot_id, one.sequence_number, *([] if one.input_digest is None else [one.input_digest])]
+        for one in all_done
+    ]
+    return json.dumps(told, separators=(",", ":"))
 
 
 def _records(metadata: TableMetadata) -> Iterator[tuple[str, str, tuple[DoneAt, ...]]]:
@@ -283,7 +294,9 @@ def once_of_summary(summary: Mapping[str, str] | None) -> Once | None:
         version = summary.get(TEXT_VERSION) if number is None else number
         return None if version is None else Once(summary[APPLICATION], version)
     epoch = _number(summary.get(EPOCH_ID))
-    return None if QUERY_ID not in summary or epoch is None else Once(summary[QUERY_ID], epoch, is_epoch=True)
+    if QUERY_ID not in summary or epoch is None:
+        return None
+    return Once(summary[QUERY_ID], epoch, is_epoch=True, input_digest=summary.get(EPOCH_INPUT))
 
 
 def _number(text: str | None) -> int | None:
@@ -295,28 +308,55 @@ def _number(text: str | None) -> int | None:
 def find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: bool = False) -> DoneAt | None:
     """Return where a write was done before, None where it is not in the branch.
 
-    With `is_staged` it is looked for among all snapshots: no branch leads to one that is staged.
+    With `is_staged` it is looked for among all snapshots: no branch leads to one that is staged. Of an epoch that very
+    one is returned, where it is known, and not one after it. One that was read from other input is refused.
     """
+    done = _find_done(metadata, branch, once, is_staged=is_staged)
+    if done is None or done.version != once.version or None in (done.input_digest, once.input_digest):
+        return done
+    if done.input_digest != once.input_digest:
+        raise another_way(once)
+    return done
+
+
+def another_way(once: Once) -> InvalidRequestError:
+    """Return the error of an epoch that is not what was written under its number."""
+    return InvalidRequestError(
+        f"Cannot write batch {once.version} of the query {once.application}: the table has one of that number, or a "
+        "later one, that was read from other input",
+        hint="The checkpoint is a copy or an old state of one that has gone another way. Go on with the one that wrote "
+        "last, or begin with a new one.",
+    )
+
+
+def _find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: bool) -> DoneAt | None:
     if is_staged:
         return next(_made_by(metadata, reversed(tuple(metadata.snapshots.ids)), once), None)
     history = history_of(metadata, branch)
     own = metadata.properties.get(f"{_record_prefix(branch)}{once.application}")
     recorded = () if own is None else _parse_record(f"{_record_prefix(branch)}{once.application}", own)
     newest: int | None = None
+    later: DoneAt | None = None
     for done in reversed(recorded):
         if history.has(done, branch):
             if once.is_covered_by(done.version):
-                return done
+                if not once.is_epoch or done.version == once.version:
+                    return done
+                later = later or done
             newest = done.snapshot_id if newest is None else newest
     # What the record does not have: writes of Iceberg's jar, and of an application that was forgotten.
-    for done in _made_by(metadata, history.ids, once, until=newest):
-        return done
+    for done in _made_by(metadata, history.ids, once, until=None if later else newest):
+        if not once.is_epoch or done.version == once.version:
+            return done
+        later = later or done
+    if later is not None:
+        return later
     if own is None:
         for other, application, all_done in _records(metadata):
             if application == once.application and other != branch:
                 found = [one for one in all_done if once.is_covered_by(one.version) and history.has(one, other)]
                 if found:
-                    return found[-1]
+                    return next((one for one in found if one.version == once.version), found[-1])
     return None
 
 
@@ -327,7 +367,7 @@ def _made_by(metadata: TableMetadata, snapshot_ids: Any, once: Once, *, until: i
         snapshot = metadata.snapshot(snapshot_id)
         made = once_of_summary(snapshot.summary)
         if made is not None and made.application == once.application and once.is_covered_by(made.version):
-            yield DoneAt(made.version, snapshot_id, snapshot.sequence_number)
+            yield DoneAt(made.version, snapshot_id, snapshot.sequence_number, made.input_digest)
 
 
 # The action
@@ -372,7 +412,9 @@ def with_record(
         return changes
     if made is None:
         made = next(iter(history_of(metadata, branch).ids.values()), None)
-    done = DoneAt(once.version, None if made is None else made.snapshot_id, 0 if made is None else made.sequence_number)
+    done = DoneAt(once.version, None, 0, once.input_digest)
+    if made is not None:
+        done = replace(done, snapshot_id=made.snapshot_id, sequence_number=made.sequence_number)
     record = keep_record(metadata, branch, once.application, done)
     requirements = changes.requirements or (*table_requirement(metadata), ref_requirement(metadata, branch))
     return replace(changes, updates=(*changes.updates, *record), requirements=requirements)

@@ -4,7 +4,8 @@
     sink-batch   the rows of a batch
 
 A batch is named by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
-found done, whatever has expired since and whichever branch it is on. Output modes: `append` adds the rows, `complete`
+found done, whatever has expired since and whichever branch it is on. One that has the name of another, because the
+checkpoint is a copy that went another way, is refused. Output modes: `append` adds the rows, `complete`
 replaces all rows, `update` replaces rows by their keys and adds the others.
 
 The table is loaded anew for each batch. A batch that meets another writer's change of the same rows is written again.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from frazil.commit.once import Once
+from frazil.commit.once import Once, another_way, find_done
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.said_table import Said, said_table
 from frazil.lake.sql_session import Place
@@ -34,7 +35,7 @@ from frazil.spec.properties import (
     WRITE_DISTRIBUTION_MODE,
     read_property,
 )
-from frazil.spec.snapshot import Snapshot
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 
 UPSERT_KEYS = "upsert-keys"
 _TRIES = 10
@@ -85,12 +86,17 @@ def _batch(question: Question) -> None:
             hint="Leave the options out; in foreachBatch they say which write it is.",
         )
     asked = read_write_options(question.engine(), table, branch, options)
-    given = {**asked.arguments, "once": Once(told["query"], told["batch"], is_epoch=True)}
+    once = Once(told["query"], told["batch"], is_epoch=True, input_digest=told["input"])
+    given = {**asked.arguments, "once": once}
     said = asked.said
     if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
         said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
     write = _writer(question, place, table, said, options, given)
     compaction = compaction_of(place, options)
+    done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
+    if done is not None and done.version != once.version and not question.frame(0).isEmpty():
+        # Later ones are there, and what this one was is not known any more; one without rows left nothing.
+        raise another_way(once)
     made = _patiently(write)
     _compact(question, table, given, made, compaction)
 

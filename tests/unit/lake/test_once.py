@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 import frazil
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.outcomes import Unknown
+from frazil.commit.once import Once
 from frazil.errors import CommitStateUnknownError, InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table
@@ -239,6 +241,36 @@ def test_a_query_that_moves_here_from_the_jar_goes_on_after_its_last_epoch() -> 
     table.append(DATA, snapshot_properties=epoch)
     assert table.append(DATA, once=("q1", 4)) is None
     assert table.append(DATA, once=("q1", 5)) is not None
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_a_batch_of_a_number_that_was_written_from_other_input_is_refused(is_expired: bool) -> None:
+    table = new_table()
+    for number in range(3):
+        once = Once("q1", number, is_epoch=True, input_digest=f"input {number}")
+        assert table.append(DATA, once=once) is not None
+    if is_expired:
+        table.expire_snapshots(older_than=table._catalog.now_ms() + 1000, retain_last=1)
+    for number in range(3):
+        known = Once("q1", number, is_epoch=True, input_digest=f"input {number}")
+        assert table.append(DATA, once=known) is None
+        # Of the jar's batches nobody knows the input.
+        assert table.append(DATA, once=replace(known, input_digest=None)) is None
+        with pytest.raises(InvalidRequestError, match=f"Cannot write batch {number} of the query q1"):
+            table.append(DATA, once=replace(known, input_digest="another"))
+
+
+def test_of_two_queries_that_write_other_rows_as_one_batch_at_once_the_second_is_refused() -> None:
+    table = new_table(properties={"commit.retry.min-wait-ms": "1"})
+    rival = Table(table._catalog, table._loaded)
+    ours, theirs = (Once("q1", 0, is_epoch=True, input_digest=one) for one in ("ours", "theirs"))
+    with (
+        Race(table._catalog, "commit", lambda: rival.append(MORE, once=theirs)) as race,
+        pytest.raises(InvalidRequestError, match="Cannot write batch 0 of the query q1"),
+    ):
+        table.append(DATA, once=ours)
+    assert race.has_run
+    assert ids(table) == [2, 3]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the commit", "after the commit"])

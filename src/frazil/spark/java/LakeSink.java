@@ -53,6 +53,8 @@ public class LakeSink implements Sink {
     Map asked = new LinkedHashMap(told);
     asked.put("batch", new Long(batch));
     asked.put("query", session.sparkContext().getLocalProperty(QUERY));
+    String checkpoint = (String) told.get("checkpoint");
+    asked.put("input", BatchInput.digest(checkpoint, batch, session.sessionState().newHadoopConf()));
     asked.put("options", options(rows.queryExecution().logical()));
     ArrayList handed = new ArrayList();
     handed.add(session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), false));

@@ -145,6 +145,23 @@ def test_progress_tells_how_far_behind_a_stream_is(spark: SparkSession, table: f
     }
 
 
+def test_progress_counts_the_rest_of_the_whole_table_and_no_compaction(
+    spark: SparkSession, table: frazil.Table, streams: Streams
+) -> None:
+    for one in range(3):
+        add(spark, one)
+    limited = spark.readStream.option("streaming-max-files-per-micro-batch", 1).table("lake.db.t")
+    streams.run(limited)
+    behind = [one["sources"][0]["metrics"]["rowsBehind"] for one in streams.progress]
+    assert behind[:3] == ["2", "1", "0"]
+    spark.sql("call lake.system.rewrite_data_files('db.t', options => map('rewrite-all', 'true'))")
+    add(spark, 3)
+    add(spark, 4)
+    streams.run(limited)
+    behind = [one["sources"][0]["metrics"]["rowsBehind"] for one in streams.progress]
+    assert behind[:2] == ["1", "0"]
+
+
 def test_available_now_ends_where_the_table_was_when_it_began(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:

@@ -100,7 +100,6 @@ def stream_options(options: Mapping[str, str], branch: str | None = None) -> Str
         not_appends=_not_appends(known),
         skips_deletes=_flag(known, _SKIP_DELETES, otherwise=False),
         skips_overwrites=_flag(known, _SKIP_OVERWRITES, otherwise=False),
-        since_ms=start.timestamp_ms,
     )
     return StreamOptions(
         start,

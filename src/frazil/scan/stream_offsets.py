@@ -1,13 +1,15 @@
 """How far a stream has read a table: an offset, in the JSON that checkpoints keep.
 
-    {"version":1,"snapshot_id":7,"position":2,"scan_all_files":false}
+    {"version":1,"snapshot_id":7,"position":2,"scan_all_files":false,"done":true}
 
 The snapshot that is being read, and the number of its files that come next. The files of a snapshot are those that it
 added or, with `scan_all_files`, all that are live in it. They are numbered manifest by manifest in the order of the
 manifest list. A manifest counts for all its live entries, whichever of them are read. Iceberg Java writes and reads
-the same text, so that a query may move between the two.
+the same text, less `done`, which it passes over, so that a query may move between the two. `done` says that no file
+of the snapshot is left: once the snapshot has expired, nothing else may tell.
 
-Before the first snapshot both numbers are -1.
+Before the first snapshot both numbers are -1, and `since_ms` says from which time on snapshots are read, 0 for all.
+That of Iceberg Java does not say: there the option counts, each time.
 """
 
 from __future__ import annotations
@@ -27,19 +29,30 @@ class StreamOffset:
     snapshot_id: int
     position: int
     scan_all_files: bool = False
+    is_done: bool = False
+    """Whether it is known that no file of the snapshot is left."""
+    since_ms: int | None = None
+    """Before the first snapshot: the time from which on snapshots are read."""
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is before the first snapshot of a table."""
+        return self.position < 0
 
     @property
     def text(self) -> str:
         """The offset as checkpoints keep it."""
-        return json.dumps(
-            {
-                "version": _VERSION,
-                "snapshot_id": self.snapshot_id,
-                "position": self.position,
-                "scan_all_files": self.scan_all_files,
-            },
-            separators=(",", ":"),
-        )
+        told: dict[str, int] = {
+            "version": _VERSION,
+            "snapshot_id": self.snapshot_id,
+            "position": self.position,
+            "scan_all_files": self.scan_all_files,
+        }
+        if self.is_done:
+            told["done"] = True
+        if self.since_ms is not None:
+            told["since_ms"] = self.since_ms
+        return json.dumps(told, separators=(",", ":"))
 
 
 START = StreamOffset(-1, -1)
@@ -65,7 +78,13 @@ def parse_offset(text: str) -> StreamOffset:
         raise _damaged(text, "scan_all_files is not true or false")
     if position < 0 and (snapshot_id, position, whole) != (-1, -1, False):
         raise _damaged(text, "its position is negative")
-    return StreamOffset(snapshot_id, position, whole)
+    is_done = found.get("done", False)
+    if not isinstance(is_done, bool) or (is_done and (whole or position < 0)):
+        raise _damaged(text, "done is not true or false, or contradicts the rest")
+    since_ms = found.get("since_ms")
+    if since_ms is not None and (type(since_ms) is not int or position >= 0):
+        raise _damaged(text, "since_ms is no number, or it is within a table")
+    return StreamOffset(snapshot_id, position, whole, is_done, since_ms)
 
 
 def _damaged(text: str, reason: str) -> InvalidRequestError:

@@ -14,7 +14,7 @@ what is lost and how to go on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError, UnsupportedError
@@ -83,8 +83,6 @@ class StreamRules:
     not_appends: NotAppends = NotAppends.ERROR
     skips_deletes: bool = False
     skips_overwrites: bool = False
-    since_ms: int | None = None
-    """Of a table that had nothing to read yet, snapshots from this time on."""
 
     @property
     def has_changes(self) -> bool:
@@ -195,20 +193,21 @@ class TableStream:
     def begin(self, start: StreamStart) -> StreamOffset:
         """Return the offset at which a new stream begins."""
         head = self.head_id
+        before_all = replace(START, since_ms=start.timestamp_ms or 0)
         if start.snapshot_id is not None:
             self._ancestor(start.snapshot_id, "stream-from-snapshot")
             return StreamOffset(start.snapshot_id, 0)
         if start.after_snapshot_id is not None:
             return self._done(self._ancestor(start.after_snapshot_id, "stream-after-snapshot"))
         if head is None:
-            return START
+            return before_all
         if start.timestamp_ms is not None:
             found = None
             for ancestor in ancestor_heads(self.loaded.metadata.snapshots, head):
                 if ancestor.timestamp_ms < start.timestamp_ms:
                     break
                 found = ancestor
-            return START if found is None else self._from_oldest(found)
+            return before_all if found is None else self._from_oldest(found)
         if start.is_latest:
             return self._done(self._snapshot(head))
         if start.is_earliest:
@@ -301,7 +300,7 @@ class TableStream:
         """Return whether a batch without rows is worth its trigger: before expiry takes the way back."""
         if last is None or not after:
             return False
-        if self.loaded.metadata.snapshots.find_head(start.snapshot_id) is None and start != START:
+        if self.loaded.metadata.snapshots.find_head(start.snapshot_id) is None and not start.is_start:
             return True
         return last.timestamp_ms - after[0].timestamp_ms >= _IDLE_MS
 
@@ -323,13 +322,14 @@ class TableStream:
 
     def _done(self, snapshot: Snapshot) -> StreamOffset:
         """Return the offset behind all files of a snapshot."""
-        return StreamOffset(snapshot.snapshot_id, end_of_snapshot(self.loaded, snapshot, cache=self.cache))
+        end = end_of_snapshot(self.loaded, snapshot, cache=self.cache)
+        return StreamOffset(snapshot.snapshot_id, end, is_done=True)
 
     # What is between two offsets
 
     def between(self, start: StreamOffset, end: StreamOffset) -> StreamBatch:
         """Return what is read from one offset to another."""
-        if end in (start, START):
+        if end == start or end.is_start:
             return StreamBatch()
         ended = TableStream(self.loaded, self.rules, self.cache, end.snapshot_id)
         after = ended._after(start)
@@ -389,10 +389,20 @@ class TableStream:
         return None if head is None else self._done(self._snapshot(head))
 
     def lag(self, offset: StreamOffset) -> Lag:
-        """Return what is not read yet behind an offset, by what snapshots say of themselves."""
-        counts = [_counts(self._snapshot(one.snapshot_id)) or (0, 0, 0) for one in self._after(offset)]
-        files, rows, size_bytes = (sum(count[index] for count in counts) for index in range(3))
-        return Lag(len(counts), files, rows, size_bytes)
+        """Return what is left to read behind an offset, by what snapshots say of themselves.
+
+        Of the snapshot that the offset is in, the files that are left are counted.
+        """
+        after = self._after(offset)
+        unread = [snapshot for one in after if not self._is_skipped(snapshot := self._snapshot(one.snapshot_id))]
+        counts = [_counts(snapshot) or (0, 0, 0) for snapshot in unread]
+        if not self._is_done(offset, after):
+            begun = self._snapshot(offset.snapshot_id)
+            if offset.scan_all_files or not self._is_skipped(begun):
+                files = number_files(self.loaded, begun, is_whole=offset.scan_all_files, cache=self.cache)
+                left = files.after(offset.position)
+                counts.append((len(left.numbers), int(left.rows.sum()), int(left.sizes.sum())))
+        return Lag(len(counts), *(sum(count[index] for count in counts) for index in range(3)))
 
     # Steps
 
@@ -403,7 +413,7 @@ class TableStream:
         """Return the snapshots after that of an offset, oldest first; refuse an offset that is not in the chain."""
         metadata, head = self.loaded.metadata, self.head_id
         if head is None:
-            if offset == START:
+            if offset.is_start:
                 return []
             raise self._lost(offset, f"branch {self.rules.branch!r} has no snapshot", None)
         if metadata.snapshots.find_head(head) is None:
@@ -412,17 +422,16 @@ class TableStream:
         for ancestor in ancestor_heads(metadata.snapshots, head):
             if ancestor.snapshot_id == offset.snapshot_id:
                 return found[::-1]
-            since = self.rules.since_ms
-            if offset == START and since is not None and ancestor.timestamp_ms < since:
+            if offset.is_start and ancestor.timestamp_ms < (offset.since_ms or 0):
                 return found[::-1]
             found.append(ancestor)
         oldest = found[-1]
         parent = oldest.parent_snapshot_id
-        if parent is None and offset == START:
+        if parent is None and offset.is_start:
             return found[::-1]
         if parent is not None and parent == offset.snapshot_id:
             return found[::-1]
-        if offset == START:
+        if offset.is_start:
             raise self._lost(offset, f"the snapshots before {oldest.snapshot_id} have expired", oldest)
         if metadata.snapshots.find_head(offset.snapshot_id) is not None:
             raise self._lost(
@@ -453,7 +462,7 @@ class TableStream:
 
     def _is_done(self, offset: StreamOffset, after: Sequence[SnapshotHead]) -> bool:
         """Return whether nothing is left of the snapshot that an offset is in."""
-        if offset == START:
+        if offset.is_start or offset.is_done:
             return True
         snapshot = self.loaded.metadata.find_snapshot(offset.snapshot_id)
         if snapshot is not None:
@@ -465,7 +474,10 @@ class TableStream:
         raise self._lost(offset, f"snapshot {offset.snapshot_id} has expired before it was read to its end", None)
 
     def _end_from_child(self, offset: StreamOffset, child: SnapshotHead) -> int:
-        """Return the number after the last file of a snapshot that has expired, by the list of the one after it."""
+        """Return the number after the last file of a snapshot that has expired, by the list of the one after it.
+
+        For offsets of Iceberg Java, which do not say that they are done.
+        """
         snapshot = self._snapshot(child.snapshot_id)
         listed = [
             one for one in read_manifest_list(self.loaded.storage, snapshot) if one.content is ManifestContent.DATA
@@ -478,16 +490,21 @@ class TableStream:
         gone = Snapshot(offset.snapshot_id, 0, manifest_list="", manifests=None)
         return end_of_manifests(number_manifests(self.loaded, gone, is_whole=False, manifests=own, cache=self.cache))
 
+    def _is_skipped(self, snapshot: Snapshot) -> bool:
+        """Return whether nothing of a snapshot is read."""
+        operation, rules = snapshot.operation, self.rules
+        if operation in (Operation.APPEND, Operation.REPLACE):
+            return operation == Operation.REPLACE
+        is_skipped = {Operation.DELETE: rules.skips_deletes, Operation.OVERWRITE: rules.skips_overwrites}
+        return rules.not_appends is NotAppends.SKIP or is_skipped.get(operation or "", False)
+
     def _step(self, snapshot: Snapshot, budget: _Budget | None) -> _Step | None:
         """Return what is done with a snapshot; None where a batch ends before one that is refused."""
         operation, rules = snapshot.operation, self.rules
+        if self._is_skipped(snapshot):
+            return _Step.SKIP
         if operation == Operation.APPEND:
             return _Step.READ
-        if operation == Operation.REPLACE:
-            return _Step.SKIP
-        is_skipped = {Operation.DELETE: rules.skips_deletes, Operation.OVERWRITE: rules.skips_overwrites}
-        if rules.not_appends is NotAppends.SKIP or is_skipped.get(operation or "", False):
-            return _Step.SKIP
         if rules.not_appends is NotAppends.CHANGES:
             return _Step.CHANGE
         if rules.not_appends is NotAppends.ADDED_FILES:

@@ -18,8 +18,9 @@ import json
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frazil.codec.json_fields import JsonObject
@@ -93,6 +94,8 @@ class StreamSource:
     end_snapshot_id: int | None = None
     reload: Callable[[], LoadedTable] | None = None
     guarded: tuple[float, int] | None = None
+    held: set[str] = field(default_factory=set)
+    """What the guard of this query was set to."""
     committed: StreamOffset | None = None
     loaded: LoadedTable | None = None
     """The table as it was when the catalog was asked last."""
@@ -181,7 +184,7 @@ class StreamSource:
             if self.options.guard is None:
                 return begun
             metadata = self._guard(self.options.guard, begun)
-            if begun == START or metadata.find_snapshot(begun.snapshot_id) is not None:
+            if begun.is_start or metadata.find_snapshot(begun.snapshot_id) is not None:
                 return begun
             # It expired before it was guarded.
         raise SnapshotNotFoundError(
@@ -208,7 +211,15 @@ class StreamSource:
     def _guard(self, name: str, offset: StreamOffset) -> TableMetadata:
         table = self.table.refresh()
         key, value = f"{GUARD_PREFIX}{name}", str(offset.snapshot_id)
-        if table.properties.get(key) != value:
+        found = table.properties.get(key)
+        if self.held and found is not None and found not in self.held:
+            warnings.warn(
+                f"The guard {name!r} of {self.place} was moved by another query, and spares what only one of them "
+                "needs: give each query a stream-guard of its own",
+                stacklevel=2,
+            )
+        self.held.add(value)
+        if found != value:
             table.set_properties({key: value})
         self.guarded = (time.monotonic(), offset.snapshot_id)
         return table.metadata
@@ -233,8 +244,9 @@ def _open(question: Question) -> str:
     stream = source.stream()
     table_uuid = str(stream.loaded.metadata.table_uuid)
     _check_table(told, place, table_uuid)
-    begun = told["begun"]
-    source.begun = source.begin() if begun is None else parse_offset(begun)
+    source.begun = source.begin() if told["begun"] is None else parse_offset(told["begun"])
+    if source.begun.is_start and source.begun.since_ms is None:
+        source.begun = replace(source.begun, since_ms=options.start.timestamp_ms)
     key = uuid.uuid4().hex
     with _lock:
         _sources[key] = source

@@ -115,7 +115,7 @@ STREAM_READ: Final = (
     _honoured("streaming-max-bytes-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
     _honoured("identifier-columns", Text("names separated by commas"), "of changes: what makes two rows an update"),
     _honoured("compute-updates", _FLAG, "of changes: whether updates are told as such"),
-    _honoured("stream-guard", Text("a tag"), "holds what the stream still needs"),
+    _honoured("stream-guard", Text("a name"), "holds what the stream still needs"),
     _warned(
         "async-micro-batch-planning-enabled",
         _FLAG,

@@ -5,7 +5,7 @@ Beside the specification's rules there is one of Iceberg Java's: a snapshot that
 staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
 
 And one of frazil's: a stream that is guarded has the property `frazil.stream.<name>`, the snapshot up to which it has
-read. That snapshot and all that came of it stay; of one that began with an empty table (-1), all do.
+read. That snapshot and all that came of it stay; of one that began before the first snapshot it reads (-1), all do.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ def guarded_snapshots(metadata: TableMetadata) -> dict[int, str]:
         for head in ancestor_heads(metadata.snapshots, ref.snapshot_id):
             passed.append(head.snapshot_id)
             # The snapshot itself may have gone: what came of it names it.
-            parent = _BEFORE_ALL if head.parent_snapshot_id is None else head.parent_snapshot_id
-            name = guards.get(head.snapshot_id) or guards.get(parent)
-            if name is not None:
-                found |= dict.fromkeys(passed, name)
+            named = [guards[one] for one in (head.snapshot_id, head.parent_snapshot_id) if one in guards]
+            if named:
+                found |= dict.fromkeys(passed, named[0])
+        if _BEFORE_ALL in guards:
+            found |= dict.fromkeys(passed, guards[_BEFORE_ALL])
     return found

@@ -90,10 +90,11 @@ class BatchReader:
 
     def lost(self, message: str) -> DataFrame:
         """Return rows that are not there: an error says so when they are read."""
-        told = F.raise_error(F.lit(message)).cast("string").isNull()
+        told = F.raise_error(F.lit(message))
         schema = stream_schema(self.columns, self.spark)
-        nothing = [F.lit(None).cast(one.dataType).alias(one.name) for one in schema.fields]
-        return self.spark.range(1).filter(told).select(*nothing)
+        # Every column is the error too: Spark would leave out the rows of a filter on columns that are null.
+        columns = [told.cast(one.dataType).alias(one.name) for one in schema.fields]
+        return self.spark.range(1).filter(told.cast("string").isNull()).select(*columns)
 
     def _request(self, snapshot_id: int) -> ReadRequest:
         metadata = self.loaded.metadata

@@ -95,6 +95,7 @@ def test_a_query_that_read_the_whole_table_first_goes_on_with_the_jar(
 ) -> None:
     write(java_lake, session)
     assert by_frazil(session, tmp_path / "c", {}) == [list(range(30))]
+    assert '"done":true' in (tmp_path / "c" / "offsets" / "0").read_text(), "the jar passes it over"
     session.range(30, 33).coalesce(1).writeTo("lake.db.t").append()
     assert java_lake.verb("stream", "lake.db.t", str(tmp_path / "c"), {}) == [[30, 31, 32]]
     java_lake.run("insert into lake.db.t select id from range(33, 35)")

@@ -27,8 +27,7 @@ def test_a_client_without_keys_writes_and_reads_by_the_services(s3_server: S3Ser
     access = StoreAccess(properties, vend="none" if is_signed else "keys", signs=is_signed, roots=(warehouse,))
     catalog = f"sqlite:///{tmp_path / 'catalog.db'}"
     with served(warehouse, catalog=catalog, properties=properties, access=access) as server:
-        asked = {"header.X-Iceberg-Access-Delegation": way}
-        with frazil.connect(f"http://127.0.0.1:{server.port}", properties=asked) as lake:
+        with frazil.connect(f"http://127.0.0.1:{server.port}") as lake:
             table = lake.create_table("db.t", "id bigint")
             assert table.location.startswith(warehouse)
             table.append(rows(1, 2, 3))

@@ -37,7 +37,13 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan, plan_scan
 from frazil.scan.split import split_task
 from frazil.scan.tasks import FileScanTask
-from frazil.spec.reserved_columns import CHANGE_COLUMNS, METADATA_COLUMNS, PARTITION_NAME, partition_column
+from frazil.spec.reserved_columns import (
+    CHANGE_COLUMNS,
+    METADATA_COLUMNS,
+    PARTITION_NAME,
+    ROW_LINEAGE_COLUMNS,
+    partition_column,
+)
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
 ALL_COLUMNS = "*"
 _PART_BYTES = 16 << 20
 _ROWS_AT_ONCE = 1 << 18
+_LINEAGE = frozenset(one.field_id for one in ROW_LINEAGE_COLUMNS)
 """Rows of a batch where all of them are kept: fewer and larger batches take less time."""
 
 
@@ -258,11 +265,19 @@ class Scan(LazyHandOffs):
         planner = self._planner
         if planner is None:
             return self.plan().iter_tasks()
-        return planner(self.table, self.predicate, choice=self.choice, case_sensitive=self.case_sensitive)
+        columns = None
+        if self.columns is not None:
+            columns = [one.name for one in self.schema.fields if self.table_schema.find_field(one.name) is not None]
+        return planner(
+            self.table, self.predicate, choice=self.choice, columns=columns or None, case_sensitive=self.case_sensitive
+        )
 
     @property
     def _planner(self) -> Callable[..., Iterator[FileScanTask]] | None:
-        return self.table.planner if self.changelog is None and self.appends is None else None
+        # A service need not tell what these columns are made of: the sequence numbers and first rows of files.
+        needs_lineage = any(one.field_id in _LINEAGE for one in self.schema.fields)
+        is_plain = self.changelog is None and self.appends is None and not needs_lineage
+        return self.table.planner if is_plain else None
 
     @property
     def _threads(self) -> int:

@@ -79,6 +79,32 @@ class BearerAuth(Auth):
         return (self._token,)
 
 
+class TableAuth(Auth):
+    """The token that a service gave for one table; once it is refused, whoever asked for the table."""
+
+    def __init__(self, token: str, user: Auth) -> None:
+        self._token: str | None = checked_token(token)
+        self._user = user
+
+    def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+        """Return the headers with the table's token, as long as it is good."""
+        token = self._token
+        if token is None:
+            return self._user.headers(method, url, headers, body)
+        return {**headers, "authorization": f"Bearer {token}"}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        """Ask as the user from now on."""
+        if self._token is None:
+            return self._user.renew(refused)
+        self._token = None
+        return True
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return both tokens."""
+        return (*self._user.secrets(), *(() if self._token is None else (self._token,)))
+
+
 class BasicAuth(Auth):
     """A user and a password."""
 

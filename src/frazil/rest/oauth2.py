@@ -29,6 +29,7 @@ _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _MAX_ANSWER_BYTES: Final = 1 << 20
 _RENEW_BEFORE_S: Final = 300.0
 _TRIES: Final = 3
+_MAX_SECONDS: Final = 1e15
 
 
 class OAuth2Auth(Auth):
@@ -164,7 +165,7 @@ class OAuth2Auth(Auth):
             if isinstance(found, dict):
                 parts = [found.get("error"), found.get("error_description")]
                 said = ": ".join(str(one) for one in parts if isinstance(one, str))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         return f"{hide(said, self.secrets())[:300] or 'the server answers'} ({reply.status})"
 
@@ -173,12 +174,12 @@ class OAuth2Auth(Auth):
         if not isinstance(token, str):
             raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: the answer has none")
         self._token = checked_token(token)
-        lasts = found.get("expires_in")
-        if not isinstance(lasts, int | float) or isinstance(lasts, bool):
+        lasts = _seconds(found.get("expires_in"))
+        if lasts is None:
             ends = find_expiry(token)
             usual_ms = self._settings.whole(names.TOKEN_EXPIRES_MS, 3_600_000)
             lasts = usual_ms / 1000 if ends is None else ends - self._now()
-        self._renew_at = self._renewal(float(lasts))
+        self._renew_at = self._renewal(lasts)
 
     def _renewal(self, lasts_s: float) -> float:
         return self._now() + max(0.0, lasts_s - min(lasts_s / 10, _RENEW_BEFORE_S))
@@ -187,7 +188,7 @@ class OAuth2Auth(Auth):
 def _answer(reply: Reply) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(reply.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ServiceError("Cannot get a token: the answer is no JSON object")
@@ -201,7 +202,12 @@ def find_expiry(token: str) -> float | None:
         return None
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, ValueError):
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
         return None
-    ends = found.get("exp") if isinstance(found, dict) else None
-    return float(ends) if isinstance(ends, int | float) and not isinstance(ends, bool) else None
+    return _seconds(found.get("exp")) if isinstance(found, dict) else None
+
+
+def _seconds(found: object) -> float | None:
+    """Return a number of seconds; None of what is none, or more than a clock has."""
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return float(found) if is_number and abs(found) < _MAX_SECONDS else None  # type: ignore[arg-type]

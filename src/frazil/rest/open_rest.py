@@ -43,17 +43,23 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     everything = Settings({**properties})
     transport = Transport(settings.transport())
     who = choose_auth(everything, base, transport, auth)
-    if not isinstance(who, NoAuth):
+    is_secret = not isinstance(who, NoAuth) or bool(settings.header_secrets())
+    if is_secret:
         _check_private(base, settings)
-    headers = {"user-agent": _USER_AGENT, **settings.headers()}
-    first = RestSession(transport, who, headers=headers, max_retries=min(2, settings.whole(names.MAX_RETRIES, 5)))
+    first = RestSession(
+        transport,
+        who,
+        headers={"user-agent": _USER_AGENT, **settings.headers()},
+        max_retries=min(2, settings.whole(names.MAX_RETRIES, 5)),
+        hidden=settings.header_secrets(),
+    )
     query = {names.WAREHOUSE: settings[names.WAREHOUSE]} if names.WAREHOUSE in settings else {}
     answer = first.send("GET", f"{base}/v1/config", query=query, max_bytes=_MAX_CONFIG_BYTES)
     if not answer.reply.is_success:
         raise refusal(first, answer.reply, f"connect to the catalog service at {base}")
     service, merged = read_service(base, settings, answer.reply)
     checked_uri(service.base)
-    if not isinstance(who, NoAuth):
+    if is_secret:
         _check_private(service.base, settings)
     session = RestSession(
         transport,
@@ -61,6 +67,7 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
         headers={"user-agent": _USER_AGENT, **merged.headers()},
         max_retries=merged.whole(names.MAX_RETRIES, 5),
         honours_keys=names.IDEMPOTENCY_LIFETIME in merged,
+        hidden=merged.header_secrets(),
     )
     stores = {**known_only(merged), **own, **known_only({**merged, **own})}
     storage = choose_storage({one: value for one, value in stores.items() if one not in NOT_BUILT})
@@ -100,13 +107,23 @@ def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthF
     has_token = names.TOKEN in settings or names.CREDENTIAL in settings
     if kind == "":
         kind = "basic" if names.BASIC_USER in settings else "oauth2" if has_token else "none"
-    if kind not in _TYPES:
+    _check_kind(names.AUTH_TYPE, kind, _TYPES)
+    if kind != "sigv4":
+        return _auth_of(kind, settings, base, transport)
+    inner = settings.get(names.SIGV4_DELEGATE, "oauth2").lower()
+    _check_kind(names.SIGV4_DELEGATE, inner, tuple(one for one in _TYPES if one != "sigv4"))
+    is_none = inner == "none" or (inner == "oauth2" and not has_token)
+    return sigv4_auth(settings, None if is_none else _auth_of(inner, settings, base, transport))
+
+
+def _check_kind(name: str, kind: str, known: tuple[str, ...]) -> None:
+    if kind not in known:
         raise InvalidPropertyError(
-            f"Cannot use {names.AUTH_TYPE} {kind!r}: it is not known", hint=f"It is one of {', '.join(_TYPES)}."
+            f"Cannot use {name} {kind[:40]!r}: it is not known", hint=f"It is one of {', '.join(known)}."
         )
-    if kind == "sigv4":
-        wants_inner = has_token and settings.get(names.SIGV4_DELEGATE, "oauth2") == "oauth2"
-        return sigv4_auth(settings, _oauth2(settings, base, transport) if wants_inner else None)
+
+
+def _auth_of(kind: str, settings: Settings, base: str, transport: Transport) -> Auth:
     if kind == "basic":
         return BasicAuth(settings.get(names.BASIC_USER, ""), settings.get(names.BASIC_PASSWORD, ""))
     if kind == "oauth2":
@@ -131,7 +148,7 @@ def _check_private(url: str, settings: Settings) -> None:
     """Refuse to send secrets in the clear over a network."""
     if url.startswith("http://") and not is_loopback(url) and not settings.truth(names.PLAIN_HTTP, default=False):
         raise InvalidRequestError(
-            f"Cannot connect to {shown_url(url)} with a token or credential: it would travel in the clear",
+            f"Cannot connect to {shown_url(url)} with a token or another secret: it would travel in the clear",
             hint=f"Use https:, or set {names.PLAIN_HTTP} to true on a network that you trust.",
         )
 

@@ -20,8 +20,10 @@ from frazil.storage.object_service import S3Service, UnsignedRequest, s3_service
 from frazil.storage.object_store import ObjectStorage
 
 ENABLED: Final = "s3.remote-signing-enabled"
-SIGNER_URI: Final = "s3.signer.uri"
-SIGNER_ENDPOINT: Final = "s3.signer.endpoint"
+SIGNER_URIS: Final = ("signer.uri", "s3.signer.uri")
+SIGNER_ENDPOINTS: Final = ("signer.endpoint", "s3.signer.endpoint")
+DEFAULT_SIGNER: Final = "v1/aws/s3/sign"
+"""Where services sign that say no place."""
 
 Sign: TypeAlias = Callable[[dict[str, Any]], Reply]
 """Sends a request that is to be signed to the service."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from frazil.catalog.names import Identifier
 from frazil.expr.predicate_json import encode_predicate
 from frazil.expr.sanitize import sanitize_literal
 from frazil.loaded import LoadedTable
@@ -111,20 +112,20 @@ def _number(text: str | None) -> int | None:
 class Reporter:
     """Sends reports one after the other, behind the work; at most some wait, and those beyond are dropped."""
 
-    def __init__(self, send: Callable[[str, dict[str, Any]], None], *, most: int = 100) -> None:
+    def __init__(self, send: Callable[[Identifier, dict[str, Any]], None], *, most: int = 100) -> None:
         self._send = send
         self._room = threading.Semaphore(most)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
-    def report(self, url: str, body: dict[str, Any]) -> None:
+    def report(self, table: Identifier, body: dict[str, Any]) -> None:
         """Have a report sent when its turn comes."""
         if not self._room.acquire(blocking=False):
             return
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="frazil-reports")
-            self._pool.submit(self._run, url, body)
+            self._pool.submit(self._run, table, body)
 
     def close(self) -> None:
         """Send what waits, then stop."""
@@ -133,9 +134,9 @@ class Reporter:
         if pool is not None:
             pool.shutdown(wait=True)
 
-    def _run(self, url: str, body: dict[str, Any]) -> None:
+    def _run(self, table: Identifier, body: dict[str, Any]) -> None:
         try:
             with contextlib.suppress(Exception):
-                self._send(url, body)
+                self._send(table, body)
         finally:
             self._room.release()

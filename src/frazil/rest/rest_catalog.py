@@ -162,7 +162,8 @@ class RestCatalog(RestNames):
         base = change.base
         what = f"commit to {shown(base.identifier)}"
         try:
-            answer = self.session.send("POST", self.service.table(base.identifier), body=change_json(change), key=key)
+            session = self.access.session_of(base.identifier)
+            answer = session.send("POST", self.service.table(base.identifier), body=change_json(change), key=key)
         except OutcomeLost as lost:
             return SentTables(_lost(what, str(lost)), (Attempt(base, base),), (change,), key)
         self.forget_table(base.identifier)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from frazil.catalog.base import NO_PLACE, Catalog, check_still_at, random_id, system_ms
 from frazil.catalog.names import (
@@ -41,16 +40,15 @@ from frazil.errors import (
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
 from frazil.rest import settings as names
-from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table, read_view
+from frazil.rest.load_result import LoadResult, read_table, read_view
 from frazil.rest.refusals import refusal
-from frazil.rest.remote_sign import SIGNER_ENDPOINT, SIGNER_URI
 from frazil.rest.report_metrics import Reporter, commit_report, scan_report
 from frazil.rest.service import Service, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
+from frazil.rest.table_access import TableAccess
 from frazil.rest.table_cache import TableCache
 from frazil.rest.table_storage import VendedStorage, table_storage
-from frazil.rest.transport import Reply, shown_url
 from frazil.scan.plan import Plan
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -62,7 +60,6 @@ from frazil.spec.view_metadata import ViewMetadata, ViewVersion
 from frazil.storage.choose import SchemeStorage
 
 _MAX_PAGES: Final = 1_000_000
-_DELEGATION: Final = "x-iceberg-access-delegation"
 
 
 class RestNames(Catalog):
@@ -90,6 +87,7 @@ class RestNames(Catalog):
         self._plain = storage
         self._id = random_id()
         self._own_storage = dict(own_storage)
+        self.access = TableAccess(service, session, settings, own_storage)
         self._page_size = settings.get(names.PAGE_SIZE)
         self._cache = TableCache(
             settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms
@@ -106,8 +104,9 @@ class RestNames(Catalog):
         self._reporter.close()
         self.session.transport.close()
 
-    def _send_report(self, url: str, body: dict[str, Any]) -> None:
-        self.session.without_retries().send("POST", url, body=body)
+    def _send_report(self, table: Identifier, body: dict[str, Any]) -> None:
+        session = self.access.session_of(table).without_retries()
+        session.send("POST", f"{self.service.table(table)}/metrics", body=body)
 
     @property
     def wants_reports(self) -> bool:
@@ -116,15 +115,14 @@ class RestNames(Catalog):
 
     def report_scan(self, plan: Plan) -> None:
         """Tell the service what a plan of one of its tables went through."""
-        self._reporter.report(f"{self.service.table(plan.loaded.identifier)}/metrics", scan_report(plan))
+        self._reporter.report(plan.loaded.identifier, scan_report(plan))
 
     def report_commit(self, loaded: LoadedTable, snapshot_ids: Iterable[int]) -> None:
         """Tell the service what snapshots did, where it wants to know."""
         for one in snapshot_ids if self.wants_reports else ():
             snapshot = loaded.metadata.find_snapshot(one)
             if snapshot is not None:
-                url = f"{self.service.table(loaded.identifier)}/metrics"
-                self._reporter.report(url, commit_report(loaded, snapshot))
+                self._reporter.report(loaded.identifier, commit_report(loaded, snapshot))
 
     # Namespaces
 
@@ -208,7 +206,7 @@ class RestNames(Catalog):
         parts = tuple(identifier)
         what = f"load table {shown(parts)}"
         cached = self._cache.find(parts)
-        headers = self._access() | ({} if cached is None else {"if-none-match": cached.tag})
+        headers = self.access.header | ({} if cached is None else {"if-none-match": cached.tag})
         answer = self.ask("GET", self.service.table(parts), query={"snapshots": "all"}, headers=headers, what=what)
         if answer.status == 304 and cached is not None:
             return cached.loaded
@@ -279,7 +277,7 @@ class RestNames(Catalog):
         if may_replace:
             body["overwrite"] = True
         url = f"{self.service.namespace(namespace)}/register"
-        answer = self.ask("POST", url, body=body, headers=self._access(), what=what)
+        answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         if answer.status == 404:
             self._check_namespace(namespace)
         self.check(answer, what, table=parts)
@@ -525,11 +523,12 @@ class RestNames(Catalog):
             self._own_storage,
             result.config,
             result.keys,
-            lambda: self._new_keys(parts, result.config),
-            lambda request: self._sign(parts, result.config, request),
+            lambda: self.access.new_keys(parts, result),
+            lambda request: self.access.sign(parts, result.config, request),
             owner=f"{self._id} {shown(parts)}",
             now_ms=self.now_ms,
         )
+        self.access.keep_token(parts, result.config)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:
             raise ServiceError(f"Cannot load table {shown(parts)}: the service does not say where its metadata is")
@@ -549,39 +548,6 @@ class RestNames(Catalog):
         self._cache.forget(identifier)
 
     # Details
-
-    def _access(self) -> dict[str, str]:
-        """Return the header that asks for keys, unless the user has some or says otherwise."""
-        given = self.settings.headers()
-        if _DELEGATION in given or any(name.endswith("access-key-id") for name in self._own_storage):
-            return {}
-        return {_DELEGATION: "vended-credentials"}
-
-    def _new_keys(self, parts: Identifier, config: Mapping[str, str]) -> tuple[VendedKeys, ...]:
-        what = f"get keys for table {shown(parts)}"
-        if self.service.has(has.CREDENTIALS) or "client.refresh-credentials-endpoint" in config:
-            answer = self.ask("GET", f"{self.service.table(parts)}/credentials", what=what)
-            self.check(answer, what, table=parts)
-            return read_keys(read_object(answer.reply, what).raw("storage-credentials", None))
-        answer = self.ask("GET", self.service.table(parts), headers=self._access(), what=what)
-        self.check(answer, what, table=parts)
-        result = read_table(answer.reply, shown(parts))
-        return (*result.keys, VendedKeys("", result.config))
-
-    def _sign(self, parts: Identifier, config: Mapping[str, str], request: dict[str, Any]) -> Reply:
-        """Have the service sign a request to a store."""
-        what = f"sign a request for files of table {shown(parts)}"
-        endpoint = config.get(SIGNER_ENDPOINT)
-        url = f"{self.service.table(parts)}/sign"
-        if endpoint is not None and not self.service.has(has.SIGN):
-            url = f"{config.get(SIGNER_URI, self.service.base).rstrip('/')}/{endpoint.lstrip('/')}"
-        if urlsplit(url)[:2] != urlsplit(self.service.base)[:2]:
-            raise UnsupportedError(
-                f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
-            )
-        answer = self.session.send("POST", url, body=request, is_question=True)
-        self.check(answer, what, table=parts)
-        return answer.reply
 
     def _draft(
         self,
@@ -616,12 +582,12 @@ class RestNames(Catalog):
         if location is not None:
             body["location"] = location
         url = f"{self.service.namespace(parts[:-1])}/tables"
-        answer = self.ask("POST", url, body=body, headers=self._access(), what=what)
+        answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         if answer.status == 400 and location is None and "location" in self.session.explain(answer.reply).lower():
             # Some services want to be told where.
             place = self.new_location(parts, None)
             if place != NO_PLACE:
-                answer = self.ask("POST", url, body={**body, "location": place}, headers=self._access(), what=what)
+                answer = self.ask("POST", url, body={**body, "location": place}, headers=self.access.header, what=what)
         if answer.status == 404:
             raise namespace_not_found(parts[:-1])
         self.check(answer, what, table=parts)

@@ -147,7 +147,8 @@ class ScanPlanner:
 
     def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
         # Planned twice, it is planned; nothing else comes of it.
-        answer = self._catalog.session.send(method, url, body=body, is_question=True)
+        session = self._catalog.access.session_of(scan.loaded.identifier)
+        answer = session.send(method, url, body=body, is_question=True)
         self._catalog.check(answer, what, table=scan.loaded.identifier)
         return read_object(answer.reply, f"the answer to {what}")
 

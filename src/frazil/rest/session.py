@@ -17,7 +17,8 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -40,6 +41,8 @@ _MAX_RETRY_AFTER_S: Final = 300.0
 _FAILURE_RETRIES: Final = 2
 """How often a question is repeated that the service answers with a failure of its own."""
 _SHOWN_CHARS: Final = 500
+_MAX_HIDDEN: Final = 200
+"""So many secrets of tables are kept, the newest."""
 
 
 class OutcomeLost(Exception):
@@ -70,6 +73,7 @@ class RestSession:
         headers: Mapping[str, str] | None = None,
         max_retries: int = 5,
         honours_keys: bool = False,
+        hidden: Iterable[str] = (),
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -82,10 +86,30 @@ class RestSession:
         self._sleep = sleep
         self._chance = chance
         self._now_ms = now_ms
+        self._hidden = deque(hidden, _MAX_HIDDEN)
 
     def without_retries(self) -> RestSession:
         """Return a session of the same user that sends each request once."""
-        return RestSession(self.transport, self.auth, headers=self._headers, max_retries=0)
+        return RestSession(self.transport, self.auth, headers=self._headers, max_retries=0, hidden=self._hidden)
+
+    def with_auth(self, auth: Auth) -> RestSession:
+        """Return a session with the same service, of somebody else."""
+        return RestSession(
+            self.transport,
+            auth,
+            headers=self._headers,
+            max_retries=self._max_retries,
+            honours_keys=self.honours_keys,
+            hidden=self._hidden,
+            sleep=self._sleep,
+            chance=self._chance,
+            now_ms=self._now_ms,
+        )
+
+    def hide(self, secret: str) -> None:
+        """Show a text of the service without this secret from now on."""
+        if secret not in self._hidden:
+            self._hidden.append(secret)
 
     def new_key(self) -> str | None:
         """Return a new idempotency key, where the service honours them: a UUID of version 7."""
@@ -163,7 +187,7 @@ class RestSession:
         message, kind = error_of(reply)
         said = " ".join(message.split())[:_SHOWN_CHARS] or "the service answers"
         tail = f"{reply.status}, {kind}" if kind else f"{reply.status}"
-        return f"{hide(said, self.auth.secrets())} ({tail})"
+        return f"{hide(said, (*self.auth.secrets(), *self._hidden))} ({tail})"
 
 
 def error_of(reply: Reply) -> tuple[str, str]:

@@ -6,6 +6,7 @@ so that a configuration can be shared. Secrets stay in a value that is neither s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -54,6 +55,7 @@ CA_FILE: Final = "ssl.cabundle"
 CLIENT_CERTIFICATE: Final = "ssl.client.cert"
 CLIENT_KEY: Final = "ssl.client.key"
 HEADER_PREFIX: Final = "header."
+_SECRET_HEADER: Final = re.compile(r"auth|cookie|token|secret|password|credential|key")
 
 PROPERTIES: Final = frozenset(
     {
@@ -151,6 +153,10 @@ class Settings(Mapping[str, str]):
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must not be shown."""
         found = [value for name, value in self._values.items() if name in SECRETS]
-        found += [value for name, value in self._values.items() if name.lower().startswith("header.authorization")]
         credential = self._values.get(CREDENTIAL, "")
-        return (*found, credential.partition(":")[2])
+        return (*found, credential.partition(":")[2], *self.header_secrets())
+
+    def header_secrets(self) -> tuple[str, ...]:
+        """Return what headers say that let whoever reads them in: by their names, tokens, keys and cookies."""
+        found = [value for name, value in self.headers().items() if _SECRET_HEADER.search(name)]
+        return (*found, *(one.rpartition(" ")[2] for one in found))

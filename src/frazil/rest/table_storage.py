@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from frazil.errors import StorageError
+from frazil.errors import StorageError, UnsupportedError
 from frazil.rest.load_result import VendedKeys
 from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
 from frazil.storage.base import Storage
@@ -40,6 +40,7 @@ from frazil.storage.sign_v4 import S3Credentials
 _RENEW_BEFORE_MS: Final = 300_000
 _LASTING_MS: Final = 1_800_000
 """Not all tasks of Spark's can be sent new keys: theirs are good for half an hour, where a service gives such."""
+_MAX_DIGITS: Final = 18
 _EXPIRES: Final = (S3_KEYS_END, "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
 _SPELLINGS: Final = (
@@ -142,6 +143,12 @@ class VendedStorage(SchemeStorage):
         for prefix in self._by_prefix:
             # A folder may be named without the slash that a prefix ends with.
             if _is_below(f"{location.rstrip('/')}/", prefix):
+                if self.is_signed:
+                    raise UnsupportedError(
+                        f"Cannot reach {location} on Spark: the catalog service signs each request to the store, "
+                        "which Spark's file systems do not ask for",
+                        hint="Read and write it without Spark, or have the service give keys.",
+                    )
                 return self._reach[prefix]() if prefix in self._reach else {}
         return {}
 
@@ -166,7 +173,8 @@ def table_storage(
 
     `owner` is the table, as no other catalog of this process names one.
     """
-    if config.get(ENABLED, "false").lower() == "true":
+    has_keys = bool(keys) or any(name in config for name in S3_ACCESS_KEY_ID)
+    if config.get(ENABLED, "false").lower() == "true" and not has_keys:
         return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)}, is_signed=True)
     vended = [*keys]
     if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
@@ -216,7 +224,7 @@ def _plain_scheme(location: str) -> str:
 
 def _ends_ms(config: Mapping[str, str]) -> int | None:
     texts = [value for name, value in config.items() if name.startswith(_EXPIRES)]
-    ends = [int(one) for one in texts if one.isascii() and one.isdigit()]
+    ends = [int(one) for one in texts if one.isascii() and one.isdigit() and len(one) <= _MAX_DIGITS]
     return min(ends, default=None)
 
 

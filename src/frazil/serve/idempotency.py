@@ -2,7 +2,7 @@
 
 The key and the answer are kept when the request has ended (`kept_state.py`); errors of the server are not, so that the
 request can be sent again. Two at once with one key: the second waits. A server that is killed between a commit and
-keeping its answer tells by what is in the table that the commit was this one (`repeated_commit`): its snapshots or the
+keeping its answer tells by what is in the table that the commit was this one (`is_repeated`): its snapshots or the
 new table's UUID are there.
 """
 

@@ -82,7 +82,7 @@ class StoreAccess:
             raise InvalidPropertyError(f"Cannot vend {vend} with the role {role!r}: session and a role belong together")
         self._now_ms = now_ms
         self._lock = threading.Lock()
-        self._sessions: dict[tuple[str, bool], SessionKeys] = {}
+        self._sessions: dict[tuple[tuple[str, ...], bool], SessionKeys] = {}
         self._assume = assume_role if assume_role is not None else partial(_assume_role, self._store)
 
     def config(self, loaded: LoadedTable) -> dict[str, str]:
@@ -103,38 +103,48 @@ class StoreAccess:
         if VENDED in ways:
             credentials = self.credentials(loaded, can_write=can_write)
             if credentials:
-                return {"storage-credentials": credentials}
+                return {"config": {**self.config(loaded), **self._refresh(loaded)}, "storage-credentials": credentials}
         if SIGNED in ways and self._signs:
-            endpoint = f"v1/namespaces/{_escaped(UNIT_SEPARATOR.join(loaded.identifier[:-1]))}/tables/"
+            endpoint = f"{_path_of(loaded)}/sign"
+            # Clients of older versions, and PyIceberg, know the names with `s3.`.
             signer = {
                 "s3.remote-signing-enabled": "true",
-                "signer.endpoint": f"{endpoint}{_escaped(loaded.identifier[-1])}/sign",
+                "signer.endpoint": endpoint,
+                "s3.signer": "S3V4RestSigner",
+                "s3.signer.endpoint": endpoint,
             }
             return {"config": {**self.config(loaded), **signer}, "remote-signing-config": {}}
         return {}
 
     def credentials(self, loaded: LoadedTable, *, can_write: bool) -> list[dict[str, Any]]:
-        """Return keys for a table's folder; none where the server gives none."""
+        """Return keys for each folder of a table; none where the server gives none."""
         if not _is_s3(loaded) or self._vend == "none" or (self._vend == "keys" and not can_write):
             return []
-        if not self._folders(loaded):
+        folders = self._folders(loaded)
+        if not folders:
             return []
-        prefix = f"{loaded.metadata.location.rstrip('/')}/"
         if self._vend == "keys":
             source = self._service().credentials
-            found = [] if source is None else [_key_fields(source(), None)]
+            if source is None:
+                return []
+            found = _key_fields(source(), None)
         else:
-            session = self._session(loaded, can_write=can_write)
-            found = [_key_fields(session.keys, session.ends_ms)]
-        return [{"prefix": prefix, "config": {**self.config(loaded), **one}} for one in found]
+            session = self._session([_as_s3(one) for one in folders], can_write=can_write)
+            found = _key_fields(session.keys, session.ends_ms)
+        config = {**self.config(loaded), **found, **self._refresh(loaded)}
+        return [{"prefix": f"{one}/", "config": config} for one in folders]
 
-    def _session(self, loaded: LoadedTable, *, can_write: bool) -> SessionKeys:
-        key = (loaded.metadata.location, can_write)
+    def _refresh(self, loaded: LoadedTable) -> dict[str, str]:
+        """Return where Iceberg Java's clients ask for new keys, if these end."""
+        return {"client.refresh-credentials-endpoint": f"{_path_of(loaded)}/credentials"} if self._role else {}
+
+    def _session(self, folders: list[str], *, can_write: bool) -> SessionKeys:
+        key = (tuple(folders), can_write)
         with self._lock:
             known = self._sessions.get(key)
         if known is not None and known.ends_ms - self._now_ms() > RENEW_SECONDS * 1000:
             return known
-        policy = table_policy(self._folders(loaded), can_write=can_write)
+        policy = table_policy(folders, can_write=can_write)
         made = self._assume(self._role, policy, SESSION_SECONDS)
         with self._lock:
             if len(self._sessions) >= MAX_SESSIONS:
@@ -143,9 +153,9 @@ class StoreAccess:
         return made
 
     def _folders(self, loaded: LoadedTable) -> list[str]:
-        """Return the folders of a table that are the server's to give access to, as `s3:` locations."""
-        folders = (_as_s3(one) for one in table_folders(loaded.metadata.location, loaded.metadata.properties))
-        return [one for one in folders if any(is_under(one, root) for root in self._roots)]
+        """Return the folders of a table that are the server's to give access to."""
+        folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
+        return [one for one in folders if any(is_under(_as_s3(one), root) for root in self._roots)]
 
     def _service(self) -> S3Service:
         return s3_service(self._store)
@@ -161,7 +171,7 @@ class StoreAccess:
             raise UnsupportedError("Cannot sign the request: the server has no keys for the store")
         target = urlsplit(request.uri)
         for location in request.locations(service):
-            if not any(is_under(location, one) for one in self._folders(loaded)):
+            if not any(is_under(location, _as_s3(one)) for one in self._folders(loaded)):
                 raise Refusal(403, FORBIDDEN, f"Cannot sign the request: {location} is not in the table's folders")
         if not can_write and request.method not in _READING:
             raise Refusal(403, FORBIDDEN, f"Cannot sign {request.method}: the token is for reading")
@@ -253,6 +263,12 @@ def unquote_xml(text: str) -> str:
     for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
         text = text.replace(name, character)
     return text
+
+
+def _path_of(loaded: LoadedTable) -> str:
+    """Return the path of a table at this server, as clients put it behind the server's address."""
+    namespace = _escaped(UNIT_SEPARATOR.join(loaded.identifier[:-1]))
+    return f"v1/namespaces/{namespace}/tables/{_escaped(loaded.identifier[-1])}"
 
 
 def _as_s3(location: str) -> str:

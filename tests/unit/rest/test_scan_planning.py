@@ -127,6 +127,32 @@ def test_a_table_whose_scans_the_service_plans_reads_the_same_and_travels_withou
             assert pickle.loads(pickle.dumps(loaded)).planner is None
 
 
+def test_columns_that_a_service_cannot_tell_are_read_by_a_plan_made_here(tmp_path: Path) -> None:
+    with served(tmp_path / "wh") as server:
+        address = f"http://127.0.0.1:{server.port}"
+        lineage = ["id", "_last_updated_sequence_number", "_row_id"]
+        with frazil.connect(address) as lake:
+            table = lake.create_table("db.t", "id bigint", format_version=3)
+            for at in range(3):
+                table.append(pa.table({"id": pa.array([at], pa.int64())}))
+            here = table.scan(columns=lineage).to_arrow().sort_by("id")
+            assert here["_last_updated_sequence_number"].to_pylist() == [1, 2, 3]
+        with frazil.connect(address, properties={"scan-planning-mode": "server"}) as lake:
+            assert lake.table("db.t").scan(columns=lineage).to_arrow().sort_by("id") == here
+
+
+def test_a_service_is_told_which_columns_are_read(service: ScriptedService) -> None:
+    planning = Planning(service, **{"scan-planning-mode": "server"})
+    names = [one.name for one in planning.loaded.metadata.current_schema.fields]
+    service.on(f"POST {AT}/plan", (200, {"status": "completed"}))
+    with frazil.Lake(planning.catalog) as lake:
+        table = lake.table("db.t")
+        assert table.scan(columns=[names[1], "_file", names[0]]).to_arrow().num_rows == 0
+        assert table.scan().to_arrow().num_rows == 0
+    sent = [one.body.get("select") for one in service.of(f"POST {AT}/plan")]
+    assert sent == [[names[1], names[0]], None]
+
+
 def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -> None:
     planning = Planning(service)
     service.on(f"POST {AT}/plan", (200, {"status": "submitted", "plan-id": "p 1"}))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from frazil.errors import AccessDeniedError, InvalidRequestError, ServiceError
+from frazil.errors import AccessDeniedError, InvalidPropertyError, InvalidRequestError, ServiceError
 from frazil.rest.auth import BearerAuth, CallerAuth, NoAuth, SigV4Auth
 from frazil.rest.oauth2 import OAuth2Auth, find_expiry
 from frazil.rest.session import OutcomeLost, RestSession, new_uuid7
@@ -340,8 +340,58 @@ def test_a_token_does_not_travel_in_the_clear() -> None:
 
     with pytest.raises(InvalidRequestError, match="in the clear"):
         open_rest("lake", "http://catalog.example:8181", {"token": "x"})
+    for name in ("header.Authorization", "header.x-api-key", "header.Cookie"):
+        with pytest.raises(InvalidRequestError, match="in the clear"):
+            open_rest("lake", "http://catalog.example:8181", {name: "Bearer x"})
     with pytest.raises(InvalidRequestError, match="has a user in it"):
         open_rest("lake", "https://me:secret@catalog.example", {})
+
+
+def test_a_service_that_repeats_a_secret_header_is_shown_without_it(service: ScriptedService) -> None:
+    given = {"header.Authorization": "Bearer canary-token", "header.X-Api-Key": "canary-key", "header.X-Team": "blue"}
+    catalog = opened(service, given)
+    said = "not for canary-token, canary-key of blue"
+    service.on("GET /v1/namespaces", error_json(403, "ForbiddenException", said))
+    with pytest.raises(AccessDeniedError, match=r"not for \*\*\*, \*\*\* of blue"):
+        catalog.list_namespaces()
+    assert service.asked[-1].headers["authorization"] == "Bearer canary-token"
+
+
+@pytest.mark.parametrize(
+    ("delegate", "more", "kind"),
+    [
+        (None, {}, None),
+        (None, {"token": "t"}, "BearerAuth"),
+        ("none", {"token": "t"}, None),
+        ("basic", {"rest.auth.basic.username": "u", "rest.auth.basic.password": "p"}, "BasicAuth"),
+        ("OAuth2", {"token": "t"}, "BearerAuth"),
+    ],
+)
+def test_who_asks_beside_a_signature_is_who_the_user_says(
+    delegate: str | None, more: dict[str, str], kind: str | None
+) -> None:
+    from frazil.rest.open_rest import choose_auth
+
+    given = {"rest.auth.type": "sigv4", "rest.signing-region": "eu-west-1", **more}
+    given |= {} if delegate is None else {"rest.auth.sigv4.delegate-auth-type": delegate}
+    found = choose_auth(Settings(given), "https://h", Transport(TransportOptions()), None)
+    assert isinstance(found, SigV4Auth)
+    assert (None if found._inner is None else type(found._inner).__name__) == kind
+
+
+@pytest.mark.parametrize("delegate", ["sigv4", "kerberos", ""])
+def test_a_way_to_ask_beside_a_signature_that_is_not_known_is_refused(delegate: str) -> None:
+    from frazil.rest.open_rest import choose_auth
+
+    given = {"rest.auth.type": "sigv4", "rest.signing-region": "r", "rest.auth.sigv4.delegate-auth-type": delegate}
+    with pytest.raises(InvalidPropertyError, match="it is not known"):
+        choose_auth(Settings(given), "https://h", Transport(TransportOptions()), None)
+
+
+@pytest.mark.parametrize("exp", ["9" * 400, "1e300", '"soon"', "null", "true", "[" * 10_000])
+def test_a_token_that_says_no_time_of_its_end_ends_when_the_service_says_so(exp: str) -> None:
+    claims = base64.urlsafe_b64encode(f'{{"exp": {exp}}}'.encode()).decode()
+    assert find_expiry(f"h.{claims}.s") is None
 
 
 @pytest.mark.parametrize("address", ["ftp://h", "https://", "http:///x", "https://h/?warehouse=x", "https://h o"])

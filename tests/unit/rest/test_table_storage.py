@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from frazil.errors import ServiceError, StorageError
+from frazil.catalog.outcomes import Committed
+from frazil.changes.updates import SetProperties
+from frazil.errors import AccessDeniedError, ServiceError, StorageError, UnsupportedError
 from frazil.rest.load_result import VendedKeys
 from frazil.rest.table_storage import KeyRing, VendedStorage, table_storage
 from frazil.rest.transport import Reply
 from frazil.spark.jvm.file_systems import hadoop_options
+from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.choose import choose_storage
-from tests.rest_lab import ScriptedService, opened, scripted_service, table_json
+from tests.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"
@@ -130,6 +133,12 @@ def test_new_keys_come_from_the_operation_for_them_else_from_the_table(service: 
     storage = opened(service).load_table(TABLE).storage
     assert credentials_of(storage, "s3://b/f").access_key_id == "new-id"
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}}))
+    told = [{"prefix": "s3://b/", "config": {**keys("old", 1), "client.refresh-credentials-endpoint": "/v1/more/keys"}}]
+    service.on(f"GET {AT}", (200, with_keys(told)))
+    service.on("GET /v1/more/keys", (200, {"storage-credentials": fresh}))
+    assert credentials_of(opened(service).load_table(TABLE).storage, "s3://b/f").access_key_id == "new-id"
+    assert service.lines()[-1] == "GET /v1/more/keys"
+    service.on(f"GET {AT}", (200, with_keys(ended)))
     storage = opened(service).load_table(TABLE).storage
     service.on(f"GET {AT}", (200, with_keys(fresh)))
     assert credentials_of(storage, "s3://b/f").access_key_id == "new-id"
@@ -153,10 +162,83 @@ def test_a_service_does_not_widen_what_may_be_read(service: ScriptedService) -> 
             storage.read("/etc/passwd")
 
 
+# A token of one table
+
+
+def test_a_token_that_a_service_gives_for_a_table_is_used_for_it_until_it_is_refused(service: ScriptedService) -> None:
+    loaded_twice = (200, table_json(config={"token": "canary-table-token"}))
+    service.on(f"GET {AT}", loaded_twice)
+    service.on("GET /v1/namespaces/db/tables/u", (200, table_json()))
+    catalog = opened(service, {"token": "canary-user-token"})
+    loaded, other = catalog.load_table(TABLE), catalog.load_table(("db", "u"))
+    service.on(f"POST {AT}", (200, table_json()))
+    service.on("POST /v1/namespaces/db/tables/u", (200, table_json()))
+    for one in (loaded, other):
+        catalog.commit(one, (SetProperties(FrozenMap({"a": "b"})),))
+    sent = [one.headers["authorization"] for one in service.asked if one.method == "POST"]
+    assert sent == ["Bearer canary-table-token", "Bearer canary-user-token"]
+    service.on(f"POST {AT}", error_json(401, "NotAuthorizedException"), (200, table_json()))
+    assert isinstance(catalog.commit(loaded, (SetProperties(FrozenMap({"a": "c"})),)), Committed)
+    assert service.asked[-1].headers["authorization"] == "Bearer canary-user-token"
+    catalog.load_table(TABLE)
+    service.on(f"POST {AT}", error_json(403, "ForbiddenException", "not for canary-table-token"))
+    with pytest.raises(AccessDeniedError, match=r"not for \*\*\*"):
+        catalog.commit(loaded, (SetProperties(FrozenMap({"a": "d"})),))
+    for text in (repr(loaded), repr(vars(catalog)), pickle.dumps(loaded).decode("latin-1")):
+        assert "canary" not in text
+
+
 # Signatures
+
+SIGNS = {"defaults": {}, "overrides": {}, "endpoints": ["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        ({}, "/v1/aws/s3/sign"),
+        ({"s3.signer.endpoint": "v1/old/sign"}, "/v1/old/sign"),
+        ({"s3.signer.endpoint": "v1/old/sign", "signer.endpoint": "v1/new/sign"}, "/v1/new/sign"),
+    ],
+)
+def test_a_service_that_lists_no_signatures_signs_where_it_says(
+    service: ScriptedService, config: dict[str, str], place: str
+) -> None:
+    with scripted_service() as store:
+        store.on("GET /bkt/f", (200, b"rows"))
+        service.on(f"POST {place}", lambda asked: (200, {"uri": asked.body["uri"], "headers": {}}))
+        given = {"s3.remote-signing-enabled": "true", "s3.endpoint": store.address, **config}
+        service.on(f"GET {AT}", (200, table_json(config=given)))
+        assert opened(service).load_table(TABLE).storage.read("s3://bkt/f") == b"rows"
+        assert service.asked[-1].line == f"POST {place}"
+
+
+def test_spark_is_not_sent_to_files_whose_requests_the_service_signs(service: ScriptedService) -> None:
+    given = {"s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
+    service.on(f"GET {AT}", (200, table_json(config=given)))
+    without_jvm: Any = SimpleNamespace()
+    with pytest.raises(UnsupportedError, match="signs each request"):
+        hadoop_options(without_jvm, opened(service).load_table(TABLE).storage, "s3://bkt/f")
+
+
+def test_keys_are_used_where_a_service_gives_both(service: ScriptedService) -> None:
+    both = with_keys([{"prefix": "s3://b/", "config": keys("vended", 2**50)}])
+    service.on(f"GET {AT}", (200, {**both, "config": {"s3.remote-signing-enabled": "true"}}))
+    assert credentials_of(opened(service).load_table(TABLE).storage, "s3://b/f").access_key_id == "vended-id"
+
+
+@pytest.mark.parametrize("ends", ["9" * 5_000, "soon", ""])
+def test_keys_that_say_no_time_of_their_end_are_used(service: ScriptedService, ends: str) -> None:
+    given = {**keys("vended"), "s3.session-token-expires-at-ms": ends}
+    service.on(f"GET {AT}", (200, with_keys([{"prefix": "s3://b/", "config": given}])))
+    storage = opened(service).load_table(TABLE).storage
+    assert credentials_of(storage, "s3://b/f").access_key_id == "vended-id"
+    without_jvm: Any = SimpleNamespace()
+    assert hadoop_options(without_jvm, storage, "s3://b/f")["fs.s3a.bucket.b.access.key"] == "vended-id"
 
 
 def test_a_request_goes_out_as_the_service_signed_it(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (200, SIGNS))
     with scripted_service() as store:
         store.on("GET /bkt/f", (200, b"rows"))
         service.on(
@@ -165,6 +247,8 @@ def test_a_request_goes_out_as_the_service_signed_it(service: ScriptedService) -
         config = {"s3.remote-signing-enabled": "true", "s3.endpoint": store.address, "s3.region": "eu-west-1"}
         service.on(f"GET {AT}", (200, table_json(config=config)))
         loaded = opened(service).load_table(TABLE)
+        (load,) = service.of(f"GET {AT}")
+        assert load.headers["x-iceberg-access-delegation"] == "vended-credentials,remote-signing"
         assert loaded.storage.read("s3://bkt/f") == b"rows"
         assert store.asked[-1].headers["authorization"] == "sig"
         (asked,) = service.of(f"POST {AT}/sign")
@@ -174,6 +258,7 @@ def test_a_request_goes_out_as_the_service_signed_it(service: ScriptedService) -
 
 
 def test_a_signature_for_another_request_is_not_used(service: ScriptedService) -> None:
+    service.on("GET /v1/config", (200, SIGNS))
     with scripted_service() as store:
         answer = (200, {"uri": f"{store.address}/bkt/other", "headers": {}})
         service.on(f"POST {AT}/sign", answer)

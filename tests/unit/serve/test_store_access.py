@@ -86,6 +86,10 @@ def test_keys_of_a_session_are_for_the_tables_folder_and_are_renewed_before_they
         STORE, vend="session", role="arn:aws:iam::1:role/x", roots=[ROOT], now_ms=lambda: now[0], assume_role=assume
     )
     (first,) = access.credentials(table(), can_write=False)
+    again = "v1/namespaces/db/tables/t/credentials"
+    assert first["config"]["client.refresh-credentials-endpoint"] == again
+    told = access.delegated(table(), "vended-credentials", can_write=False)
+    assert told["config"]["client.refresh-credentials-endpoint"] == again
     assert first["config"]["s3.session-token"] == "token"
     assert first["config"]["s3.session-token-expires-at-ms"] == "3600000"
     assert access.credentials(table(), can_write=False) == [first]
@@ -97,6 +101,23 @@ def test_keys_of_a_session_are_for_the_tables_folder_and_are_renewed_before_they
     now[0] = 3_000_000
     access.credentials(table(), can_write=False)
     assert len(asked) == 3
+
+
+def test_keys_are_given_for_each_folder_of_a_table_that_is_the_servers() -> None:
+    policies: list[str] = []
+
+    def assume(role: str, policy: str, seconds: int) -> SessionKeys:
+        policies.append(policy)
+        return SessionKeys(S3Credentials("ASIA", "secret", "token"), 2**50)
+
+    access = StoreAccess(STORE, vend="session", role="arn:aws:iam::1:role/x", roots=[ROOT], assume_role=assume)
+    split = table("s3a://bucket/lake/db/t", **{"write.data.path": f"{ROOT}/data/t"})
+    assert [one["prefix"] for one in access.credentials(split, can_write=True)] == [
+        "s3a://bucket/lake/db/t/",
+        f"{ROOT}/data/t/",
+    ]
+    assert [one["prefix"] for one in access.credentials(table(), can_write=True)] == [f"{TABLE}/"]
+    assert ["lake/data/t/*" in one for one in policies] == [True, False]
 
 
 def test_a_policy_never_names_more_than_the_folders() -> None:

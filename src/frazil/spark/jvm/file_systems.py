@@ -123,7 +123,7 @@ def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:
         return None
-    return (int(ends), key, secret, token) if ends.isascii() and ends.isdigit() else None
+    return (int(ends), key, secret, token) if ends.isascii() and ends.isdigit() and len(ends) <= 18 else None
 
 
 def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,117 @@
+"""How the tables of a service are reached: which ways are asked for, new keys, signatures, and tokens of single tables.
+
+A service may give a token with a table (`token` of its `config`), which counts for what is done to that table from then
+on. Nothing is sent to another place than the service's own, whatever its answers name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from frazil.catalog.names import Identifier, shown
+from frazil.errors import UnsupportedError
+from frazil.rest import service as has
+from frazil.rest import settings as names
+from frazil.rest.auth import SigV4Auth, TableAuth
+from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table
+from frazil.rest.refusals import refusal
+from frazil.rest.remote_sign import DEFAULT_SIGNER, SIGNER_ENDPOINTS, SIGNER_URIS
+from frazil.rest.service import Service, read_object
+from frazil.rest.session import RestSession
+from frazil.rest.settings import Settings
+from frazil.rest.transport import Reply, shown_url
+
+DELEGATION: Final = "x-iceberg-access-delegation"
+_KEYS: Final = "vended-credentials"
+_SIGNATURES: Final = "remote-signing"
+_REFRESH: Final = "client.refresh-credentials-endpoint"
+
+
+class TableAccess:
+    """How the tables of one service are reached. Several threads may ask."""
+
+    def __init__(
+        self, service: Service, session: RestSession, settings: Settings, own_storage: Mapping[str, str]
+    ) -> None:
+        self._service = service
+        self._session = session
+        self._sessions: dict[Identifier, RestSession] = {}
+        self._lock = threading.Lock()
+        has_keys = any(name.endswith("access-key-id") for name in own_storage)
+        # A service that does not list signatures may know no list of ways.
+        ways = f"{_KEYS},{_SIGNATURES}" if service.has(has.SIGN) else _KEYS
+        self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
+        """The header that asks for keys or signatures, unless the user has keys or says otherwise."""
+
+    def session_of(self, table: Identifier) -> RestSession:
+        """Return who asks for what is done to a table: the token that the service gave for it, else the user."""
+        return self._sessions.get(table, self._session)
+
+    def keep_token(self, table: Identifier, config: Mapping[str, str]) -> None:
+        """Use the token that a service gave with a table from now on."""
+        token = config.get(names.TOKEN)
+        with self._lock:
+            # A signature of Amazon's says who asks, and there is one place for that.
+            if token is None or isinstance(self._session.auth, SigV4Auth):
+                self._sessions.pop(table, None)
+                return
+            self._session.hide(token)
+            self._sessions[table] = self._session.with_auth(TableAuth(token, self._session.auth))
+
+    def new_keys(self, table: Identifier, result: LoadResult) -> tuple[VendedKeys, ...]:
+        """Ask for new keys of a table's files."""
+        what = f"get keys for table {shown(table)}"
+        told = next(
+            (one[_REFRESH] for one in (result.config, *(key.config for key in result.keys)) if _REFRESH in one), None
+        )
+        url = f"{self._service.table(table)}/credentials"
+        if told is not None and not self._service.has(has.CREDENTIALS):
+            url = self._own_address(told, what)
+        if told is not None or self._service.has(has.CREDENTIALS):
+            reply = self._ask("GET", url, what, table)
+            return read_keys(read_object(reply, what).raw("storage-credentials", None))
+        found = read_table(self._ask("GET", self._service.table(table), what, table, headers=self.header), shown(table))
+        return (*found.keys, VendedKeys("", found.config))
+
+    def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any]) -> Reply:
+        """Have the service sign a request to a store."""
+        what = f"sign a request for files of table {shown(table)}"
+        url = f"{self._service.table(table)}/sign"
+        if not self._service.has(has.SIGN):
+            endpoint = _first(config, SIGNER_ENDPOINTS) or DEFAULT_SIGNER
+            url = self._own_address(endpoint, what, base=_first(config, SIGNER_URIS))
+        return self._ask("POST", url, what, table, body=request)
+
+    def _ask(
+        self,
+        method: str,
+        url: str,
+        what: str,
+        table: Identifier,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+    ) -> Reply:
+        session = self.session_of(table)
+        answer = session.send(method, url, headers=headers, body=body, is_question=True)
+        if not answer.reply.is_success:
+            raise refusal(session, answer.reply, what, table=table)
+        return answer.reply
+
+    def _own_address(self, endpoint: str, what: str, *, base: str | None = None) -> str:
+        """Return the address that a service names, if it is its own."""
+        url = endpoint
+        if not endpoint.startswith(("http://", "https://")):
+            url = f"{(self._service.base if base is None else base).rstrip('/')}/{endpoint.lstrip('/')}"
+        if urlsplit(url)[:2] != urlsplit(self._service.base)[:2]:
+            raise UnsupportedError(
+                f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
+            )
+        return url
+
+
+def _first(config: Mapping[str, str], spellings: tuple[str, ...]) -> str | None:
+    return next((config[name] for name in spellings if name in config), None)

@@ -12,7 +12,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help azurite setup demo check test test-browser test-interop test-all bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-all test-browser test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,5 +113,5 @@ lock: setup ## Resolve requirements/*.lock anew, to the newest versions allowed
 	@tools/lock.sh $(BIN)/uv
 
 clean: ## Remove the environments and every cache
-	rm -rf $(VENV) $(VENV_SPARK_4_1) $(VENV_DBT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-spark-* $(VENV_DBT) $(DIST) site .azurite .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,10 @@ def pytest_configure() -> None:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
 
 
+_WHOLE = (ROOT / "tests" / "architecture", ROOT / "tests" / "contract")
+"""Folders whose tests keep every case under `--cases`: each case there is a promise of its own."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short."""
     parser.addoption("--cases", type=int, default=0, metavar="N", help="run at most N cases of each test; 0: all")
@@ -46,20 +51,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases of tests that have more than `--cases` asks for."""
+    """Leave out cases of tests that have more than `--cases` asks for, but none where each case is a promise."""
     most: int = config.getoption("--cases")
     if not most:
         return
     by_test: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         by_test[item.path, item.nodeid.split("[")[0]].append(item)
-    kept = {id(item) for cases in by_test.values() for item in choose_cases(cases, most)}
+    kept = {
+        id(item)
+        for cases in by_test.values()
+        for item in (cases if has_whole_cases(cases[0]) else choose_cases(cases, most))
+    }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 
 
+def has_whole_cases(item: pytest.Item) -> bool:
+    """Return whether a test keeps every case under `--cases`: by its folder, or marked `every_case`."""
+    return item.get_closest_marker("every_case") is not None or any(folder in item.path.parents for folder in _WHOLE)
+
+
 def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Item]:
-    """Return at most so many cases of a test, each the one with the most arguments that those before it lack."""
+    """Return at most so many cases of a test, each the one with the most arguments that those before it lack.
+
+    Among equals a hash of the case's name decides: the same on every run, and others in each test, so that no value of a
+    parameter that many tests share is left out of all of them.
+    """
     if len(cases) <= most:
         return cases
     # A value of a parameter is one object in all its cases.
@@ -70,7 +88,7 @@ def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Ite
     }
     chosen: list[pytest.Item] = []
     while left and len(chosen) < most:
-        best = max(left, key=lambda item: len(left[item]))
+        best = max(left, key=lambda item: (len(left[item]), zlib.crc32(item.nodeid.encode())))
         seen = left.pop(best)
         chosen.append(best)
         for arguments in left.values():

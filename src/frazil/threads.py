@@ -1,4 +1,4 @@
-"""Work in threads: how many, and results in the order of the items. What scans, commits and maintenance share."""
+"""Work in threads: how many, and results in the order of the items. Used by scans, commits and maintenance."""
 
 from __future__ import annotations
 

@@ -30,6 +30,32 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
     assert [one for one in named if not exists(one)] == []
 
 
+def test_every_page_is_in_the_site_and_in_the_list_of_pages() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    site = re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8"))
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "README.md").read_text("utf-8"))
+    assert pages - set(site) == set()
+    assert pages - set(listed) == {"README.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    assert missing_modules(page.read_text("utf-8")) == set()
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    found = {str(path.relative_to(ROOT)): missing_modules(path.read_text("utf-8")) for path in sources}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def missing_modules(text: str) -> set[str]:
+    """Return the files of this repository that a text names in backticks and that are not there."""
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|java|sh|toml))(?:::[\w:]+)?`", text))
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "frazil", ROOT / "docs")
+    return {name for name in named if not any((root / name).exists() for root in roots)}
+
+
 def test_decisions_are_numbered_without_gaps_and_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     files = sorted(path.name for path in folder.glob("0*.md"))

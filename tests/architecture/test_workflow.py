@@ -16,6 +16,11 @@ def test_every_python_that_is_claimed_is_run() -> None:
     assert re.search(r"python: \[(.*)\]", WORKFLOW).group(1).replace('"', "").split(", ") == versions  # type: ignore[union-attr]
 
 
+def test_every_spark_of_the_makefile_is_run() -> None:
+    sparks = re.search(r"^SPARKS \?= (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE).group(1).split()  # type: ignore[union-attr]
+    assert re.search(r"spark: \[(.*)\]", WORKFLOW).group(1).replace('"', "").split(", ") == sparks  # type: ignore[union-attr]
+
+
 def test_every_target_that_is_run_is_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = [word for line in re.findall(r"run: make (.*)", WORKFLOW) for word in line.split() if "=" not in word]

@@ -296,6 +296,7 @@ def points(verb: str) -> tuple[Point, ...]:
     return ("begun", "written", "commit") if verb in HAS_DATA else ("begun", "commit")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb: str) -> None:
     for rival in ("append", "exchange columns", *(("add another column",) if "new column" in verb else ())):
@@ -344,6 +345,7 @@ def files(world: World) -> set[str]:
     return {one.path for one in table._loaded.storage.list(f"{table.location}/data")}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_loads_its_table_once(verb: str) -> None:
     world = World()

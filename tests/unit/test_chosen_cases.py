@@ -24,6 +24,23 @@ SUITE = """
     def test_one():
         pass
 
+    @pytest.mark.parametrize("store", ["disk", "memory", "s3", "azure"])
+    def test_first(store):
+        pass
+
+    @pytest.mark.parametrize("store", ["disk", "memory", "s3", "azure"])
+    def test_second(store):
+        pass
+
+    @pytest.mark.parametrize("store", ["disk", "memory", "s3", "azure"])
+    def test_third(store):
+        pass
+
+    @pytest.mark.every_case
+    @pytest.mark.parametrize("verb", range(9))
+    def test_promises(verb):
+        pass
+
     class TestInClass:
         @pytest.mark.parametrize("number", range(5))
         def test_many(self, number):
@@ -34,7 +51,8 @@ SUITE = """
 def collected(folder: Path, *arguments: str) -> list[str]:
     suite = folder / "test_suite.py"
     suite.write_text(dedent(SUITE))
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "/dev/null", "--rootdir", str(folder)]
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = every_case\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(folder / "pytest.ini")]
     found = subprocess.run([*command, "--collect-only", "-q", *arguments, str(suite)],
                            cwd=ROOT, capture_output=True, text=True, check=False)  # fmt: skip
     assert found.returncode == 0, found.stdout + found.stderr
@@ -46,7 +64,16 @@ def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> N
     counts = {
         name: sum(case.split("[")[0] == name for case in chosen) for name in {one.split("[")[0] for one in chosen}
     }
+    promises = counts.pop("test_promises")
+    stores = {counts.pop(f"test_{name}") for name in ("first", "second", "third")}
     assert counts == {"test_product": 3, "test_many": 3, "test_one": 1, "TestInClass::test_many": 3}
+    assert (stores, promises) == ({3}, 9)
+
+
+def test_no_value_that_tests_share_is_left_out_of_all_of_them(tmp_path: Path) -> None:
+    chosen = collected(tmp_path, "--cases", "2")
+    shared = [case for case in chosen if case.startswith(("test_first", "test_second", "test_third"))]
+    assert {case.split("[")[1][:-1] for case in shared} == {"disk", "memory", "s3", "azure"}
 
 
 def test_cases_that_are_chosen_differ_in_all_arguments(tmp_path: Path) -> None:
@@ -56,4 +83,4 @@ def test_cases_that_are_chosen_differ_in_all_arguments(tmp_path: Path) -> None:
 
 
 def test_without_a_number_all_cases_run(tmp_path: Path) -> None:
-    assert len(collected(tmp_path)) == 6 + 100 + 1 + 5
+    assert len(collected(tmp_path)) == 6 + 100 + 1 + 3 * 4 + 9 + 5

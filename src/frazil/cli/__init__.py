@@ -1,1 +1,1 @@
-"""The terminal: argv and the environment in, text and exit codes out. The only room that reads the environment."""
+"""The terminal: argv and the environment in, text and exit codes out. Its variables (`FRAZIL_*`) are read here."""

@@ -1,6 +1,6 @@
 """Reading JSON objects strictly: a missing or ill-typed field is an error with its path.
 
-Used by every JSON codec. A `JsonObject` wraps one decoded object, hands out fields with their types
+A `JsonObject` wraps one decoded object, hands out fields with their types
 checked, remembers which were asked for, and gives the rest as `extra`, so that fields this version
 does not know survive a read and a write. Errors name the field by its path (`schemas[1].fields[0].id`)
 and the specification's heading.

@@ -1,4 +1,4 @@
-"""The one retry loop, of tables and of views: from a change to an outcome that is known.
+"""The retry loop of commits, of tables and of views: from a change to an outcome that is known.
 
     1. send       have the catalog make the change, on the state it was prepared on
     2. Committed  done

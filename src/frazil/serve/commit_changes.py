@@ -2,7 +2,7 @@
 
 Requirements are asked of the current state; where they fail the client has to look again, and the commit is a
 conflict at once. Where they hold and another writer moves the pointer meanwhile, the same updates are made on the new
-state, by the one retry loop (`commit/commit_loop.py`): clients see no conflict that is none.
+state, by the retry loop of commits (`commit/commit_loop.py`): clients see no conflict that is none.
 """
 
 from __future__ import annotations

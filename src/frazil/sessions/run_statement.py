@@ -1,6 +1,6 @@
 """One statement, one verb: which function carries out which kind of statement.
 
-Each changes a lake in one commit, or answers rows (`lake/answer.py`), or gives a DataFrame.
+Each changes a lake in one commit, or answers rows (`sessions/answer.py`), or gives a DataFrame.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Options of Spark's readers and writers and settings of its sessions: each is honoured, refused or warned about.
 
 One list for everything that reads options, for `docs/options.md` (`spec/options_markdown.py`) and for `frazil doctor`.
-Names are the reference's (1.12) where it has them; what other formats and Spark's own files call by other names stands
+Names are Iceberg Java's (1.12) where it has them; what other formats and Spark's own files call by other names stands
 at the end. Names are compared without regard to case, as Spark does.
 """
 
@@ -266,7 +266,7 @@ _SETTINGS_ALONE = (
 
 
 def _settings() -> tuple[Option, ...]:
-    """Return the reference's settings, those that say what an option says with that option's answer."""
+    """Return Iceberg Java's settings, those that say what an option says with that option's answer."""
     named = [
         Option(one.setting, one.kind, one.answer, f"as the option `{one.name}`: {one.note}", one.sets, one.fine)
         for one in (*READ, *STREAM_READ, *WRITE)

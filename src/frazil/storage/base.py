@@ -1,4 +1,4 @@
-"""What a storage promises: whole files, read and written by location. Everything that touches files goes through it.
+"""What a storage promises: whole files, read and written by location. Files of tables are read and written through it.
 
 A file is created once and never changed. The promises every storage keeps, and
 `tests/contract/test_storage_contract.py` checks:

@@ -60,6 +60,7 @@ VERBS: dict[str, Verb] = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 def test_the_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) -> None:
     table = new_table()
@@ -74,6 +75,7 @@ def test_the_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) ->
     assert verb(table, ("job", "b")) is not None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 @pytest.mark.parametrize("point", ["begun", "commit"])
 def test_of_two_writers_of_one_name_one_commits_and_no_file_of_the_other_is_left(verb: Verb, point: Point) -> None:
@@ -89,6 +91,7 @@ def test_of_two_writers_of_one_name_one_commits_and_no_file_of_the_other_is_left
     assert stored == named
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 def test_a_transaction_skips_what_was_done_and_commits_the_rest(verb: Verb) -> None:
     table = new_table()

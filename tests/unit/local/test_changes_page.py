@@ -11,6 +11,7 @@ from frazil.local.compile_expression import _SPECIAL, FUNCTIONS, TARGET, Compile
 from tests.changes_page import KINDS, ROW, page_expressions, page_functions, shown
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("text", "value"), page_expressions())
 def test_an_expression_of_the_page_has_its_value(text: str, value: str) -> None:
     made = Compiler({TARGET: KINDS}).compile(parse_expression(text).expression)

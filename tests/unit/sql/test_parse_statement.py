@@ -235,6 +235,7 @@ CASES: list[tuple[str, s.Statement]] = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("text, expected", CASES, ids=[text for text, _ in CASES])
 def test_a_statement_is_read(text: str, expected: s.Statement) -> None:
     assert parse(text) == expected

@@ -57,7 +57,7 @@ _OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES, *AZURE_S
 BLOCK_BITS = 4
 _MOST_ROWS = 1 << 31
 _ROWS_AT_ONCE = 1 << 20
-"""Bits come in numbers of 2^4, high byte first, as `bit_at` of `jvm.py` reads them."""
+"""Bits come in numbers of 2^4, high byte first, as `bit_at` of `spark/jvm` reads them."""
 
 
 class DeleteKind(Enum):

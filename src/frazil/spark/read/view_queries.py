@@ -1,7 +1,7 @@
 """Queries of views: parsed by Spark, checked for being queries and nothing more, with names as the view means them.
 
 A view's query is looked up where the view says, not where its reader is. So its names get their catalog and namespace
-before Spark resolves them (`java/ViewNames.java`).
+before Spark resolves them (`spark/java/ViewNames.java`).
 """
 
 from __future__ import annotations

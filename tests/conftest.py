@@ -75,8 +75,8 @@ def has_whole_cases(item: pytest.Item) -> bool:
 def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Item]:
     """Return at most so many cases of a test, each the one with the most arguments that those before it lack.
 
-    Among equals a hash of the case's name decides: the same on every run, and others in each test, so that no value of a
-    parameter that many tests share is left out of all of them.
+    Among equals a hash of the case's name decides: the same on every run, and others in each test, so that no value of
+    a parameter that many tests share is left out of all of them.
     """
     if len(cases) <= most:
         return cases

@@ -1,1 +1,1 @@
-"""Data files to a new snapshot: actions, the retry loop of commits, and what may go wrong between two writers. No JVM."""
+"""Data files to a new snapshot: actions, the retry loop, and what may go wrong between two writers. No JVM."""

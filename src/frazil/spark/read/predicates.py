@@ -1,7 +1,7 @@
 """Filters between Spark and the planner.
 
-`pruning_predicate` reads the filters Spark pushes down, as `spark/java/FilterText.java` writes them: nested JSON lists whose
-first item is the node's name. The result is used for pruning only, and Spark tests every row again, so it may be
+`pruning_predicate` reads the filters Spark pushes down, as `spark/java/FilterText.java` writes them: nested JSON lists
+whose first item is the node's name. The result is used for pruning only, and Spark tests every row again, so it may be
 weaker than the filter but never stronger: what is not understood is `true`, under `not` as well. Columns that users see
 in another form than they are stored in (`types.py`) come as `["shown", column]`.
 

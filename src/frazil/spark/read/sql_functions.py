@@ -1,7 +1,8 @@
 """A lake's functions in queries: `lake.system.bucket(16, id)`, `truncate`, `years`, `months`, `days`, `hours`.
 
 Spark finds them in the lake's catalog and binds them to the types of their arguments. A rule of the analysis then puts
-the transform's own expression in the place of each call (`spark/java/OwnFunctions.java`), so that executors need nothing.
+the transform's own expression in the place of each call (`spark/java/OwnFunctions.java`), so that
+executors need nothing.
 """
 
 from __future__ import annotations

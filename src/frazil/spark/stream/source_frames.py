@@ -1,7 +1,8 @@
 """The rows of one batch of a stream as a lazy DataFrame: frazil's relations, read by Spark's own readers.
 
 Whatever a query does with the stream is planned over these relations anew for each batch, so its filters and columns
-reach the planner and prune manifests and files. `spark/java/StreamedRows.java` says to Spark that the rows are a stream's.
+reach the planner and prune manifests and files. `spark/java/StreamedRows.java` says to Spark that the rows are a
+stream's.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ read by Spark, ORC without deletes where names never changed; Avro and the rest 
 deleted positions are very many, the bit test is a join (`position_joins.py`).
 
 Each relation is a `HadoopFsRelation` of Spark over a file index that asks Python (`spark/java/PlannedFiles.java`,
-`planned_files.py`): filters added later, by a user or by Spark, reach the planner and prune manifests and files while Spark plans.
+`planned_files.py`): filters added later, by a user or by Spark, reach the planner and prune manifests and files while
+Spark plans.
 Executors run Spark's vectorised reader and generated code; nothing of frazil is there.
 
 What makes a row right:

@@ -113,9 +113,9 @@ def test_rows_are_saved_by_each_mode(filled: SparkSession, frame: DataFrame, lak
 
 def test_what_cannot_be_read_or_written_is_said(filled: SparkSession, frame: DataFrame, lake: frazil.Lake) -> None:
     location = lake.table("db.t").location
-    with pytest.raises(AnalysisException, match="it is a path, and catalogs commit"):
+    with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
         frame.write.format("iceberg").mode("append").save(location)
-    with pytest.raises(AnalysisException, match="nothing says which"):
+    with pytest.raises(AnalysisException, match="no name and no path was given"):
         filled.read.format("iceberg").load()
     with pytest.raises(AnalysisException, match="there is no lake 'pond'; attached are: lake"):
         filled.read.format("iceberg").load("pond.db.t")

@@ -93,7 +93,7 @@ def test_what_cannot_be_opened_is_said_with_its_name(source: SparkSession, wareh
             source.read.format(SOURCE).load(path)
     with pytest.raises(PySparkException, match="snapshot"):
         source.read.format(SOURCE).option("snapshot-id", "12").load("lake.db.t")
-    with pytest.raises(PySparkException, match="nothing says which"):
+    with pytest.raises(PySparkException, match="no name and no path was given"):
         source.read.format(SOURCE).load()
 
 

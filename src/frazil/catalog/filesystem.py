@@ -297,7 +297,7 @@ class FilesystemCatalog(Catalog):
         own = self._folder(self._identifier(identifier))
         if location is not None and location_key(location) != location_key(own):
             raise InvalidRequestError(
-                f"Cannot create {shown(identifier)} at {location}: in this catalog its place is {own}"
+                f"Cannot create {shown(identifier)} at {location}: a file-system catalog keeps this table at {own}"
             )
         return own
 

@@ -295,7 +295,7 @@ def _checked_root(folder: str) -> str:
     is_whole = scheme_of(folder) is not None or folder.startswith("/")
     if not is_whole or (parse_location(folder).path.strip("/") == "" and scheme_of(folder) in (None, "file")):
         raise InvalidRequestError(
-            f"Cannot delete files below {folder!r}: it is no folder by its whole name",
+            f"Cannot delete files below {folder!r}: it is neither an absolute path nor a URI",
             hint="Give absolute paths or URIs.",
         )
     return strip_slashes(folder)

@@ -68,7 +68,7 @@ class SqliteDatabase(Database):
         text = os.fspath(path)
         if text in ("", ":memory:") or text.startswith("file:"):
             raise InvalidRequestError(
-                f"Cannot open the SQLite database {text!r}: it is no path of a file",
+                f"Cannot open the SQLite database {text!r}: it is not the path of a file",
                 hint="A database in memory is another one for each connection. Use catalog='memory' instead.",
             )
         self._path = str(Path(text).absolute())

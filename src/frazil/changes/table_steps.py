@@ -113,7 +113,7 @@ def _set_properties(draft: Draft, update: change.SetProperties) -> None:
     for name, value in update.updates.items():
         if name in RESERVED_PROPERTIES:
             raise InvalidPropertyError(
-                f"Cannot set the property {name}: it stands for the table's own state",
+                f"Cannot set the property {name}: it is reserved for the table's own metadata",
                 hint="The format version changes by an upgrade, the others by what they describe.",
             )
         if not isinstance(name, str) or not isinstance(value, str):

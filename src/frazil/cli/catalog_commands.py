@@ -98,7 +98,7 @@ def _opened(
     opening = import_module("frazil.lake.open_catalog")
     if not opening.lake_exists(place, catalog):
         if not is_target:
-            raise NotFoundError(f"Cannot open the lake {place!r}: there is none", hint="Look at the name.")
+            raise NotFoundError(f"Cannot open the lake {place!r}: there is none", hint="Check its path or name.")
         if dry_run:
             # What a new lake would be: empty.
             return opening.open_catalog("memory:")

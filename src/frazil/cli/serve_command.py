@@ -82,7 +82,9 @@ def serve(
 def check_installed() -> None:
     """Refuse to serve without what that takes."""
     if any(find_spec(one) is None for one in ("uvicorn", "starlette", "httptools", "jinja2")):
-        raise InvalidRequestError("Cannot serve: what that takes is not installed", hint="pip install 'frazil[serve]'.")
+        raise InvalidRequestError(
+            "Cannot serve: the extra `serve` is not installed", hint="pip install 'frazil[serve]'."
+        )
 
 
 def ready(uri: str, what: str = "Serving on") -> None:

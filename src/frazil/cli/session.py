@@ -67,7 +67,7 @@ class Settings:
         if not makes or self.trust == "none":
             raise NotFoundError(
                 f"Cannot open the lake {self._named()!r}: there is none",
-                hint="Look at the name. `frazil sql` and `frazil table create` make a lake where there is none.",
+                hint="Check its path or name. `frazil sql` and `frazil table create` make a lake where there is none.",
             )
         typer.echo(f"A new lake is made in {self._named()}.", err=True)
 
@@ -99,7 +99,7 @@ def confirm(question: str, *, is_agreed: bool) -> None:
     if is_agreed:
         return
     if not sys.stdin.isatty():
-        raise InvalidRequestError(f"Cannot ask: {question} There is no terminal", hint="Give --yes to go on.")
+        raise InvalidRequestError(f"Cannot ask: {question} Standard input is no terminal", hint="Give --yes to go on.")
     if not typer.confirm(question, err=True):
         typer.echo("Nothing was done.", err=True)
         raise typer.Exit(FAILED)

@@ -122,7 +122,7 @@ class ReplaceTable:
         if version < 2 and any(partition_spec.is_partitioned for partition_spec in metadata.partition_specs):
             raise UnsupportedError(
                 "Cannot replace a partitioned table of format version 1 by another partitioned one: the ids of its "
-                "partition fields go by their places",
+                "partition fields are given by position",
                 hint="Upgrade the table to format version 2 first, or drop it and create another.",
             )
         built = build_partition_spec(schema, self.partition_by, case_sensitive=self.case_sensitive)

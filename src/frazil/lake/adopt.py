@@ -69,7 +69,7 @@ def spark_name(parts: tuple[str, ...]) -> tuple[str, ...]:
     own = parts[1:] if len(parts) > 1 and parts[0] == _SPARK_CATALOG else parts
     if len(own) > 2:
         raise InvalidRequestError(
-            f"Cannot find {'.'.join(parts)} in Spark's own catalog: its names are of a database and a table",
+            f"Cannot find {'.'.join(parts)} in Spark's own catalog: names there are a database and a table",
             hint="Tables of other catalogs cannot be adopted; a lake's table can have a branch instead.",
         )
     return own

@@ -220,7 +220,7 @@ class _Tables:
         name = reference.name
         if len(name) == 1:
             raise TableNotFoundError(
-                f"Cannot find the table {shown(name)}: a name without a namespace is that of a WITH",
+                f"Cannot find the table {shown(name)}: it has no namespace, and no WITH has that name",
                 hint="Write namespace.table.",
             )
         if len(name) > 2 and name[0] == self._name:

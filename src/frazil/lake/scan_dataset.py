@@ -75,7 +75,7 @@ class ScanDataset(pads.UnionDataset):  # type: ignore[misc]
         scan, rest = _narrowed(self._scan, expression, self._meaning)
         if rest is not None:
             raise UnsupportedError(
-                f"Cannot filter the dataset by {expression}: not all of it is known here",
+                f"Cannot filter the dataset by {expression}: it has parts that cannot be translated",
                 hint="Give the filter to scanner(), to_batches() or to_table().",
             )
         return ScanDataset(scan, self._meaning)

@@ -84,7 +84,7 @@ class SourceTables:
         path = known.get("path")
         if path is None or not path.strip():
             raise InvalidRequestError(
-                "Cannot read a table: nothing says which",
+                "Cannot read a table: no name and no path was given",
                 hint='Write load("lake.db.t"), load("/path/to/table") or load("…/v3.metadata.json").',
             )
         columns = known.get("columns")

@@ -249,7 +249,7 @@ def _extreme(*, is_greatest: bool) -> Build:
 def _field_of(operation: Callable[[Any], Any], *, of_day: bool) -> Build:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if len(arguments) != 1 or not t.is_moment(arguments[0].kind) or (of_day and arguments[0].kind == t.DATE):
-            raise t.left_to_spark("parts of dates and times are known for those here")
+            raise t.left_to_spark("only dates and timestamps have such parts without Spark")
         child = arguments[0]
         compiler.is_zoned = compiler.is_zoned or child.kind == t.TIMESTAMP
         return Compiled(t.INT, lambda rows: operation(child.run(rows)).cast(t.INT), child.may_fail)

@@ -157,7 +157,7 @@ def _common(one: pa.DataType, two: pa.DataType) -> pa.DataType:
             return DOUBLE
         if is_moment(other) or other in (BOOLEAN, BINARY):
             return other
-    raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values are not put together here")
+    raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values have no common type without Spark")
 
 
 def _common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
@@ -168,5 +168,5 @@ def _common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
     (whole, scale), (other_whole, other_scale) = digits_of_type(one), digits_of_type(two)
     whole, scale = max(whole, other_whole), max(scale, other_scale)
     if whole + scale > MAX_PRECISION:
-        raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values meet in more than 38 digits")
+        raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values need a common type of more than 38 digits")
     return pa.decimal128(whole + scale, scale)

@@ -95,7 +95,7 @@ class Auth:
                 )
         names = [one.name for one in clients]
         if len(set(names)) < len(names):
-            raise InvalidRequestError("Cannot use the clients: two have one name")
+            raise InvalidRequestError("Cannot use the clients: two have the same name")
         self._tokens = tuple(tokens)
         self._clients = {one.name: one for one in clients}
         seed = "\0".join(f"{one.name}\0{one.value}\0{one.right.value}" for one in sorted(clients, key=lambda c: c.name))
@@ -135,14 +135,14 @@ class Auth:
         mark, _, rest = given.partition(".")
         text, _, signature = rest.partition(".")
         if mark != _MARK or not self._clients or not _is_same(self._sign(text), signature):
-            raise Denied("Cannot carry out the request: its token is not known")
+            raise Denied("Cannot carry out the request: its token is not valid")
         try:
             name, right, ends = msgspec.json.decode(_unpack(text), type=tuple[str, str, int])
         except (msgspec.DecodeError, binascii.Error, ValueError):
-            raise Denied("Cannot carry out the request: its token is not known") from None
+            raise Denied("Cannot carry out the request: its token is not valid") from None
         client = self._clients.get(name)
         if client is None:
-            raise Denied("Cannot carry out the request: its token is not known")
+            raise Denied("Cannot carry out the request: its token is not valid")
         if now_seconds >= ends:
             raise Denied("Cannot carry out the request: its token has expired", is_expired=True)
         return Caller(name, Right(right))

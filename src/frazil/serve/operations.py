@@ -154,7 +154,7 @@ class Router:
             raise Refusal(
                 405,
                 "MethodNotAllowedException",
-                f"Cannot {method} this: it takes {', '.join(sorted(set(allowed)))}",
+                f"Cannot {method} this: the methods allowed are {', '.join(sorted(set(allowed)))}",
                 {"allow": ", ".join(sorted(set(allowed)))},
             )
         raise Refusal(404, "NotFoundException", "Cannot find what was asked for: the protocol has no such path")

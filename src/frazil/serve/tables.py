@@ -211,7 +211,9 @@ def commit_transaction(service: Service, request: Request) -> Answer:
     with as_bad_request():
         parts = body.objects("table-changes")
         if not 1 <= len(parts) <= MAX_CHANGED_TABLES:
-            raise InvalidRequestError(f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} may be")
+            raise InvalidRequestError(
+                f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} are allowed"
+            )
         changes = [decode_change(one, decode_identifier(one, "identifier")) for one in parts]
     try:
         for loaded in service.committer.commit_tables(changes):

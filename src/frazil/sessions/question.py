@@ -237,7 +237,7 @@ def checked_target(kept: Kept) -> Relation:
         raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
     if relation.place.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and catalogs commit",
+            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and only tables of a catalog are written",
             hint="Give the table's name in its lake.",
         )
     check_writable(relation, str(kept.place))

@@ -29,7 +29,8 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, An
     path = next((value for key, value in options.items() if key.lower() == "path"), "").strip()
     if not path:
         raise InvalidRequestError(
-            "Cannot use a table: nothing says which", hint='Give its name or its place: "lake.db.t", "/path/to/table".'
+            "Cannot open a table: no name and no path was given",
+            hint='Give its name or its location: "lake.db.t", "/path/to/table".',
         )
     if scheme_of(path) is not None or "/" in path:
         if not session.lakes:

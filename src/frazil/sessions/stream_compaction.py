@@ -58,7 +58,7 @@ def compaction_of(place: Place, options: Mapping[str, str]) -> Compaction | None
     if batches is None and size is None:
         if own:
             raise InvalidRequestError(
-                f"Cannot stream to {place} with {_OPTION}{min(own)}: nothing says when to compact",
+                f"Cannot stream to {place} with {_OPTION}{min(own)}: no option says when to compact",
                 hint=f"Give {_BATCHES} or {_BYTES}.",
             )
         return None

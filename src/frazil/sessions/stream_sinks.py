@@ -60,7 +60,7 @@ def _open(question: Question) -> None:
     """Refuse what cannot be written to when the query is started, and not when its first batch comes."""
     if question.place.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot stream to {question.place.name[-1]!r}: it is a path, and catalogs commit",
+            f"Cannot stream to {question.place.name[-1]!r}: it is a path, and only tables of a catalog are written",
             hint="Give the table's name in its lake.",
         )
     place, table, _ = _target(question)
@@ -82,7 +82,7 @@ def _batch(question: Question) -> None:
     options = {key.lower(): value for key, value in told["options"].items()}
     if once_of_options(options) is not None:
         raise InvalidRequestError(
-            f"Cannot stream to {place} under a name of its own: its batches are named by the query",
+            f"Cannot stream to {place} with once-application: batches of a stream are known by their query",
             hint="Leave the options out; in foreachBatch they say which write it is.",
         )
     asked = read_write_options(question.engine(), table, branch, options)
@@ -147,7 +147,7 @@ def _keys(place: Place, table: Table, options: Mapping[str, str]) -> list[str]:
     found = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]
     if not found:
         raise InvalidRequestError(
-            f"Cannot stream to {place} in update mode: nothing says which rows are the same",
+            f"Cannot stream to {place} in update mode: no key columns are known",
             hint=f'Give the table identifier fields, or the option {UPSERT_KEYS}: "id, day".',
         )
     return found

@@ -96,8 +96,7 @@ def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dic
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:
         raise InvalidRequestError(
-            "Cannot create a table once by name: a table that is replaced forgets nothing, and one that is there is "
-            "not created",
+            "Cannot create a table with once-application: only writes to a table that is there happen once",
             hint="Create the table first, IF NOT EXISTS, and append to it once.",
         )
     settings = check_settings(engine.settings(SETTING_PREFIX))

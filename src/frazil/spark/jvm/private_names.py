@@ -59,7 +59,7 @@ class Callback:
     def __new__(cls, function: Callable[..., Any] | None = None, word: str = "", interface: str = "") -> Callback:
         """Make a callback that implements an interface of Java's; without a function and a word there is none."""
         if not callable(function) or len(word) != _WORD_SIZE:
-            raise TypeError("Cannot make a callback without its word")
+            raise TypeError("Cannot make a callback without its secret")
         made = object.__new__(cls)
         object.__setattr__(made, "_apply", lambda request, *more: function(_asked(request, word), *more))
         object.__setattr__(made, "_java", SimpleNamespace(implements=(interface,)))

@@ -82,7 +82,7 @@ def _transform(name: str, types: Sequence[st.DataType]) -> tuple[Transform, Type
     kind = from_spark_type(types[-1], name, count(1))
     if not transform.can_transform(kind):
         raise InvalidRequestError(
-            f"Cannot use {name} of {types[-1].simpleString()} values: the transform is not of such",
+            f"Cannot use {name} of {types[-1].simpleString()} values: the transform does not take this type",
             hint="Cast the argument to a type that it takes.",
         )
     return transform, kind

@@ -173,38 +173,31 @@ def planned_relation(
             hint='Use spark.read.format("iceberg"), which plans when the query is built.',
         )
     context = spark.sparkContext
-    jvm = context._jvm
+    own_session = spark._jsparkSession
+    word = new_word()
+    facts = {
+        "word": word,
+        "key": key,
+        "root": root,
+        "constants": constants.json(),
+        "data": (data if shows_ids else without_metadata(data)).json(),
+        "known": None if shows_ids else data.json(),
+        "table": table,
+        "size_bytes": str(size_bytes),
+        "rows": str(rows),
+        "columns": columns,
+        "format": file_format,
+        "options": dict(options),
+    }
     try:
         start_callbacks(context)
         _plan_scans(spark)
-        package = define_classes(context)
-        word = new_word()
-        index = package.PlannedFiles(
-            planning_callback(planner, word),
-            word,
-            key,
-            root,
-            to_java(jvm, constants),
-            table,
-            str(size_bytes),
-            str(rows),
-            columns,
-        )
-        packages = jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-        is_orc = file_format == "orc"
-        reader = package.OrcByPart() if is_orc else package.ParquetById(None if shows_ids else to_java(jvm, data))
-        own_session = spark._jsparkSession
-        relation = packages.HadoopFsRelation(
-            index,
-            to_java(jvm, constants),
-            to_java(jvm, data if shows_ids else without_metadata(data)),
-            jvm.scala.Option.empty(),  # type: ignore[union-attr]
-            reader,
-            _to_scala_map(jvm, options),
+        frame = define_classes(context).PlannedRelation.rows(
+            own_session,
             own_session if session is None else session,
+            planning_callback(planner, word),
+            json.dumps(facts),
         )
-        plan = _module(packages, "LogicalRelation").apply(relation, index.table())
-        frame = _module(jvm.org.apache.spark.sql.classic, "Dataset").ofRows(own_session, plan)  # type: ignore[union-attr]
     except (TypeError, AttributeError) as error:
         raise moved(error) from error
     return DataFrame(frame, spark)
@@ -396,10 +389,3 @@ def _module(package: Any, name: str) -> Any:
 def to_java(jvm: Any, schema: st.DataType) -> Any:
     """Return a type as Spark's own."""
     return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))
-
-
-def _to_scala_map(jvm: Any, values: Mapping[str, str]) -> Any:
-    pairs = jvm.java.util.HashMap()
-    for name, value in values.items():
-        pairs.put(name, value)
-    return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(pairs)

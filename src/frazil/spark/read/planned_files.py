@@ -157,6 +157,13 @@ def slim_table(
     return replace(loaded, metadata=metadata, on_read=None)
 
 
+def _pairs(kinds: list[FileGroup], deletes: list[DeleteKind]) -> list[tuple[FileGroup, DeleteKind]]:
+    """Return the two for each file, where one answer may stand for all files of a batch."""
+    count = max(len(kinds), len(deletes))
+    each_kind = kinds * count if len(kinds) == 1 else kinds
+    return list(zip(each_kind, deletes * count if len(deletes) == 1 else deletes, strict=True))
+
+
 def _by_python(file_format: FileFormat) -> FileGroup:
     return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
 
@@ -263,10 +270,9 @@ class ScanFiles:
         found: dict[FileGroup, None] = {}
         for batch in self.whole(plan):
             kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
-            pairs = (
-                zip(kinds, deletes, strict=True) if len(kinds) > 1 else ((kinds[0], delete) for delete in set(deletes))
-            )
-            for kind, applying in dict.fromkeys(pairs):
+            if len(kinds) == 1:
+                deletes = list(dict.fromkeys(deletes))
+            for kind, applying in dict.fromkeys(_pairs(kinds, deletes)):
                 found.setdefault(_with_deletes(kind, applying))
         if self.reads_clean_with_marked:
             marked = {replace(one, deletes=DeleteKind.NONE) for one in found if one.deletes is DeleteKind.POSITIONS}
@@ -395,16 +401,18 @@ class ScanFiles:
 
     def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
         """Return which files of a batch are in a group."""
-        kinds = self._kinds(batch)
+        kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
         if len(kinds) == 1:
-            here = tuple(one for one in DeleteKind if self._home(kinds[0], one) == group)
-            return np.array([one in here for one in self._delete_kinds(plan, batch)], dtype=bool)
-        pairs = zip(kinds, self._delete_kinds(plan, batch), strict=True)
-        return np.array([self._home(*pair) == group for pair in pairs], dtype=bool)
+            here = tuple(deletes_kind for deletes_kind in DeleteKind if self._home(kinds[0], deletes_kind) == group)
+            found = [applying in here for applying in deletes]
+        else:
+            found = [self._home(*pair) == group for pair in _pairs(kinds, deletes)]
+        return np.full(len(batch.files), found[0]) if len(found) == 1 else np.array(found, dtype=bool)
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
+        """Return which deletes each file has; of a batch without any, that one answer."""
         if batch.deletes is None:
-            return [DeleteKind.NONE] * len(batch.files)
+            return [DeleteKind.NONE]
         kinds: dict[tuple[int, ...], DeleteKind] = {(): DeleteKind.NONE}
         known = plan.delete_files
         for numbers in batch.deletes:

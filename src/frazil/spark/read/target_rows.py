@@ -129,9 +129,11 @@ class _ChosenFiles(ScanFiles):
         only = self._choice.only
         if only is None:
             return kinds
+        paths = _paths(batch)
+        each = kinds * len(paths) if len(kinds) == 1 else kinds
         return [
             DeleteKind.POSITIONS if kind is DeleteKind.NONE and not only[path].is_empty else kind
-            for kind, path in zip(kinds, _paths(batch), strict=True)
+            for kind, path in zip(each, paths, strict=True)
         ]
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:

@@ -1,0 +1,51 @@
+package frazil;
+
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** A relation over files that Python plans, made in one call: a query with many tables would wait for Python's calls. */
+public class PlannedRelation {
+  /** Rows of `session`; settings that are no options of the relation are looked up in `settings`. */
+  public static Dataset rows(SparkSession session, SparkSession settings, Function planner, String facts)
+      throws ReflectiveOperationException {
+    Map given = (Map) Door.parse(facts);
+    StructType constants = type(given, "constants");
+    PlannedFiles files =
+        new PlannedFiles(
+            planner,
+            (String) given.get("word"),
+            (String) given.get("key"),
+            (String) given.get("root"),
+            constants,
+            (String) given.get("table"),
+            (String) given.get("size_bytes"),
+            (String) given.get("rows"),
+            (String) given.get("columns"));
+    FileFormat reader =
+        "orc".equals(given.get("format")) ? (FileFormat) new OrcByPart() : new ParquetById(type(given, "known"));
+    HadoopFsRelation relation =
+        new HadoopFsRelation(
+            files,
+            constants,
+            type(given, "data"),
+            scala.Option.empty(),
+            reader,
+            org.apache.spark.api.python.PythonUtils.toScalaMap((Map) given.get("options")),
+            settings);
+    LogicalPlan plan = LogicalRelation$.MODULE$.apply(relation, files.table());
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, plan);
+  }
+
+  private static StructType type(Map given, String name) {
+    String json = (String) given.get(name);
+    return json == null ? null : (StructType) DataType.fromJson(json);
+  }
+}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FieldNotFoundError, InvalidRequestError
@@ -36,6 +37,8 @@ from frazil.spec.types import NestedField
 _ROWS_AT_ONCE = 1 << 18
 _MOST_ROWS_AT_ONCE = 1 << 22
 _PAIRS_AT_ONCE = 1 << 20
+_EXACT_DOUBLES = 2.0**53
+_MOST_DECIMALS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +152,11 @@ def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec, com
     used = sorted(name for side, name in compiler.used if side == SOURCE)
     for key in keys:
         part = key.part
-        if part is None or not is_usable_key(part) or not _is_told(key):
+        if part is None or not is_usable_key(part):
             continue
-        values = _source_values(key, source, used)
+        values = _told_values(key, key.source.array(Rows(source.take(used), source.count)))
+        if values is None:
+            continue
         times: list[tuple[int, KeyValues]] = []
         for one in spec.fields_of_source(part.field_id):
             unit = unit_of(one.transform, part)
@@ -163,17 +168,38 @@ def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec, com
     return all_of(*found)
 
 
-def _is_told(key: JoinKey) -> bool:
-    """Return whether values of a source say which values of the table they equal."""
+def _told_values(key: JoinKey, values: pa.Array) -> pa.Array | None:
+    """Return the values of a column of the table that values of a source equal; None where those do not say."""
     assert key.part is not None
-    want = to_arrow_type(key.part.field_type, with_ids=False)
-    have = key.source.kind
-    is_exact = pa.types.is_decimal(want) and pa.types.is_decimal(have)
-    return have == want or (t.is_integer(have) and t.is_integer(want)) or is_exact
+    want, have = to_arrow_type(key.part.field_type, with_ids=False), values.type
+    if have == want or (t.is_integer(have) and t.is_integer(want)):
+        return values
+    if pa.types.is_decimal(have):
+        return values if pa.types.is_decimal(want) else _whole_decimals(values) if t.is_integer(want) else None
+    return _whole_doubles(values) if have == t.DOUBLE and t.is_integer(want) else None
 
 
-def _source_values(key: JoinKey, source: SourceRows, used: Sequence[str]) -> pa.Array:
-    return key.source.array(Rows(source.take(used), source.count))
+def _whole_doubles(values: pa.Array) -> pa.Array | None:
+    """Return the whole numbers among doubles, which alone equal a whole number; None where several would equal one."""
+    known = values.drop_null().to_numpy()
+    finite = known[np.isfinite(known)]
+    if (np.abs(finite) >= _EXACT_DOUBLES).any():
+        return None
+    return _with_null(finite[finite == np.floor(finite)].astype(np.int64), values)
+
+
+def _whole_decimals(values: pa.Array) -> pa.Array | None:
+    """Return the longs among decimals, which alone equal a whole number; None where they are too many to look at."""
+    known = pc.unique(values.drop_null())
+    if len(known) > _MOST_DECIMALS:
+        return None
+    whole = [int(one) for one in known.to_pylist() if one == one.to_integral_value()]
+    return _with_null(np.array([one for one in whole if -(2**63) <= one < 2**63], np.int64), values)
+
+
+def _with_null(found: Places, values: pa.Array) -> pa.Array:
+    made = pa.array(found)
+    return pa.concat_arrays([made, pa.nulls(1, made.type)]) if values.null_count else made
 
 
 class Matcher:
@@ -265,8 +291,8 @@ def _whole(parts: Sequence[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def shown_key(join: Join, source: SourceRows, places: Sequence[int]) -> str:
-    """Return the key of rows of a source as text."""
+def keys_of(join: Join, source: SourceRows, places: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the keys of rows of a source."""
     names = [name for one, name in sorted(join.compiler.used) if one == SOURCE]
-    row = source.table.select(names).take(pa.array(list(places[:1]))).to_pylist()[0]
-    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
+    found: list[dict[str, Any]] = source.table.select(names).take(pa.array(list(places))).to_pylist()
+    return found

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.local.merge_clauses import SHOWN_KEYS
+
 Codes = npt.NDArray[np.int64]
 _NONE = -1
 _ROOM = 1 << 24
@@ -41,9 +43,9 @@ class KeyIndex:
         self._groups = _Groups(codes)
 
     @property
-    def first_twice(self) -> tuple[int, ...] | None:
-        """Two or more rows of the source that have one key; None where each has its own."""
-        return self._groups.first_twice
+    def some_twice(self) -> list[int]:
+        """Rows of the source whose key others have too, one for each such key; one more than `SHOWN_KEYS` at most."""
+        return self._groups.some_twice
 
     @property
     def needs_no_hashing(self) -> bool:
@@ -185,11 +187,9 @@ class _Groups:
         self._is_single = bool((self._counts <= 1).all())
 
     @property
-    def first_twice(self) -> tuple[int, ...] | None:
-        if self._is_single:
-            return None
-        code = int(np.flatnonzero(self._counts > 1)[0])
-        return tuple(int(one) for one in self._rows[self._starts[code] : self._starts[code + 1]][:3])
+    def some_twice(self) -> list[int]:
+        again = np.flatnonzero(self._counts > 1)[: SHOWN_KEYS + 1]
+        return [int(one) for one in self._rows[self._starts[again]]]
 
     def find(self, found: Codes, chosen: Codes) -> tuple[Codes, Codes]:
         """Return pairs of rows of the table and of the source, of rows of the table with the numbers of their keys."""

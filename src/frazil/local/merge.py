@@ -31,8 +31,8 @@ from frazil.local import sql_types as t
 from frazil.local.change_rows import Decided, LocalChange, Places
 from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows, mask_of
 from frazil.local.condition import Session, table_columns
-from frazil.local.join import Join, Matcher, join_by_names, read_join, shown_key
-from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.local.join import Join, Matcher, join_by_names, keys_of, read_join
+from frazil.local.merge_clauses import MergeClause, check_clauses, keys_twice, needs_single_match, summary_of
 from frazil.local.new_values import NewValues, all_values, converted, inserted_values, updated_values
 from frazil.local.row_change import noted
 from frazil.local.source_rows import SourceRows, open_source
@@ -121,13 +121,9 @@ class MergeChange:
         return noted(planned, summary)
 
     def _check_keys(self, matcher: Matcher) -> None:
-        twice = matcher.index.first_twice
-        if twice is not None:
-            raise InvalidRequestError(
-                f"Cannot upsert into {self.change.loaded.name}: the source has more than one row with "
-                f"{shown_key(self.join, self.source, twice)}",
-                hint="Keep one row of each key in the source.",
-            )
+        twice = matcher.index.some_twice
+        if twice:
+            raise keys_twice(self.change.loaded.name, keys_of(self.join, self.source, twice))
 
     def _pairs(self, matcher: Matcher, is_met: npt.NDArray[np.bool_]) -> dict[str, tuple[Places, Places]]:
         """Return by file which rows meet which of the source; note which rows of the source were met."""

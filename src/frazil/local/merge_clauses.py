@@ -14,6 +14,9 @@ Do: TypeAlias = Literal["update", "delete", "insert"]
 COUNTS = "spark.merge-into.num-target-rows-"
 """What the counts of a merge are called in a snapshot's summary, by whichever engine it was made; Iceberg Java's."""
 
+SHOWN_KEYS = 3
+"""How many keys an error shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
@@ -47,6 +50,16 @@ def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
     """Return whether a row that meets several rows of the source is an error: which would win is nobody's to say."""
     matched = [one for one in clauses if one.when == "matched"]
     return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
+
+
+def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestError:
+    """Return the error for an upsert whose source has these keys more than once; the first few are shown."""
+    shown = [", ".join(f"{name} = {value!r}" for name, value in key.items()) for key in keys[:SHOWN_KEYS]]
+    more = ["and more"] if len(keys) > SHOWN_KEYS else []
+    return InvalidRequestError(
+        f"Cannot upsert into {table}: the source has more than one row with {'; '.join(shown + more)}",
+        hint="Keep one row of each key in the source.",
+    )
 
 
 def summary_of(

@@ -59,7 +59,7 @@ def test_pairs_are_those_of_equal_keys(seed: int) -> None:
 
 def test_a_key_that_occurs_twice_is_told() -> None:
     index = KeyIndex([pa.array([3, 1, None, 1, None])], 5, are_null_safe=[True])
-    assert index.first_twice == (1, 3)
-    assert KeyIndex([pa.array([3, 1, None])], 3, are_null_safe=[True]).first_twice is None
-    assert KeyIndex([pa.array([float("nan"), float("nan")])], 2, are_null_safe=[True]).first_twice == (0, 1)
-    assert KeyIndex([pa.array([None, None], pa.int64())], 2, are_null_safe=[False]).first_twice is None
+    assert index.some_twice == [1, 2]
+    assert KeyIndex([pa.array([3, 1, None])], 3, are_null_safe=[True]).some_twice == []
+    assert KeyIndex([pa.array([float("nan"), float("nan")])], 2, are_null_safe=[True]).some_twice == [0]
+    assert KeyIndex([pa.array([None, None], pa.int64())], 2, are_null_safe=[False]).some_twice == []

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.catalog.memory import MemoryCatalog
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import write_equality_deletes
@@ -31,7 +32,10 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.lake import choose_engine
+from frazil.lake.lake import Lake
 from frazil.scan import read_manifests
+from frazil.storage.failing import FailingStorage
+from frazil.storage.memory import MemoryStorage
 from tests.write_history import VERSIONS_AND_MODES
 
 DDL = "id bigint, k string, v int"
@@ -294,6 +298,37 @@ def test_partitions_are_those_of_the_new_values() -> None:
     assert table.check(bounds=True).ok
 
 
+# What is read
+
+
+@pytest.mark.parametrize(
+    ("keys", "read"),
+    [
+        ([25.0], {2}),
+        ([25.5, math.nan, math.inf], set()),
+        ([25.5, 31.0, None], {3}),
+        ([25.0, 2.0**53], {0, 1, 2, 3}),  # from there on one double equals several longs
+        ([-0.0, 39.0], {0, 3}),
+        (pa.array([Decimal("12.0"), Decimal("22.5")], pa.decimal128(20, 1)), {1}),
+        (pa.array([Decimal(2**63), Decimal(-(2**63)), Decimal(7)], pa.decimal128(38, 0)), {0}),
+        (pa.array([31, 2**64 - 1], pa.uint64()), {3}),
+        (pa.array([15], pa.int8()), {1}),
+    ],
+)
+def test_keys_of_other_types_than_the_columns_read_only_the_files_they_can_be_in(keys: Any, read: set[int]) -> None:
+    storage = FailingStorage(MemoryStorage())
+    table = Lake(MemoryCatalog(storage=storage)).create_table("db.t", "id bigint, v int")
+    for at in range(4):
+        table.append([{"id": one, "v": 0} for one in range(at * 10, at * 10 + 10)])
+    places = {task.data_file.file_path: at for at, task in enumerate(reversed(table.scan().plan().tasks))}
+    source = pa.table({"id": keys if isinstance(keys, pa.Array) else pa.array(keys, pa.float64())})
+    storage.calls.clear()
+    table.merge(source, on="target.id = source.id", engine="local").when_matched().update({"v": "7"}).execute()
+    assert {places[one.path] for one in storage.calls if one.verb.startswith("read") and one.path in places} == read
+    found = table.scan("v = 7").to_arrow()["id"].to_pylist()
+    assert set(found) == set(range(40)) & set(source["id"].to_pylist())
+
+
 # Engines and what they are told
 
 
@@ -409,6 +444,10 @@ def test_a_key_twice_in_the_source_is_refused_with_the_key(table: frazil.Table) 
         table.upsert([*ROWS, {"id": 3}], keys=["id"], engine="local")
     with pytest.raises(InvalidRequestError, match=r"more than one row with id = None, k = 'x'"):
         table.upsert([{"id": None, "k": "x", "v": 1}] * 2, keys=["id", "k"], engine="local")
+    with pytest.raises(InvalidRequestError, match=r"more than one row with id = 0; id = 1; id = 2; and more\n"):
+        table.upsert([*ROWS, *ROWS], keys=["id"], engine="local")
+    with pytest.raises(InvalidRequestError, match=r"more than one row with id = 1; id = 4\n"):
+        table.upsert([*ROWS, ROWS[4], ROWS[1]], keys=["id"], engine="local")
     merge = table.merge([{"id": 3, "v": 1}, {"id": 3, "v": 2}], on="target.id = source.id", engine="local")
     with pytest.raises(InvalidRequestError, match=r"more than one row of the source: .*'id': 3.*'id': 3"):
         merge.when_matched("source.v = 1").update({"v": "source.v"}).execute()

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
 from frazil.local.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
+from frazil.local.merge_clauses import SHOWN_KEYS
 from frazil.spark.read.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.read.partition_columns import plain_number, transform_value
 from frazil.spec.partitioning import PartitionSpec
@@ -39,11 +40,11 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True)
 class SourceKeys:
-    """What the keys of a source say: a filter on the table, whether rows are few, a key that occurs twice."""
+    """What the keys of a source say: a filter on the table, whether rows are few, some keys that occur twice."""
 
     prune: Predicate
     is_few: bool = False
-    twice: tuple[Any, ...] | None = None
+    twice: Sequence[tuple[Any, ...]] = ()
 
 
 def read_keys(
@@ -135,20 +136,20 @@ def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, KeyValues]]) -> Predi
     return filter_of(key.part.name, own, times, is_null_safe=key.is_null_safe)
 
 
-def _find_twice(kept: DataFrame, names: Sequence[Column]) -> tuple[Any, ...] | None:
+def _find_twice(kept: DataFrame, names: Sequence[Column]) -> list[tuple[Any, ...]]:
     if not names:
-        return None
-    rows = kept.groupBy(*names).count().filter("count > 1").limit(1).collect()
-    return tuple(rows[0][: len(names)]) if rows else None
+        return []
+    rows = kept.groupBy(*names).count().filter("count > 1").limit(SHOWN_KEYS + 1).collect()
+    return [tuple(row[: len(names)]) for row in rows]
 
 
-def _find_twice_here(found: pa.Table, count: int) -> tuple[Any, ...] | None:
+def _find_twice_here(found: pa.Table, count: int) -> list[tuple[Any, ...]]:
     names = [f"u{index}" for index in range(count)]
     if not names:
-        return None
+        return []
     counted = found.select(names).group_by(names).aggregate([([], "count_all")])
-    again = counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist()
-    return tuple(again[0][name] for name in names) if again else None
+    again = counted.filter(pc.field("count_all") > 1).slice(0, SHOWN_KEYS + 1).to_pylist()
+    return [tuple(row[name] for name in names) for row in again]
 
 
 def _is_comparable(spark_type: st.DataType) -> bool:

@@ -14,7 +14,7 @@ from frazil.commit.new_snapshot import Target
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.local.assigned_names import same_names
-from frazil.local.merge_clauses import MergeClause
+from frazil.local.merge_clauses import MergeClause, keys_twice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.merge import SOURCE, TARGET, merge_rows
 from frazil.spark.change.source_keys import JoinKey, read_keys
@@ -56,12 +56,9 @@ def plan_upsert(
                 if _is_told(source.schema[theirs].dataType, shown_type(schema.field(ours).field_type, spark))
             ]
             looked = read_keys(kept, keys, loaded.metadata.default_spec, [theirs for _, theirs in names])
-        if looked.twice is not None:
-            shown = ", ".join(f"{name} = {value!r}" for (_, name), value in zip(names, looked.twice, strict=True))
-            raise InvalidRequestError(
-                f"Cannot upsert into {loaded.name}: the source has more than one row with {shown}",
-                hint="Keep one row of each key in the source.",
-            )
+        if looked.twice:
+            theirs = [name for _, name in names]
+            raise keys_twice(loaded.name, [dict(zip(theirs, one, strict=True)) for one in looked.twice])
         return merge_rows(spark, loaded, kept, on, clauses, target, looked=looked, cache=cache)
 
     with showing_progress(spark, f"upsert into {loaded.name}"):

@@ -10,7 +10,7 @@ The libraries are loaded here on first need, and frazil installs none of them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from frazil.columns.arrow_filter import Meaning
 from frazil.datafile.open_file import reading
-from frazil.errors import InvalidRequestError
+from frazil.errors import InvalidRequestError, UnsupportedError
 
 Result = TypeVar("Result")
 
@@ -57,10 +57,19 @@ class HandOffs:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """Return all rows as a pandas data frame; needs pandas, which frazil does not install."""
+        """Return all rows as a pandas data frame; needs pandas, which frazil does not install.
+
+        Uuids in lists are bytes there.
+        """
         load_library("pandas", "a pandas data frame")
         with reading(*self._source, "Schemas and Data Types"):
-            return self.to_arrow().to_pandas()
+            rows = _plain_lists(self.to_arrow())
+            try:
+                return rows.to_pandas()
+            except pa.ArrowNotImplementedError as error:
+                raise UnsupportedError(
+                    f"Cannot make a pandas data frame of {self._source[1]}: {error}", hint="Use to_arrow()."
+                ) from error
 
     def to_polars(self) -> Any:
         """Return all rows as a Polars data frame; needs Polars, which frazil does not install."""
@@ -110,9 +119,39 @@ def load_library(library: str, what: str) -> Any:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """Return rows with the storage of uuids in their place, for libraries that do not know them."""
+    """Return rows with the bytes of uuids in their place, for libraries that do not know them."""
+    return _cast(rows, lambda kind, is_in_list: kind.storage_type if _is_uuid(kind) else kind)
+
+
+def _plain_lists(rows: pa.Table) -> pa.Table:
+    """Return rows with lists that pandas knows: of bytes where they are of uuids or of bytes of one length."""
+
+    def without_length(kind: pa.DataType, is_in_list: bool) -> pa.DataType:
+        return pa.binary() if is_in_list and pa.types.is_fixed_size_binary(kind) else kind
+
+    plain = _cast(rows, lambda kind, is_in_list: kind.storage_type if is_in_list and _is_uuid(kind) else kind)
+    return _cast(plain, without_length)
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.UuidType)
+
+
+def _cast(rows: pa.Table, leaf: Callable[[pa.DataType, bool], pa.DataType]) -> pa.Table:
+    """Return rows with other types at the leaves, each told whether it is in a list."""
+
+    def changed(part: pa.Field, is_in_list: bool) -> pa.Field:
+        kind = part.type
+        if pa.types.is_struct(kind):
+            return part.with_type(pa.struct([changed(one, is_in_list) for one in kind]))
+        if pa.types.is_map(kind):
+            return part.with_type(pa.map_(changed(kind.key_field, is_in_list), changed(kind.item_field, is_in_list)))
+        if pa.types.is_list(kind):
+            return part.with_type(pa.list_(changed(kind.value_field, True)))
+        return part.with_type(leaf(kind, is_in_list))
+
     for index, column in enumerate(rows.schema):
-        if isinstance(column.type, pa.UuidType):
-            plain = rows.column(index).cast(column.type.storage_type)
-            rows = rows.set_column(index, pa.field(column.name, column.type.storage_type), plain)
+        made = changed(column, False)
+        if made.type != column.type:
+            rows = rows.set_column(index, made, rows.column(index).cast(made.type))
     return rows

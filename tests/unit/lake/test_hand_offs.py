@@ -86,6 +86,25 @@ def test_frames_hold_the_rows(table: frazil.Table) -> None:
     assert frame["ts"].dtype == pl.Datetime("us", "UTC")
 
 
+def test_uuids_inside_other_values_come_as_bytes() -> None:
+    lake = frazil.connect("memory:", catalog="memory")
+    ddl = "u uuid, l list<uuid>, s struct<u: uuid, l: list<uuid>>, m map<string, uuid>, ll list<struct<u: uuid>>"
+    table = lake.create_table("db.t", ddl)
+    one, two = uuid.UUID(int=1), uuid.UUID(int=2**100)
+    row = {"u": one, "l": [one, None, two], "s": {"u": one, "l": [two]}, "m": {"k": two}, "ll": [{"u": two}]}
+    table.append([row, dict.fromkeys(row)])
+    frame = table.scan().to_pandas()
+    assert frame["u"][0] == one
+    assert list(frame["l"][0]) == [one.bytes, None, two.bytes]
+    assert list(frame["s"][0]["l"]) == [two.bytes]
+    assert frame["ll"][0][0] == {"u": two.bytes}
+    assert frame["l"][1] is None
+    polars = table.scan().to_polars()
+    assert polars["l"].to_list() == [[one.bytes, None, two.bytes], None]
+    assert polars["s"][0] == {"u": one.bytes, "l": [two.bytes]}
+    assert polars["m"][0] == {"k": two.bytes}
+
+
 @pytest.mark.parametrize(
     "method, what",
     [

@@ -20,20 +20,24 @@ from frazil.lake.lake import Lake
 from frazil.lake.verbs import TableVerbs
 from frazil.storage.memory import MemoryStorage
 from tests.races import Point, Race
+from tests.write_history import VERSIONS_AND_MODES
 
 Row = tuple[int | str | None, ...]
 View = tuple[tuple[str, ...], dict[str, list[Row]], str]
 """Columns, the rows of each branch, and a property."""
+Form = tuple[int, str]
+"""The version of a table, and the mode of its changes."""
+FORMS: list[Form] = VERSIONS_AND_MODES[1:]
 
 PROPERTIES = {"commit.retry.min-wait-ms": "1", "write.wap.enabled": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.string())])
 
 
 @cache
-def first_files(version: int) -> tuple[dict[str, bytes], str]:
+def first_files(form: Form) -> tuple[dict[str, bytes], str]:
     """Return the files of the table that everything starts from, and which of them is its metadata."""
     storage = MemoryStorage()
-    mode = "merge-on-read" if version == 3 else "copy-on-write"
+    version, mode = form
     modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
     table = Lake(MemoryCatalog(storage=storage)).create_table(
         "db.t",
@@ -55,8 +59,8 @@ def first_files(version: int) -> tuple[dict[str, bytes], str]:
 class World:
     """A table that a verb and its rival start from, in memory."""
 
-    def __init__(self, version: int = 2) -> None:
-        files, metadata_location = first_files(version)
+    def __init__(self, form: Form = FORMS[0]) -> None:
+        files, metadata_location = first_files(form)
         storage = MemoryStorage()
         for path, data in files.items():
             storage.create(path, data)
@@ -247,26 +251,26 @@ def run(world: World, change: Change) -> None:
             change(world, table)
 
 
-def serial(verb: str, rival: str, version: int) -> tuple[View, View, View]:
+def serial(verb: str, rival: str, form: Form) -> tuple[View, View, View]:
     """Return the table after the rival alone, after the verb and the rival, and after the rival and the verb."""
     return (
-        after(version, RIVALS[rival]),
-        after(version, VERBS[verb], RIVALS[rival]),
-        after(version, RIVALS[rival], VERBS[verb]),
+        after(form, RIVALS[rival]),
+        after(form, VERBS[verb], RIVALS[rival]),
+        after(form, RIVALS[rival], VERBS[verb]),
     )
 
 
 @cache
-def after(version: int, *changes: Change) -> View:
+def after(form: Form, *changes: Change) -> View:
     """Return the table after changes one by one, those left out that are refused."""
-    world = World(version)
+    world = World(form)
     for change in changes:
         run(world, change)
     return world.view()
 
 
-def race(verb: str, rival: str, point: Point, version: int, *, checks: bool = False) -> None:
-    world = World(version)
+def race(verb: str, rival: str, point: Point, form: Form = FORMS[0], *, checks: bool = False) -> None:
+    world = World(form)
     handle = world.table()
     with Race(world.lake.catalog, point, lambda: run(world, RIVALS[rival])) as racing:
         world.race = racing
@@ -275,9 +279,9 @@ def race(verb: str, rival: str, point: Point, version: int, *, checks: bool = Fa
             refused = None
         except FrazilError as error:
             refused = error
-    alone, first, second = serial(verb, rival, version)
+    alone, first, second = serial(verb, rival, form)
     found = world.view()
-    where = f"{verb} beside {rival} at {point}, v{version}: {refused!r}"
+    where = f"{verb} beside {rival} at {point}, {form}: {refused!r}"
     if not racing.has_run:
         assert point == "commit", where  # nothing was to be committed
         return
@@ -300,30 +304,30 @@ def points(verb: str) -> tuple[Point, ...]:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb: str) -> None:
     for rival in ("append", "exchange columns", *(("add another column",) if "new column" in verb else ())):
-        race(verb, rival, "written" if verb in HAS_DATA else "commit", 2)
+        race(verb, rival, "written" if verb in HAS_DATA else "commit")
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", CHANGES_ROWS)
-def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: str, version: int) -> None:
+def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: str, form: Form) -> None:
     for rival in ("append", "delete a row", "update rows", "upsert", "compact"):
-        race(verb, rival, "commit", version, checks=True)
+        race(verb, rival, "commit", form, checks=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_beside_every_rival_at_every_point(verb: str, version: int) -> None:
+def test_every_verb_beside_every_rival_at_every_point(verb: str, form: Form) -> None:
     for rival in RIVALS:
         for point in points(verb):
-            race(verb, rival, point, version, checks=True)
+            race(verb, rival, point, form, checks=True)
 
 
 @pytest.mark.parametrize("point", ["begun", "commit"])
 @pytest.mark.parametrize("verb", REPLACES)
 def test_what_replaces_rows_never_erases_a_rivals_append(verb: str, point: Point) -> None:
     for rival in ADDS:
-        race(verb, rival, point, 2)
+        race(verb, rival, point)
 
 
 @pytest.mark.parametrize(

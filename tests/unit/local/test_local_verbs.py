@@ -16,6 +16,7 @@ import duckdb
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import frazil
@@ -77,6 +78,12 @@ def arrow() -> pa.Table:
     return pa.table({"id": [1, 9], "k": ["new", "more"], "v": pa.array([7, None], pa.int32())})
 
 
+def source_table() -> frazil.Table:
+    made = new_table()
+    made.append(arrow())
+    return made
+
+
 SOURCES: dict[str, Callable[[], Any]] = {
     "table": arrow,
     "batch": lambda: arrow().to_batches()[0],
@@ -86,6 +93,13 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "duckdb": lambda: duckdb.from_arrow(arrow()),
     "dicts": lambda: arrow().to_pylist(),
     "large": lambda: arrow().cast(pa.schema([("id", pa.int32()), ("k", pa.large_string()), ("v", pa.int64())])),
+    "lazy": lambda: pl.from_arrow(arrow()).lazy(),  # type: ignore[union-attr]
+    "dataset": lambda: pyarrow.dataset.dataset(arrow()),
+    "scan": lambda: source_table().scan(),
+    "lake table": lambda: source_table(),
+    "batches": lambda: arrow().to_batches(),
+    "iterator": lambda: iter(arrow().to_batches()),
+    "iterator of dicts": lambda: iter(arrow().to_pylist()),
     "dictionary": lambda: arrow().set_column(1, "k", arrow().column("k").dictionary_encode()),
 }
 

@@ -218,7 +218,14 @@ class CommitConflictError(CommitError):
 
 
 class ConcurrentChangeError(CommitError):
-    """Another writer changed what this operation read; it must be planned again."""
+    """Another writer changed what this operation read; it must be run again."""
+
+    def in_table(self, name: str) -> ConcurrentChangeError:
+        """Return the same error, which says in which table."""
+        reason = self.message.removeprefix("Cannot commit: ")
+        if reason == self.message:
+            return type(self)(reason, hint=self.hint, **{"table": name, **self.context})
+        return type(self)(f"Cannot commit to {name}: {reason}", hint=self.hint, **self.context)
 
 
 class CommitStateUnknownError(CommitError):

@@ -285,8 +285,8 @@ def _check_none_missing(missing: Iterable[str]) -> None:
     if names:
         more = f" and {len(names) - _SHOWN_FILES} more" if len(names) > _SHOWN_FILES else ""
         raise ConcurrentChangeError(
-            f"Cannot remove files that are not in the table: {', '.join(names[:_SHOWN_FILES])}{more}",
-            hint="Another writer removed them. Plan the operation again.",
+            f"Cannot commit: files to be removed are not in the table: {', '.join(names[:_SHOWN_FILES])}{more}",
+            hint="Another writer removed them, and nothing was committed. Run the operation again.",
         )
 
 

@@ -19,7 +19,7 @@ conflict; an operation that read one of them has read what the transaction start
 Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that
 the window's snapshots wrote are read, as columns. A snapshot that does not say what it did may have done anything.
 
-Every refusal is a ConcurrentChangeError, and never retried: the operation has to be planned again.
+Every refusal is a ConcurrentChangeError, and never retried: the operation has to be run again.
 
 Specification: "Optimistic Concurrency", which leaves the rules to writers. These are Iceberg Java's, and stricter
 where a comment says so.
@@ -61,7 +61,7 @@ _FIELDS = ("status", "snapshot_id", "content", "file_path", "file_format", "part
 _APPENDING = frozenset({Operation.APPEND, Operation.OVERWRITE})
 _DELETING = frozenset({Operation.OVERWRITE, Operation.DELETE})
 _REMOVING = frozenset({Operation.OVERWRITE, Operation.REPLACE, Operation.DELETE})
-_HINT = "Another writer changed what this operation read. Plan it again."
+_HINT = "Another writer changed what this operation read, and nothing was committed. Run it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot
 def _unknown_history(start_id: int | None, reason: str) -> ConcurrentChangeError:
     start = "an empty table" if start_id is None else f"snapshot {start_id}"
     return ConcurrentChangeError(
-        f"Cannot tell what changed since {start}: {reason}",
-        hint="The snapshot that was read has expired, or the branch was moved. Plan the operation again.",
+        f"Cannot commit: what changed since {start} is not known: {reason}",
+        hint="The snapshot that was read has expired, or the branch was moved. Run the operation again.",
     )
 
 
@@ -259,7 +259,7 @@ def check_columns_unchanged(context: CommitContext) -> None:
     if first is None or base is None:
         return
     if (first.current_schema, first.last_column_id) != (base.current_schema, base.last_column_id):
-        raise ConcurrentChangeError("Cannot commit: the table's schema was changed", hint=_HINT)
+        raise ConcurrentChangeError("Cannot commit: the schema was changed", hint=_HINT)
 
 
 def check_same_ids(written: Schema, context: CommitContext) -> None:

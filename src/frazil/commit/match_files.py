@@ -104,5 +104,5 @@ def _check_unchanged(schema: Schema, predicate: Predicate) -> None:
         if now is None or schema.name_of(before.field_id) != name or now.field_type != before.field.field_type:
             raise ConcurrentChangeError(
                 f"Cannot commit: the column {name!r} of the condition was changed",
-                hint="Another writer changed the schema. Plan the operation again.",
+                hint="Another writer changed the schema, and nothing was committed. Run the operation again.",
             )

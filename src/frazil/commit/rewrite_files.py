@@ -105,8 +105,8 @@ class RewriteFiles:
         for path, vector in live.items():
             if delete_key(vector) not in removed:
                 raise ConcurrentChangeError(
-                    f"Cannot rewrite the deletes of data file {path!r}: it has a deletion vector that is not replaced",
-                    hint="Another writer deleted rows of it. Plan the rewrite again.",
+                    f"Cannot commit: the data file {path!r} has a deletion vector that is not replaced",
+                    hint="Another writer deleted rows of it, and nothing was committed. Run the rewrite again.",
                 )
         first = [vector for vector in vectors if vector.referenced_data_file not in live]
         check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})

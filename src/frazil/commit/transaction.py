@@ -51,7 +51,7 @@ from frazil.changes.updates import AddSnapshot
 from frazil.commit.action import NO_ENGINE, Action, Changes, CommitContext, WrittenManifests, snapshot_id_of
 from frazil.commit.commit_loop import SYSTEM_PACE, CommitLoop, Limits, Pace
 from frazil.commit.summary import COMMIT_ID
-from frazil.errors import FrazilError, InvalidRequestError, MissingFileError, TableNotFoundError
+from frazil.errors import ConcurrentChangeError, FrazilError, InvalidRequestError, MissingFileError, TableNotFoundError
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest_list
@@ -155,7 +155,10 @@ class TableTransaction:
             self.base.metadata,
         )
         staged = self.staged
-        slot.changes = slot.action.prepare(staged, context)
+        try:
+            slot.changes = slot.action.prepare(staged, context)
+        except ConcurrentChangeError as error:
+            raise error.in_table(self.base.name) from error.__cause__
         check_requirements(staged.metadata, slot.changes.requirements)
         self._pending.append(slot.changes)
 

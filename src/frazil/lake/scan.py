@@ -72,6 +72,11 @@ class ScanOptions:
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Take along what can travel: what was read of manifests stays in this process."""
+        told = (self.threads, self.delete_cache_bytes, None, self.split_bytes, self.open_file_cost_bytes)
+        return ScanOptions, told
+
 
 DEFAULT_OPTIONS = ScanOptions()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import (
@@ -335,3 +337,17 @@ def test_a_scan_shows_what_it_is() -> None:
     assert scan.arrow_schema.names == ["id"]
     assert "id > 3" in scan.plan().explain()
     assert isinstance(scan.to_arrow(), pa.Table)
+
+
+def test_a_scan_that_travels_reads_the_same_rows_and_takes_no_cache_along(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "lake") as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", "id bigint, kind string")
+        table.append(pa.table({"id": [1, 2, 3], "kind": ["a", "b", "c"]}))
+        scan = table.scan("id > 1", columns=["kind"])
+        expected = scan.to_arrow()
+        table.append(pa.table({"id": [4], "kind": ["d"]}))
+        small = pickle.dumps(scan)
+    again = pickle.loads(small)
+    assert again.to_arrow() == expected
+    assert again.options.manifest_cache is None

@@ -10,8 +10,16 @@ from pathlib import Path
 import pytest
 
 import frazil
+from frazil.catalog.base import NO_PLACE
 from frazil.errors import InvalidRequestError
-from frazil.spark.jvm.file_systems import hadoop_version, missing_line, package_of, settings_of
+from frazil.spark.jvm.file_systems import (
+    add_package,
+    hadoop_version,
+    missing_line,
+    package_of,
+    place_of_files,
+    settings_of,
+)
 from frazil.spark.jvm.session_builder import lakes_of
 
 BUCKET = "spark.hadoop.fs.s3a.bucket.data."
@@ -51,11 +59,62 @@ def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
     assert package_of("abfss://c@a.dfs.core.windows.net/lake") == f"org.apache.hadoop:hadoop-azure:{hadoop_version()}"
     assert package_of("/srv/lake") is None
     assert package_of("file:///srv/lake") is None
-    builder = frazil.session("s3://data/lake", catalog="sqlite:////x.db")
-    builder.config("spark.jars.packages", "a:b:1")
-    builder._add_package(builder._lakes["lake"])
-    assert builder._options["spark.jars.packages"] == f"a:b:1,{package_of('s3://data/lake')}"
     assert str(package_of("s3://data/lake")) in missing_line("s3://data/lake")
+
+
+def test_packages_that_a_user_chose_stay_and_each_store_brings_its_own() -> None:
+    s3, azure = "s3://data/lake", "abfss://c@a.dfs.core.windows.net/lake"
+    settings = {"spark.jars.packages": "a:b:1"}
+    add_package(settings, s3)
+    add_package(settings, azure)
+    add_package(settings, "/srv/lake")
+    add_package(settings, s3)
+    assert settings["spark.jars.packages"] == f"a:b:1,{package_of(s3)},{package_of(azure)}"
+    chosen = {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.0.0"}
+    add_package(chosen, s3)
+    assert chosen == {"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.0.0"}
+    by_file = {"spark.jars": "/opt/hadoop-aws-3.4.1.jar"}
+    add_package(by_file, s3)
+    assert by_file == {"spark.jars": "/opt/hadoop-aws-3.4.1.jar"}
+
+
+def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".config").mkdir()
+    (tmp_path / ".config" / "frazil.toml").write_text(
+        f"""
+        [catalog.prod]
+        uri = "sqlite:///{tmp_path}/prod.db"
+        warehouse = "s3://bucket/prod"
+        s3.access-key-id = "id"
+        s3.secret-access-key = "key"
+        s3.region = "eu-central-1"
+        """
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    azure = "abfss://c@a.dfs.core.windows.net/lake"
+    builder = frazil.session("prod")
+    builder.lake("other", azure, catalog=f"sqlite:///{tmp_path}/other.db", properties={"adls.account-key": "a2V5"})
+    opened = {name: builder._open(lake) for name, lake in builder._lakes.items()}
+    assert opened["lake"].place == "s3://bucket/prod"
+    found = settings_of(opened["lake"].place, opened["lake"].properties)
+    assert found["spark.hadoop.fs.s3a.bucket.bucket.access.key"] == "id"
+    assert "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net" in settings_of(azure, opened["other"].properties)
+    assert "key" not in repr(opened)
+    for lake in opened.values():
+        add_package(builder._options, lake.place)
+        lake.close()
+    assert builder._options["spark.jars.packages"] == f"{package_of('s3://x')},{package_of('abfss://x')}"
+
+
+def test_a_service_that_says_no_place_brings_the_package_of_its_store_and_no_keys_for_all_buckets() -> None:
+    keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key"}
+    assert package_of(place_of_files(NO_PLACE, keys)) == package_of("s3://data")
+    assert settings_of(place_of_files(NO_PLACE, keys), keys) == {}
+    assert package_of(place_of_files(NO_PLACE, {"adls.account-name": "a"})) == package_of("abfss://c@a/lake")
+    assert package_of(place_of_files(NO_PLACE, {})) is None
+    assert place_of_files("s3://data/lake", {}) == "s3://data/lake"
 
 
 def test_keys_are_for_the_lakes_bucket_alone() -> None:

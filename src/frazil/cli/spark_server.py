@@ -12,7 +12,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +19,9 @@ import typer
 from frazil.cli.find_java import check_java
 from frazil.cli.session import opened
 from frazil.errors import EngineError, InvalidRequestError
+from frazil.lake.lake import Lake
 from frazil.lake.on_spark import check_pyspark
+from frazil.storage.choose import properties_of
 
 TOKEN_VARIABLE = "FRAZIL_SPARK_TOKEN"
 _LOOK_SECONDS = 1.0
@@ -58,7 +59,7 @@ def spark_server(
     Clients need nothing of frazil: SparkSession.builder.remote("sc://localhost:15002"), jdbc:hive2://localhost:10000.
     Ctrl-C or SIGTERM end it.
     """
-    with opened(context, makes=True) as (lake, given):
+    with opened(context, makes=True) as (lake, _):
         if connect is None and thrift is None:
             raise InvalidRequestError("Cannot serve Spark: no port was given", hint="Give --connect, --thrift or both.")
         if connect is not None and not _is_loopback(host) and not token:
@@ -67,8 +68,7 @@ def spark_server(
                 hint=f"Set {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
             )
         ports = (_port(host, connect), _port(host, thrift))
-        place = lake.catalog.warehouse
-        with _driver(place, dict(given.properties), host, ports, token, master, _pairs(settings)) as spark:
+        with _driver(lake, host, ports, token, master, _pairs(settings)) as spark:
             _serve(spark, lake, name, host, ports, is_guarded=bool(token))
 
 
@@ -101,8 +101,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
 
 @contextmanager
 def _driver(
-    place: str,
-    properties: dict[str, str],
+    lake: Lake,
     host: str,
     ports: tuple[int | None, int | None],
     token: str | None,
@@ -112,9 +111,15 @@ def _driver(
     """Start Spark for the time of a server; what it keeps for itself goes with it."""
     check_pyspark()
     check_java()
-    import_module("frazil.cli.start").allow_pandas()
-    clients = import_module("frazil.spark.jvm.serve_clients")
-    systems = import_module("frazil.spark.jvm.file_systems")
+    from frazil.cli.start import allow_pandas
+
+    allow_pandas()
+    from frazil.spark.jvm import file_systems as systems
+    from frazil.spark.jvm import serve_clients as clients
+
+    properties = properties_of(lake.catalog.storage)
+    place = systems.place_of_files(lake.catalog.warehouse, properties)
+    systems.add_package(settings, place)
     folder = tempfile.mkdtemp(prefix="frazil-spark-")
     # Programs of clients run in the Python that frazil runs in.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -125,9 +130,6 @@ def _driver(
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
         **systems.settings_of(place, properties),
     }
-    package = systems.package_of(place)
-    if package is not None:
-        made[systems.PACKAGES] = package
     if _is_loopback(host) and master.startswith("local"):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if ports[0] is not None:
@@ -145,8 +147,9 @@ def _driver(
 def _serve(
     spark: Any, lake: Any, name: str, host: str, ports: tuple[int | None, int | None], *, is_guarded: bool
 ) -> None:
-    clients = import_module("frazil.spark.jvm.serve_clients")
-    attaching = import_module("frazil.sessions.attach")
+    from frazil.sessions import attach as attaching
+    from frazil.spark.jvm import serve_clients as clients
+
     shown = f"[{host}]" if ":" in host else host
     with ExitStack() as ends, _asked_to_stop() as stopped:
         attaching.attach(spark, lake, name)

@@ -3,18 +3,20 @@
     spark = frazil.session("warehouse").appName("nightly").getOrCreate()
     spark = frazil.session().getOrCreate()          with the lakes of Spark's settings, `spark/jvm/session_builder.py`
 
-A lake in S3 brings the Hadoop file system of Spark's own version, and its keys.
+A lake in S3 or Azure's store brings the Hadoop file system of Spark's own version, and its keys: also one that a file
+of the user's names, and one of a catalog service that says where its files are.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from frazil.lake.connect import connect
 from frazil.sessions.attach import attach
-from frazil.spark.jvm.session_builder import LakeSettings, SessionBuilder
+from frazil.spark.jvm.file_systems import place_of_files
+from frazil.spark.jvm.session_builder import LakeSettings, OpenedLake, SessionBuilder
+from frazil.storage.choose import properties_of
 
 
 def session(
@@ -30,10 +32,18 @@ def session(
     What a session has and a builder lacks (`sql`, `table`, `read`) starts the session and is the session's.
     `name` is the lake's name in the session; the others are what `frazil.connect` takes.
     """
-    made = SessionBuilder(_attach)
+    made = SessionBuilder(_open)
     return made if warehouse is None else made.lake(name, warehouse, catalog=catalog, properties=properties)
 
 
-def _attach(spark: Any, name: str, lake: LakeSettings) -> None:
-    opened = connect(lake.warehouse, catalog=lake.catalog, name=lake.catalog_name, properties=lake.properties)
-    attach(spark, opened, name)
+def _open(settings: LakeSettings) -> OpenedLake:
+    lake = connect(
+        settings.warehouse, catalog=settings.catalog, name=settings.catalog_name, properties=settings.properties
+    )
+    properties = properties_of(lake.catalog.storage)
+    return OpenedLake(
+        place_of_files(lake.catalog.warehouse, properties),
+        properties,
+        lambda spark, name: attach(spark, lake, name),
+        lake.close,
+    )

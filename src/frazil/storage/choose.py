@@ -18,8 +18,7 @@ those that `read.schemes` names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
@@ -46,7 +45,7 @@ KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS}
 class SchemeStorage(Storage):
     """Several storages as one; each location is kept by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_roots", "_schemes", "_storages")
+    __slots__ = ("_makers", "_properties", "_roots", "_schemes", "_storages")
 
     def __init__(
         self,
@@ -55,16 +54,18 @@ class SchemeStorage(Storage):
         makers: Mapping[str, Callable[[], Storage]] | None = None,
         roots: tuple[str, ...] | None = None,
         schemes: tuple[str, ...] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
 
         Where there are `roots`, only what is inside one of them can be used. `schemes` are further ones that others may
-        read, who have storages of their own.
+        read, who have storages of their own. `properties` are what it was set up from; they stay in this process.
         """
         self._storages = dict(storages)
         self._makers = dict(makers or {})
         self._roots = roots
         self._schemes = schemes
+        self._properties = dict(properties or {})
 
     def __repr__(self) -> str:
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
@@ -134,6 +135,11 @@ class SchemeStorage(Storage):
             if any(is_within(really, storage.resolve_folder(one)) for one in own):
                 return
         raise _outside(location, roots)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties that say how stores are reached; keys are among them."""
+        return self._properties
 
     def reach(self, location: str) -> Mapping[str, str]:
         """Return properties, keys among them, by which others reach a location, where those are for it alone."""
@@ -248,29 +254,33 @@ def choose_storage(
         storages[MEMORY_SCHEME] = memory
 
     def make_s3() -> Storage:
-        made: Storage = _object_stores().open_s3(known, s3_credentials, schemes=S3_SCHEMES)
-        return made
+        from frazil.storage.object_stores import open_s3
+
+        return open_s3(known, s3_credentials, schemes=S3_SCHEMES)
 
     def make_gcs() -> Storage:
-        made: Storage = _object_stores().open_gcs(known, gcs_token, schemes=GCS_SCHEMES)
-        return made
+        from frazil.storage.object_stores import open_gcs
+
+        return open_gcs(known, gcs_token, schemes=GCS_SCHEMES)
 
     def make_azure() -> Storage:
-        made: Storage = _object_stores().open_azure(known, azure_secrets, schemes=AZURE_SCHEMES)
-        return made
+        from frazil.storage.object_stores import open_azure
+
+        return open_azure(known, azure_secrets, schemes=AZURE_SCHEMES)
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(known))
-
-
-def _object_stores() -> Any:
-    return import_module("frazil.storage.object_stores")
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(known), properties=known)
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
     """Return the storage that keeps a location, where several are held as one; else the storage itself."""
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
+
+
+def properties_of(storage: Storage) -> Mapping[str, str]:
+    """Return the properties, keys among them, that a storage was set up from; nothing where it needed none."""
+    return storage.properties if isinstance(storage, SchemeStorage) else {}
 
 
 def reach_of(storage: Storage, location: str) -> Mapping[str, str]:

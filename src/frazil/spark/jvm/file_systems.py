@@ -8,13 +8,15 @@ the keys among them (`spark.redaction.regex`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from frazil.catalog.base import NO_PLACE
 from frazil.spark.jvm.private_names import is_classic
 from frazil.spark.jvm.vended_keys import CLASS, END_SETTING, NAME_SETTING, Keys, deliver_keys
 from frazil.storage.base import Storage
@@ -35,6 +37,7 @@ from frazil.storage.object_properties import (
 )
 
 PACKAGES = "spark.jars.packages"
+_JARS = "spark.jars"
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
 _CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -58,9 +61,31 @@ def package_of(place: str) -> str | None:
     return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
 
 
+def place_of_files(warehouse: str, properties: Mapping[str, str]) -> str:
+    """Return where a lake's files are, of which a service may tell no more than how its store is reached."""
+    if warehouse != NO_PLACE:
+        return warehouse
+    if any(name.startswith("s3.") for name in properties):
+        return "s3://"
+    return "abfss://" if any(name.startswith("adls.") for name in properties) else warehouse
+
+
+def add_package(settings: MutableMapping[str, Any], place: str) -> None:
+    """Add the package for files of a place to Spark's settings; one that they have, of any version, stays."""
+    package = package_of(place)
+    if package is None:
+        return
+    given, name = str(settings.get(PACKAGES, "")), package.split(":")[1]
+    if f":{name}:" not in given and f"{name}-" not in str(settings.get(_JARS, "")):
+        settings[PACKAGES] = f"{given},{package}" if given else package
+
+
 def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for files of a place: which class reads them, where, and as whom."""
     parts = urlsplit(place)
+    if parts.netloc == "":
+        # Keys are for one bucket or account, never for all.
+        return {}
     if parts.scheme in _AZURE:
         return _azure_settings(parts.netloc.rpartition("@")[2], properties)
     if parts.scheme not in _S3:

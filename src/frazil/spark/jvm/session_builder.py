@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from frazil.errors import InvalidRequestError
-from frazil.spark.jvm.file_systems import PACKAGES, package_of, settings_of
+from frazil.spark.jvm.file_systems import add_package, settings_of
 from frazil.spark.jvm.java_classes import compile_meanwhile
 
 PREFIX = "spark.frazil.lake."
@@ -38,14 +39,24 @@ class LakeSettings:
     properties: dict[str, str] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True)
+class OpenedLake:
+    """A lake that was opened: where its files are, how they are reached, and how a session gets it."""
+
+    place: str
+    properties: Mapping[str, str] = field(repr=False)
+    attach: Callable[[SparkSession, str], object]
+    close: Callable[[], None]
+
+
 class SessionBuilder(SparkSession.Builder):
     """PySpark's builder of sessions, and lakes that the session will have."""
 
-    def __init__(self, attach: Callable[[SparkSession, str, LakeSettings], None]) -> None:
+    def __init__(self, open_lake: Callable[[LakeSettings], OpenedLake]) -> None:
         # PySpark's own builder shares its options with every other one.
         self._options: dict[str, Any] = {}
         self._lakes: dict[str, LakeSettings] = {}
-        self._attach = attach
+        self._open = open_lake
         self._made: SparkSession | None = None
 
     def lake(
@@ -63,24 +74,41 @@ class SessionBuilder(SparkSession.Builder):
 
     def getOrCreate(self) -> SparkSession:  # noqa: N802 - PySpark's name
         """Return a session with the lakes; a session that runs already is given them."""
+        return self._with_lakes(super().getOrCreate)
+
+    def create(self) -> SparkSession:
+        """Return a new session with the lakes."""
+        return self._with_lakes(super().create)
+
+    def _with_lakes(self, start: Callable[[], SparkSession]) -> SparkSession:
         lakes = {**lakes_of(self._options), **self._lakes}
-        for lake in lakes.values():
-            self._add_package(lake)
-        self._start_jvm()
-        made: SparkSession = super().getOrCreate()
-        # What spark-submit was told is known when Spark runs.
-        lakes = {**lakes_of(dict(made.sparkContext.getConf().getAll())), **lakes}
-        if not lakes:
-            raise InvalidRequestError(
-                "Cannot give a session lakes: none is named",
-                hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
-            )
-        hadoop = made.sparkContext._jsc.hadoopConfiguration()
-        for name, lake in lakes.items():
-            for key, value in settings_of(lake.warehouse, lake.properties).items():
-                hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
-            self._attach(made, name, lake)
+        with ExitStack() as unused:
+            # Where their files are is known before Spark starts, since it takes packages then.
+            opened = {name: self._opened(lake, unused) for name, lake in lakes.items()}
+            for lake in opened.values():
+                add_package(self._options, lake.place)
+            self._start_jvm()
+            made = start()
+            # What spark-submit was told is known when Spark runs.
+            told = lakes_of(dict(made.sparkContext.getConf().getAll()))
+            opened = {name: self._opened(told[name], unused) for name in told if name not in opened} | opened
+            if not opened:
+                raise InvalidRequestError(
+                    "Cannot give a session lakes: none is named",
+                    hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
+                )
+            hadoop = made.sparkContext._jsc.hadoopConfiguration()
+            for name, lake in opened.items():
+                for key, value in settings_of(lake.place, lake.properties).items():
+                    hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
+                lake.attach(made, name)
+            unused.pop_all()
         return made
+
+    def _opened(self, lake: LakeSettings, unused: ExitStack) -> OpenedLake:
+        opened = self._open(lake)
+        unused.callback(opened.close)
+        return opened
 
     def __getattr__(self, name: str) -> Any:
         """Return what a session has and a builder lacks, such as `sql`, of the session: it is started on first need."""
@@ -99,13 +127,6 @@ class SessionBuilder(SparkSession.Builder):
             settings.set(key, str(value))
         SparkContext._ensure_initialized(conf=settings)
         compile_meanwhile(SparkContext._gateway)
-
-    def _add_package(self, lake: LakeSettings) -> None:
-        """Let Spark start with the file system of a lake's files; what the user has chosen stays."""
-        package = package_of(lake.warehouse)
-        given = str(self._options.get(PACKAGES, ""))
-        if package is not None and "hadoop-aws" not in given:
-            self._options[PACKAGES] = f"{given},{package}" if given else package
 
 
 def lakes_of(settings: Mapping[str, Any]) -> dict[str, LakeSettings]:

@@ -80,7 +80,9 @@ _ON_FIRST_USE = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return import_module("frazil.commit.summary").frazil_version()
+        from frazil.commit.summary import frazil_version
+
+        return frazil_version()
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'frazil' has no attribute {name!r}")
     return getattr(import_module(_ON_FIRST_USE[name]), name)

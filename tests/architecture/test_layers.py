@@ -17,6 +17,16 @@ PYPROJECT = ROOT / "pyproject.toml"
 LATE_IMPORTS = {"botocore", "datafusion", "psycopg"}
 """Packages so slow to import that a function may import them when it needs them."""
 
+LATE_MODULES = {
+    "frazil.codec.wkt": "geometries need numpy, and every catalog needs the rest of the codec",
+    "frazil.storage.object_stores": "most lakes are in one store or none",
+    "frazil.rest.open_rest": "HTTP takes its time to load, and only services need it",
+    "frazil.rest.settings": "the same",
+    "frazil.lake.local_sql": "a query needs DataFusion",
+    "frazil.lake.scan_dataset": "it needs Arrow's datasets",
+}
+"""Modules that a function imports when it needs them, and why. The terminal does so with all: help is there at once."""
+
 
 def contracts() -> list[dict[str, Any]]:
     config = tomllib.loads(PYPROJECT.read_text("utf-8"))
@@ -84,10 +94,23 @@ def test_imports_stand_at_the_top_of_their_module() -> None:
         functions = [node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         for function in functions:
             for node, module in imports_in(function):
-                is_late = module.split(".", maxsplit=1)[0] in LATE_IMPORTS
-                is_spark_from_lake = file.room in ("lake", "cli") and is_under(module, "frazil.spark")
-                if not is_late and not is_spark_from_lake:
+                is_late = module.split(".", maxsplit=1)[0] in LATE_IMPORTS or module in LATE_MODULES
+                is_spark_from_lake = file.room == "lake" and is_under(module, "frazil.spark")
+                is_command = file.room == "cli" and is_under(module, "frazil")
+                if not is_late and not is_spark_from_lake and not is_command and file.name != "__init__.py":
                     wrong.append(f"{file.place(node)} imports {module} inside {function.name}()")
+    assert wrong == []
+
+
+def test_modules_of_frazil_are_imported_by_statements_that_type_checkers_and_contracts_see() -> None:
+    wrong = [
+        f"{file.place(node)} imports {ast.unparse(argument)}"
+        for file in source_files()
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__"))
+        for argument in node.args[:1]
+        if "frazil" in ast.unparse(argument)
+    ]
     assert wrong == []
 
 

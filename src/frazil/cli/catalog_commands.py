@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -72,9 +71,9 @@ def copy(
             _opened(given.properties, *sides[0], is_target=False, dry_run=dry_run) as one,
             _opened(given.properties, *sides[1], is_target=True, dry_run=dry_run) as other,
         ):
-            steps = import_module("frazil.catalog.copy_catalog").copy_catalog(
-                one, other, names=tables or (), keep=keep, dry_run=dry_run
-            )
+            from frazil.catalog.copy_catalog import copy_catalog
+
+            steps = copy_catalog(one, other, names=tables or (), keep=keep, dry_run=dry_run)
             done = list(steps)
             given.show([{name: getattr(step, name) for name in step.__slots__} for step in done], _COLUMNS)
         failed = sum(step.outcome == "failed" for step in done)
@@ -95,7 +94,8 @@ def _opened(
     is_target: bool,
     dry_run: bool,
 ) -> Any:
-    opening = import_module("frazil.lake.open_catalog")
+    from frazil.lake import open_catalog as opening
+
     if not opening.lake_exists(place, catalog):
         if not is_target:
             raise NotFoundError(f"Cannot open the lake {place!r}: there is none", hint="Check its path or name.")

@@ -29,8 +29,12 @@ def dbt(
     """
     with opened(context, makes=True) as (lake, _):
         runner = _runner()
-        spark = import_module("frazil.cli.quiet_spark").start_spark(lake)
-        import_module("frazil.sessions.attach").attach(spark, lake, NAME)
+        from frazil.cli.quiet_spark import start_spark
+
+        spark = start_spark(lake)
+        from frazil.sessions.attach import attach
+
+        attach(spark, lake, NAME)
         # dbt-spark makes a view of a bare name when it takes a snapshot a second time.
         lake.create_namespace(BARE)
         spark.catalog.setCurrentCatalog(NAME)

@@ -116,7 +116,9 @@ def sql(
     arrows bring back what was typed before.
     """
     with opened(context, makes=not local) as (lake, settings):
-        import_module("frazil.cli.run_sql").run_sql(lake, settings, text, file, is_local=local)
+        from frazil.cli.run_sql import run_sql
+
+        run_sql(lake, settings, text, file, is_local=local)
 
 
 @app.command()
@@ -143,7 +145,9 @@ def head(
                 f"Cannot print rows of {name}: it is a view", hint=f'frazil sql --local "select * from {name} limit 10"'
             ) from None
         chosen = None if columns is None else [column.strip() for column in columns.split(",")]
-        scan = import_module("frazil.lake.scan").scan_table(loaded, where, columns=chosen, limit=rows)
+        from frazil.lake.scan import scan_table
+
+        scan = scan_table(loaded, where, columns=chosen, limit=rows)
         settings.show(scan.to_arrow())
 
 
@@ -163,7 +167,8 @@ def check(
     """
     with opened_catalog(context) as (catalog, settings):
         loaded = catalog.load_table(parse_name(name))
-        check = import_module("frazil.maintenance.check_table").check_beside_writers
+        from frazil.maintenance.check_table import check_beside_writers as check
+
         _report(check(catalog, loaded, with_rows=bounds), settings)
 
 
@@ -176,7 +181,9 @@ def health(context: typer.Context, name: TableName) -> None:
     """
     with opened_catalog(context) as (catalog, settings):
         loaded = catalog.load_table(parse_name(name))
-        report = import_module("frazil.maintenance.table_health").table_health(loaded, now_ms=catalog.now_ms())
+        from frazil.maintenance.table_health import table_health
+
+        report = table_health(loaded, now_ms=catalog.now_ms())
         _report(report, settings, fails=False)
 
 
@@ -200,9 +207,13 @@ def demo(
     with reported():
         if spark:
             asked = {} if rows is None else {"rows": rows}
-            import_module("frazil.cli.demo_spark").run_spark_demo(typer.echo, folder=folder, **asked)
+            from frazil.cli.demo_spark import run_spark_demo
+
+            run_spark_demo(typer.echo, folder=folder, **asked)
         else:
-            import_module("frazil.cli.demo").run_demo(typer.echo)
+            from frazil.cli.demo import run_demo
+
+            run_demo(typer.echo)
 
 
 app.command()(serve)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -207,7 +206,9 @@ def snapshot_of(table: Any, text: str | None) -> int | None:
 
 def open_table(catalog: Any, name: str) -> Any:
     """Return a table as Python has it; what that needs is imported when it is."""
-    return import_module("frazil.lake.table").Table(catalog, catalog.load_table(parse_name(name)))
+    from frazil.lake.table import Table
+
+    return Table(catalog, catalog.load_table(parse_name(name)))
 
 
 def _retain(

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +61,10 @@ def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, 
 
 def _run_on_spark(lake: Lake, stack: contextlib.ExitStack) -> _Run:
     # What speaks to Spark takes longer to load than most queries in this process take.
-    sessions = import_module("frazil.sessions.attach")
-    spark = import_module("frazil.cli.quiet_spark").start_spark(lake)
+    from frazil.cli.quiet_spark import start_spark
+    from frazil.sessions import attach as sessions
+
+    spark = start_spark(lake)
     sessions.attach(spark, lake, LAKE)
     stack.callback(sessions.detach, spark)
 

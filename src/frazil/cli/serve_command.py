@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -63,8 +62,12 @@ def serve(
         log_requests(is_quiet=quiet)
         beside = {}
         if console:
-            beside["beside"] = partial(import_module("frazil.console.app").console_routes, may_write=write)
-        import_module("frazil.serve.start").serve(
+            from frazil.console.app import console_routes
+
+            beside["beside"] = partial(console_routes, may_write=write)
+        from frazil.serve.start import serve
+
+        serve(
             opened,
             listen=(host, port, certificate, key),
             token=token,

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +53,18 @@ class Settings:
     def open_catalog(self, *, makes: bool) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
         self._look(makes)
-        opener = import_module("frazil.lake.open_catalog").open_catalog
-        return opener(self._named(), **self._how())
+        from frazil.lake.open_catalog import open_catalog
+
+        return open_catalog(self._named(), **self._how())
 
     def _how(self) -> dict[str, Any]:
         return {"catalog": self.catalog, "name": self.name, "properties": self.properties, "trust": self.trust}
 
     def _look(self, makes: bool) -> None:
         """Refuse a lake that is not there, or tell that it is made."""
-        if import_module("frazil.lake.open_catalog").lake_exists(self._named(), self.catalog):
+        from frazil.lake.open_catalog import lake_exists
+
+        if lake_exists(self._named(), self.catalog):
             return
         if not makes or self.trust == "none":
             raise NotFoundError(
@@ -229,7 +231,9 @@ def secrets_of_environment(place: str | None) -> dict[str, str]:
 def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict[str, str]:
     """Return the properties of a table that is made; those that only connections have are given to the connection."""
     given = pairs_of(texts, "property")
-    known = import_module("frazil.lake.open_catalog").connection_names(settings_of(context).warehouse or "")
+    from frazil.lake.open_catalog import connection_names
+
+    known = connection_names(settings_of(context).warehouse or "")
     ours = [name for name in given if name in known or name.startswith("header.")]
     give_connection(context, [f"{name}={given.pop(name)}" for name in ours])
     return given

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 
 ALLOCATIONS_BETWEEN_COLLECTIONS = 1_000_000
@@ -35,7 +34,9 @@ def main() -> None:
     # Nothing is left to collect of a process that ends, and looking takes as long as loading a third of the modules.
     atexit.register(gc.freeze)
     sys.meta_path.insert(0, WithoutPandas())
-    import_module("frazil.cli.main").app(prog_name="frazil")
+    from frazil.cli.main import app
+
+    app(prog_name="frazil")
 
 
 def allow_pandas() -> None:

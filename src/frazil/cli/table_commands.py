@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -47,7 +47,8 @@ def show_table(context: typer.Context, name: TableName) -> None:
     """
     with opened_catalog(context) as (catalog, settings):
         loaded = catalog.load_table(parse_name(name))
-        page = import_module("frazil.cli.show_page")
+        from frazil.cli import show_page as page
+
         if settings.form is OutputFormat.TABLE:
             print_paged(page.show_page(loaded, now_ms=catalog.now_ms(), width=terminal_width()))
         elif settings.form is OutputFormat.JSON:
@@ -91,7 +92,9 @@ def _add_metadata_command(table: str, text: str) -> None:
     ) -> None:
         with opened_catalog(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
-            rows = import_module("frazil.inspect.tables").METADATA_TABLES[table].read(loaded)
+            from frazil.inspect.tables import METADATA_TABLES
+
+            rows = METADATA_TABLES[table].read(loaded)
             settings.show(rows.slice(0, limit))
 
     table_app.command(table.replace("_", "-"), help=text)(show)
@@ -146,13 +149,15 @@ def follow_table(
     frazil -w warehouse -f json table follow shop.orders --after beginning --until now
     """
     with opened_catalog(context) as (catalog, settings):
-        table = import_module("frazil.lake.table").Table(catalog, catalog.load_table(parse_name(name)))
+        from frazil.lake.table import Table
+
+        table = Table(catalog, catalog.load_table(parse_name(name)))
         followed = table.follow(
             after,
             predicate=where,
             columns=columns,
             branch=branch,
-            changes=changes,
+            changes=changes,  # type: ignore[arg-type]  # It refuses words that it does not know.
             poll_seconds=poll,
             until=int(until) if until is not None and until.isdigit() else until,
         )
@@ -181,7 +186,9 @@ def create_table(
     with reported():
         own = take_properties(context, properties)
     with opened_catalog(context, makes=True) as (catalog, settings):
-        table = import_module("frazil.lake.create_table").create_table(
+        from frazil.lake.create_table import create_table
+
+        table = create_table(
             catalog,
             name,
             columns,
@@ -208,10 +215,13 @@ def drop_table(
     frazil -w warehouse table drop shop.orders --purge --yes
     """
     with opened_catalog(context) as (catalog, settings):
+        drop = partial(catalog.drop_table, parse_name(name), delete_roots=delete_roots or ())
         if purge:
+            from frazil.maintenance.purge_files import purge_files
+
             confirm(_purge_question(catalog, name), is_agreed=yes)
-        how = import_module("frazil.maintenance.purge_files").purge_files if purge else None
-        catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots or ())
+            drop = partial(drop, purge=purge_files)
+        drop()
         settings.show([{"dropped": name, "purged": purge}])
 
 

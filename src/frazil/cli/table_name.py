@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -24,7 +23,8 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
         return []
     space = incomplete.rpartition(".")[0]
     try:
-        opening = import_module("frazil.lake.open_catalog")
+        from frazil.lake import open_catalog as opening
+
         if not opening.lake_exists(given.warehouse, given.catalog):
             return []
         with opening.open_catalog(given.warehouse, catalog=given.catalog, name=given.name or "lake") as catalog:

@@ -50,7 +50,9 @@ def ui(
     with opened_catalog(context) as (opened, settings):
         check_installed()
         log_requests(is_quiet=not verbose)
-        import_module("frazil.console.start").show(
+        from frazil.console.start import show
+
+        show(
             opened,
             listen=(host, port, certificate, key),
             token=token,

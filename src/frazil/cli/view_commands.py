@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -74,8 +73,12 @@ def create_view(
             view = _open(catalog, name)
             view.replace(sql, dialect=dialect)
         else:
-            import_module("frazil.lake.create_table").make_namespace(catalog, identifier)
-            view = import_module("frazil.lake.view").create_view(
+            from frazil.lake.create_table import make_namespace
+
+            make_namespace(catalog, identifier)
+            from frazil.lake.view import create_view
+
+            view = create_view(
                 catalog,
                 identifier,
                 sql,
@@ -154,4 +157,6 @@ def remove_properties(
 
 def _open(catalog: Any, name: str) -> Any:
     """Return a view as Python has it; what that needs is imported when it is."""
-    return import_module("frazil.lake.view").View(catalog, catalog.load_view(parse_name(name)))
+    from frazil.lake.view import View
+
+    return View(catalog, catalog.load_view(parse_name(name)))

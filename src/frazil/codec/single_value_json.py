@@ -16,7 +16,6 @@ import struct
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 
 from frazil.errors import (
@@ -401,15 +400,14 @@ def _check_pair(key: Any, value: Any, data_type: MapType) -> None:
 # --- geometries
 
 
-def _geometries() -> Any:
-    # Loaded for geometries only: it needs numpy, and every catalog needs the rest of this module.
-    return import_module("frazil.codec.wkt")
+# What reads them is loaded for them only: it needs numpy, and every catalog needs the rest of this module.
 
 
 def _decode_geometry(json_value: Any, data_type: Type) -> bytes:
+    from frazil.codec.wkt import wkt_to_wkb
+
     try:
-        found: bytes = _geometries().wkt_to_wkb(_text(json_value, data_type))
-        return found
+        return wkt_to_wkb(_text(json_value, data_type))
     except FrazilError as error:
         raise _Refused(f"expected a geometry as text, such as POINT (30 10): {error.message}") from None
 
@@ -417,9 +415,10 @@ def _decode_geometry(json_value: Any, data_type: Type) -> bytes:
 def _encode_geometry(value: Any, data_type: Type) -> str:
     if not isinstance(value, bytes):
         raise _unexpected(f"WKB bytes for {data_type}", value)
+    from frazil.codec.wkt import wkb_to_wkt
+
     try:
-        text: str = _geometries().wkb_to_wkt(value)
-        return text
+        return wkb_to_wkt(value)
     except FrazilError as error:
         raise _Refused(error.message) from None
 

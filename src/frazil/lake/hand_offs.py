@@ -89,8 +89,10 @@ class LazyHandOffs(HandOffs):
         """Return the rows as a `pyarrow.dataset.Dataset`: columns and filters given to its methods prune files."""
         return self._dataset(Meaning.ARROW)
 
-    def _dataset(self, meaning: Meaning) -> Any:
-        return import_module("frazil.lake.scan_dataset").ScanDataset(self, meaning)
+    def _dataset(self: Any, meaning: Meaning) -> Any:
+        from frazil.lake.scan_dataset import ScanDataset
+
+        return ScanDataset(self, meaning)
 
     def to_polars_lazy(self) -> Any:
         """Return the rows as a lazy Polars frame: its columns and filters prune files when it is collected."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -261,7 +260,9 @@ class Lake:
         `to_arrow()`, `to_batches()`, `to_pandas()`, `to_polars()`, `to_pylist()`, or `pa.table(…)` of it. The engine is
         DataFusion; what it means otherwise than Spark does is in docs/local-sql.md.
         """
-        return import_module("frazil.lake.local_sql").query(self, query, parameters)
+        from frazil.lake.local_sql import query as run
+
+        return run(self, query, parameters)
 
     # Views
 

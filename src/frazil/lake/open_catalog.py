@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,8 @@ def _open_service(
             hint="Leave catalog out.",
         )
     # HTTP takes its time to load, and only services need it.
-    rest: Any = import_module("frazil.rest.open_rest")
+    from frazil.rest.open_rest import open_rest
+
     named = {key: value for key, value in properties.items() if not key.startswith("header.")}
     check_properties(named, connection_names(uri))
     if trust == TRUST_NONE and READ_ROOTS not in properties:
@@ -122,7 +122,7 @@ def _open_service(
             f"Cannot connect to {uri!r} with trust={trust!r}: a service says where files are",
             hint=f"Set {READ_ROOTS} to the folders that may be read.",
         )
-    opened: Catalog = rest.open_rest(name, uri, properties, auth=auth)
+    opened = open_rest(name, uri, properties, auth=auth)
     return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
 
 
@@ -153,8 +153,9 @@ def connection_names(warehouse: str) -> frozenset[str]:
     """Return the names of all properties that a connection to a lake may have."""
     if not is_service(warehouse) and find_connection(warehouse) is None:
         return KNOWN_PROPERTIES
-    names: frozenset[str] = import_module("frazil.rest.settings").PROPERTIES
-    return KNOWN_PROPERTIES | names
+    from frazil.rest.settings import PROPERTIES
+
+    return KNOWN_PROPERTIES | PROPERTIES
 
 
 def check_properties(properties: Mapping[str, str], known: Collection[str]) -> None:

@@ -19,9 +19,7 @@ import typer
 from frazil.cli.find_java import check_java
 from frazil.cli.session import opened
 from frazil.errors import EngineError, InvalidRequestError
-from frazil.lake.lake import Lake
 from frazil.lake.on_spark import check_pyspark
-from frazil.storage.choose import properties_of
 
 TOKEN_VARIABLE = "FRAZIL_SPARK_TOKEN"
 _LOOK_SECONDS = 1.0
@@ -101,7 +99,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
 
 @contextmanager
 def _driver(
-    lake: Lake,
+    lake: Any,
     host: str,
     ports: tuple[int | None, int | None],
     token: str | None,
@@ -116,6 +114,7 @@ def _driver(
     allow_pandas()
     from frazil.spark.jvm import file_systems as systems
     from frazil.spark.jvm import serve_clients as clients
+    from frazil.storage.choose import properties_of
 
     properties = properties_of(lake.catalog.storage)
     place = systems.place_of_files(lake.catalog.warehouse, properties)

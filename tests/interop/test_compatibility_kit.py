@@ -1,7 +1,7 @@
 """Iceberg's own compatibility kit for REST servers, against a served lake over SQLite and over PostgreSQL.
 
-The kit is a suite of Iceberg Java's, fetched from Maven by `../shared/rck/run.sh`; where that is absent, this is skipped.
-Some of its tests give up by their own assumptions, on Iceberg Java's server too.
+The kit is a suite of Iceberg Java's, which `../shared/rck/run.sh` fetches from Maven; where that is absent, this is
+skipped. Some of its tests give up by their own assumptions, on Iceberg Java's server too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Other clients of `frazil serve`: PyIceberg, DuckDB, Iceberg's jar and iceberg-rust create, write and commit by turns
-with frazil.
+with frazil, which is a client as they are, and writes beside the server too.
 
 DuckDB commits to Iceberg tables through this protocol only. What was seen is a section of docs/interop.md.
 """
@@ -33,8 +33,20 @@ def server(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
+@pytest.fixture
+def lake(server: Served) -> Iterator[frazil.Lake]:
+    """The lake as a client of the server has it."""
+    with frazil.connect(server.uri) as found:
+        yield found
+
+
 def rows_of(table: frazil.Table) -> list[Row]:
     return sorted((one["id"], one["kind"]) for one in table.scan().to_arrow().to_pylist())
+
+
+def rows_of_id(table: frazil.Table, row_id: int) -> list[Row]:
+    """Return the rows of an id, which are read from the files of its partition alone."""
+    return [(one["id"], one["kind"]) for one in table.scan(f"id = {row_id}").to_arrow().to_pylist()]
 
 
 def arrow(*rows: Row) -> pa.Table:
@@ -142,12 +154,27 @@ class RustClient:
         return run_step(self.uri, verb, f"db.{name}", argument)
 
 
+class ByFrazil:
+    """A table of frazil's, as a client."""
+
+    def __init__(self, table: frazil.Table) -> None:
+        self.table = table
+
+    def append(self, _: str, *rows: Row) -> None:
+        self.table.append(arrow(*rows))
+
+    def rows(self, _: str) -> list[Row]:
+        return rows_of(self.table.refresh())
+
+
 CLIENTS: dict[str, Any] = {
     "PyIceberg": PyIcebergClient,
     "DuckDB": DuckdbClient,
     "Java": JavaClient,
     "iceberg-rust": RustClient,
 }
+APPEND_NO_PARTITIONS = ("iceberg-rust",)
+"""Clients that the tests have append to tables without partitions alone."""
 # The first use of the Rust program builds it.
 RUST = [pytest.mark.slow, pytest.mark.timeout(2000)]
 EACH = pytest.mark.parametrize(
@@ -174,9 +201,8 @@ def same_metadata(server: Served, table: frazil.Table, name: str) -> None:
 
 
 @EACH
-def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, client: str) -> None:
+def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, lake: frazil.Lake, client: str) -> None:
     other = CLIENTS[client](server)
-    lake = frazil.Lake(server.catalog)
     other.create("t")
     other.append("t", (1, "a"), (2, "b"))
     table = lake.table("db.t")
@@ -198,20 +224,29 @@ def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, clien
 
 
 @EACH
-def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, client: str) -> None:
-    table = frazil.Lake(server.catalog).create_table(
+def test_a_partitioned_table_that_frazil_creates_is_written_by_turns(
+    server: Served, lake: frazil.Lake, client: str
+) -> None:
+    table = lake.create_table(
         "db.t", "id bigint, kind string", partition_by=["bucket(4, id)"], properties={"owner": "ann"}
     )
     table.append(arrow((1, "a"), (2, "b")))
     other = CLIENTS[client](server)
     assert other.rows("t") == [(1, "a"), (2, "b")]
+    can_append = client not in APPEND_NO_PARTITIONS
+    (other if can_append else ByFrazil(table)).append("t", (3, "c"))
+    expected = [(1, "a"), (2, "b"), (3, "c")]
+    assert rows_of(table.refresh()) == expected
+    assert {one["partition"]["id_bucket"] for one in table.inspect.files().to_pylist()} <= set(range(4))
+    assert [one for at in range(1, 4) for one in rows_of_id(table, at)] == expected, "files are where their rows belong"
     with table.update_schema() as update:
         update.add_column("more", "long")
-    assert CLIENTS[client](server).rows("t") == [(1, "a"), (2, "b")]
+    assert CLIENTS[client](server).rows("t") == expected
     assert table.properties["owner"] == "ann"
     assert table.check().ok
     same_metadata(server, table, "t")
-    saw(client, "reads a partitioned table of frazil's, before and after a column is added")
+    what = "reads and appends to" if can_append else "reads"
+    saw(client, f"{what} a partitioned table of frazil's, before and after a column is added")
 
 
 @pytest.mark.parametrize(
@@ -223,9 +258,10 @@ def test_a_table_that_frazil_creates_is_written_by_a_client(server: Served, clie
     ],
     ids=["three", "four", "five"],
 )
-def test_writers_take_turns_on_one_table(server: Served, names: tuple[str, ...]) -> None:
+def test_writers_take_turns_on_one_table(server: Served, lake: frazil.Lake, names: tuple[str, ...]) -> None:
     peers: list[Any] = [CLIENTS[one](server) for one in names]
-    table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string")
+    table = lake.create_table("db.t", "id bigint, kind string")
+    peers.append(ByFrazil(frazil.Lake(server.catalog).table("db.t")))
     expected: list[Row] = []
     for turn in range(3):
         for at, peer in enumerate(peers):
@@ -238,18 +274,17 @@ def test_writers_take_turns_on_one_table(server: Served, names: tuple[str, ...])
     for peer in peers:
         assert peer.rows("t") == sorted(expected)
     assert rows_of(table.refresh()) == sorted(expected)
-    assert len(table.snapshots) == 3 * (len(names) + 1)
+    assert len(table.snapshots) == 3 * (len(names) + 2)
     assert table.check().ok
     same_metadata(server, table, "t")
-    saw(" and ".join(names), "write one table in turns, three times each")
+    saw(" and ".join(names), "write one table in turns with frazil, through the server and beside it, three times each")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(2000)
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_iceberg_rust_changes_everything_that_it_can(server: Served, version: int) -> None:
+def test_iceberg_rust_changes_everything_that_it_can(server: Served, lake: frazil.Lake, version: int) -> None:
     rust = RustClient(server)
-    lake = frazil.Lake(server.catalog)
     rust.create("made", version)
     table = lake.table("db.made")
     assert table.metadata.format_version == version

@@ -25,7 +25,17 @@ PYICEBERG_FILE: Final = ".pyiceberg.yaml"
 _MAX_BYTES: Final = 1 << 20
 _BARE: Final = re.compile(r"[A-Za-z0-9_\-]{1,100}")
 _LINE: Final = re.compile(r"( *)([^\s:#'\"][^:#]*?|'[^']*'|\"[^\"]*\"):(?: ++(.*))?")
-_PYICEBERG_ONLY: Final = ("py-", "downcast-", "legacy-")
+_PYICEBERG_ONLY: Final = ("py-", "downcast-", "legacy-", "s3.signer", "s3.resolve-region")
+_AUTH: Final = "auth."
+_AUTH_NAMES: Final = {
+    "basic.username": "rest.auth.basic.username",
+    "basic.password": "rest.auth.basic.password",
+    "oauth2.token_url": "oauth2-server-uri",
+    "oauth2.scope": "scope",
+}
+"""What PyIceberg calls who asks, in a block of its own, and what properties call it."""
+_AUTH_TYPES: Final = {"basic": "basic", "oauth2": "oauth2", "google": "google", "noop": "none"}
+_AUTH_LEFT_OUT: Final = frozenset({"type", "oauth2.client_id", "oauth2.client_secret", "oauth2.refresh_margin"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,8 @@ def find_connection(name: str, home: Path | None = None) -> NamedConnection | No
 def _connection(name: str, file: str, given: dict[str, str]) -> NamedConnection:
     kind = given.pop("type", None)
     uri, warehouse = given.pop("uri", None), given.pop("warehouse", None)
-    properties = {key: value for key, value in given.items() if not key.startswith(_PYICEBERG_ONLY)}
+    properties = {key: value for key, value in given.items() if not key.startswith((*_PYICEBERG_ONLY, _AUTH))}
+    properties |= _auth_properties(name, file, given)
     if uri is not None and uri.lower().startswith(("http://", "https://")) and kind in (None, "rest"):
         return NamedConnection(uri, None, properties if warehouse is None else {**properties, "warehouse": warehouse})
     if kind not in (None, "sql", "in-memory", "filesystem"):
@@ -68,6 +79,31 @@ def _connection(name: str, file: str, given: dict[str, str]) -> NamedConnection:
         raise InvalidRequestError(f"Cannot connect to {name!r} of {file}: it says neither a service nor a warehouse")
     catalog = uri if kind != "filesystem" else kind
     return NamedConnection(warehouse, None if catalog is None else _plain_driver(catalog), properties)
+
+
+def _auth_properties(name: str, file: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return who asks, of PyIceberg's block `auth`, as properties."""
+    auth = {key.removeprefix(_AUTH): value for key, value in given.items() if key.startswith(_AUTH)}
+    if not auth:
+        return {}
+    kind = auth.get("type", "").lower()
+    if kind == "legacyoauth2":
+        # That is what `credential` and `token` beside the block say.
+        return {}
+    odd = sorted(auth.keys() - _AUTH_NAMES.keys() - _AUTH_LEFT_OUT - {"oauth2.expires_in"})
+    if kind not in _AUTH_TYPES or odd:
+        what = f"auth.type {kind[:40]!r}" if kind not in _AUTH_TYPES else f"auth.{odd[0][:40]}"
+        raise UnsupportedError(
+            f"Cannot connect to {name!r} of {file}: {what} is not known here",
+            hint="Give token or credential, or a function as auth of connect().",
+        )
+    found = {_AUTH_NAMES[key]: value for key, value in auth.items() if key in _AUTH_NAMES}
+    if "oauth2.client_id" in auth:
+        found["credential"] = f"{auth['oauth2.client_id']}:{auth.get('oauth2.client_secret', '')}"
+    seconds = auth.get("oauth2.expires_in", "")
+    if seconds.isascii() and seconds.isdigit():
+        found["token-expires-in-ms"] = f"{seconds}000"
+    return {"rest.auth.type": _AUTH_TYPES[kind], **found}
 
 
 def _plain_driver(uri: str) -> str:

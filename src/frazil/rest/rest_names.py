@@ -189,7 +189,13 @@ class RestNames(Catalog):
         what = f"change namespace {shown(parts)}"
         self.service.check(has.UPDATE_NAMESPACE, what)
         body = {"removals": gone, "updates": dict(updates or {})}
-        answer = self.ask("POST", f"{self.service.namespace(parts)}/properties", body=body, what=what)
+        try:
+            answer = self.ask("POST", f"{self.service.namespace(parts)}/properties", body=body, what=what)
+        except CommitStateUnknownError:
+            found = self.load_namespace_properties(parts)
+            if found == {**found, **(updates or {})} and not set(gone) & found.keys():
+                return
+            raise
         self.check(answer, what, namespace=parts)
 
     # Tables
@@ -277,7 +283,15 @@ class RestNames(Catalog):
         if may_replace:
             body["overwrite"] = True
         url = f"{self.service.namespace(namespace)}/register"
-        answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
+        try:
+            answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
+        except CommitStateUnknownError:
+            if (found := self._find_at(parts, metadata_location)) is not None:
+                return found
+            raise
+        is_doubtful = answer.status == 409 and answer.is_after_doubt
+        if is_doubtful and (found := self._find_at(parts, metadata_location)) is not None:
+            return found
         if answer.status == 404:
             self._check_namespace(namespace)
         self.check(answer, what, table=parts)
@@ -596,7 +610,16 @@ class RestNames(Catalog):
     def _rename(self, kind: str, source: Identifier, target: Identifier) -> None:
         what = f"rename {kind[:-1]} {shown(source)}"
         body = {"source": identifier_json(source), "destination": identifier_json(target)}
-        answer = self.ask("POST", f"{self.service.root}/{kind}/rename", body=body, what=what)
+        exists = self.table_exists if kind == "tables" else self.view_exists
+        try:
+            answer = self.ask("POST", f"{self.service.root}/{kind}/rename", body=body, what=what)
+        except CommitStateUnknownError:
+            if exists(target) and not exists(source):
+                return
+            raise
+        is_refused = answer.status in (404, 409)
+        if is_refused and answer.is_after_doubt and exists(target) and not exists(source):
+            return
         if answer.status == 404:
             self._check_namespace(target[:-1])
             raise table_not_found(source) if kind == "tables" else view_not_found(source)
@@ -606,6 +629,15 @@ class RestNames(Catalog):
                 return
             raise self.find_existing(target) or table_exists(target)
         self.check(answer, what, table=source if kind == "tables" else None, view=None if kind == "tables" else source)
+
+    def _find_at(self, parts: Identifier, metadata_location: str) -> LoadedTable | None:
+        """Return a table if it has a metadata file."""
+        self._cache.forget(parts)
+        try:
+            found = self.load_table(parts)
+        except TableNotFoundError:
+            return None
+        return found if found.metadata_location == metadata_location else None
 
     def _check_namespace(self, namespace: Namespace) -> None:
         if not self.namespace_exists(namespace):

@@ -64,6 +64,48 @@ def test_pyicebergs_file_is_understood(tmp_path: Path) -> None:
     assert find_connection("other", folder) is None
 
 
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (
+            (
+                "type: oauth2\n      oauth2:\n        client_id: me\n        client_secret: hidden\n"
+                "        token_url: https://t.example/token\n        scope: all\n        expires_in: 60"
+            ),
+            {
+                "rest.auth.type": "oauth2",
+                "credential": "me:hidden",
+                "oauth2-server-uri": "https://t.example/token",
+                "scope": "all",
+                "token-expires-in-ms": "60000",
+            },
+        ),
+        (
+            "type: basic\n      basic:\n        username: me\n        password: hidden",
+            {
+                "rest.auth.type": "basic",
+                "rest.auth.basic.username": "me",
+                "rest.auth.basic.password": "hidden",
+            },
+        ),
+        ("type: google", {"rest.auth.type": "google"}),
+        ("type: noop", {"rest.auth.type": "none"}),
+        ("type: legacyoauth2", {}),
+    ],
+)
+def test_who_asks_by_pyicebergs_block_asks_here_too(tmp_path: Path, block: str, expected: dict[str, str]) -> None:
+    text = f"catalog:\n  prod:\n    uri: https://c.example\n    s3.signer: S3V4RestSigner\n    auth:\n      {block}\n"
+    found = find_connection("prod", home(tmp_path, yaml=text))
+    assert found == NamedConnection("https://c.example", None, expected)
+
+
+@pytest.mark.parametrize("block", ["type: entra", "impl: mine.Auth", "type: google\n      google.credentials_path: /k"])
+def test_a_block_of_pyicebergs_that_is_not_known_is_refused(tmp_path: Path, block: str) -> None:
+    text = f"catalog:\n  prod:\n    uri: https://c.example\n    auth:\n      {block}\n"
+    with pytest.raises(UnsupportedError, match="is not known here"):
+        find_connection("prod", home(tmp_path, yaml=text))
+
+
 def test_frazils_own_file_goes_first_and_nests(tmp_path: Path) -> None:
     folder = home(tmp_path, TOML, YAML)
     assert find_connection("prod", folder) == NamedConnection(

@@ -18,6 +18,7 @@ from frazil.changes.updates import AddSnapshot, RemoveProperties, SetProperties,
 from frazil.errors import (
     AccessDeniedError,
     CommitConflictError,
+    CommitStateUnknownError,
     InvalidRequestError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -238,6 +239,62 @@ def test_a_deletion_whose_answer_was_lost_and_that_finds_nothing_happened(servic
     service.on(f"DELETE {AT}", error_json(404, "NoSuchTableException"))
     with pytest.raises(TableNotFoundError):
         catalog.drop_table(TABLE)
+
+
+@pytest.mark.parametrize("has_keys", [False, True])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_renaming_whose_answer_was_lost_is_looked_for(
+    service: ScriptedService, is_done: bool, has_keys: bool
+) -> None:
+    if has_keys:
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT1H"}))
+    catalog = opened(service)
+    # With keys it is sent again, and meets what it did.
+    service.on("POST /v1/tables/rename", LOST, error_json(404, "NoSuchTableException"))
+    there, gone = (200, table_json()), error_json(404, "NoSuchTableException")
+    service.on(f"GET {AT}", gone if is_done else there)
+    service.on("GET /v1/namespaces/db/tables/u", there if is_done else gone)
+    service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"]}))
+    if is_done:
+        catalog.rename_table(TABLE, ("db", "u"))
+    else:
+        with pytest.raises(TableNotFoundError if has_keys else CommitStateUnknownError):
+            catalog.rename_table(TABLE, ("db", "u"))
+
+
+@pytest.mark.parametrize(("place", "is_done"), [("memory://w/1.json", True), ("memory://w/2.json", False)])
+def test_a_registration_whose_answer_was_lost_is_looked_for(
+    service: ScriptedService, place: str, is_done: bool
+) -> None:
+    catalog = opened(service)
+    service.on("POST /v1/namespaces/db/register", LOST)
+    service.on(f"GET {AT}", (200, table_json(location=place)))
+    if is_done:
+        assert catalog.register_table(TABLE, "memory://w/1.json").metadata_location == place
+    else:
+        with pytest.raises(CommitStateUnknownError):
+            catalog.register_table(TABLE, "memory://w/1.json")
+
+
+@pytest.mark.parametrize(
+    ("found", "is_done"), [({"a": "1", "c": "3"}, True), ({"a": "1", "b": "2"}, False), ({"a": "0"}, False)]
+)
+def test_a_change_of_a_namespace_whose_answer_was_lost_is_looked_for(
+    service: ScriptedService, found: dict[str, str], is_done: bool
+) -> None:
+    endpoints = [
+        "POST /v1/{prefix}/namespaces/{namespace}/properties",
+        "GET /v1/{prefix}/namespaces/{namespace}",
+    ]
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "endpoints": endpoints}))
+    catalog = opened(service)
+    service.on("POST /v1/namespaces/db/properties", LOST)
+    service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"], "properties": found}))
+    if is_done:
+        catalog.update_namespace_properties(("db",), {"a": "1"}, ["b"])
+    else:
+        with pytest.raises(CommitStateUnknownError):
+            catalog.update_namespace_properties(("db",), {"a": "1"}, ["b"])
 
 
 @pytest.mark.parametrize(("properties", "sent"), [({}, "false"), ({"rest.service-purges": "true"}, "true")])

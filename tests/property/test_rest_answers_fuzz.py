@@ -49,10 +49,10 @@ CONFIG: dict[str, Any] = {
     "endpoints": ["GET /v1/{prefix}/namespaces"],
     "idempotency-key-lifetime": "PT1H",
 }
-TABLE: dict[str, Any] = table_json(
-    config={"token": "t", "s3.remote-signing-enabled": "false", **KEYS},
-    **{"storage-credentials": [{"prefix": "s3://b/", "config": KEYS}]},
-)
+TABLE: dict[str, Any] = {
+    **table_json(config={"token": "t", "s3.remote-signing-enabled": "false", **KEYS}),
+    "storage-credentials": [{"prefix": "s3://b/", "config": KEYS}],
+}
 FILE: dict[str, Any] = {
     "content": "data",
     "file-path": "s3://b/f.parquet",
@@ -77,7 +77,7 @@ TOKEN: dict[str, Any] = {
     "expires_in": 3600,
 }
 ERROR: dict[str, Any] = {"error": {"message": "no", "type": "X", "code": 400, "stack": ["a"]}}
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 0, 2**31, 2**63, 2**64, int("9" * 400), 1e308, 0.5, "", "9" * 5_000, "\x00", "\ud800", "../..", "http://[",
      [], [None], {}, {"": {}}, [[]], "[" * 200]
 )  # fmt: skip

@@ -75,7 +75,7 @@ def _not_found(
         return table_not_found(table)
     if kind == "NoSuchViewException" and view is not None:
         return view_not_found(view)
-    if kind in ("", "NotFoundException", "NoSuchElementException"):
+    if kind in ("", "NotFoundException", "NoSuchElementException", "EntityNotFoundException"):
         if table is not None:
             return table_not_found(table)
         if view is not None:

@@ -49,6 +49,7 @@ from frazil.errors import (
     InvalidRequestError,
     NotFoundError,
     TableNotFoundError,
+    UnsupportedError,
     ViewNotFoundError,
 )
 from frazil.expr.predicates import TRUE, Predicate
@@ -57,8 +58,9 @@ from frazil.rest import service as has
 from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, read_table
 from frazil.rest.refusals import refusal
-from frazil.rest.rest_names import RestNames, identifier_json
+from frazil.rest.rest_names import RestNames
 from frazil.rest.scan_planning import ScanPlanner, ScanReports, TablePlanner
+from frazil.rest.service import identifier_json
 from frazil.rest.session import Answered, OutcomeLost
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.tasks import FileScanTask
@@ -257,6 +259,9 @@ class RestCatalog(RestNames):
         first = changes[0].base
         error = refusal(self.session, answer.reply, what, table=first.identifier)
         if answer.status == 409:
+            if any(self._holds(one) for one in changes if _snapshots_in(one) > 1):
+                # Nobody came first: some services take one snapshot at a time (Unity), and call it a conflict.
+                raise UnsupportedError(error.message, hint="Commit each change on its own.")
             is_new = any(one.base.metadata_location is None for one in changes)
             if error.retryable and is_new and len(changes) == 1:
                 taken = self.find_existing(first.identifier)
@@ -270,6 +275,17 @@ class RestCatalog(RestNames):
             # Updates that do not fit the present state were made for an earlier one.
             return Rejected(CommitConflictError(error.message))
         raise error
+
+    def _holds(self, change: TableChange) -> bool:
+        """Return whether a table is still as a change requires it."""
+        found = self._find(change)
+        if found is None or change.base.metadata_location is None:
+            return found is None and change.base.metadata_location is None
+        try:
+            check_requirements(found.metadata, change.requirements)
+        except CommitConflictError:
+            return False
+        return True
 
     def _is_stale(self, base: LoadedTable) -> bool:
         return base.metadata_location is not None and self.load_table(base.identifier).metadata != base.metadata
@@ -389,6 +405,10 @@ def _complete(change: TableChange) -> TableChange:
         same = () if uuid is None else (AssertTableUuid(uuid),)
         return TableChange(change.base, updates, tuple(dict.fromkeys((*same, *change.requirements))))
     return TableChange(change.base, (*creation_updates(change.base.metadata), *updates), (AssertCreate(),))
+
+
+def _snapshots_in(change: TableChange) -> int:
+    return sum(isinstance(one, AddSnapshot) for one in change.updates)
 
 
 def _is_same(base: TableMetadata, found: TableMetadata) -> bool:

@@ -43,7 +43,7 @@ from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, read_table, read_view
 from frazil.rest.refusals import refusal
 from frazil.rest.report_metrics import Reporter, commit_report, scan_report
-from frazil.rest.service import Service, read_object
+from frazil.rest.service import Service, identifier_json, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_access import TableAccess
@@ -154,7 +154,13 @@ class RestNames(Catalog):
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether there is a namespace."""
         parts = check_namespace(namespace)
-        return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {shown(parts)}")
+        try:
+            return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {shown(parts)}")
+        except InvalidRequestError:
+            # To a service whose namespaces have one level, others are no names (Glue).
+            if len(parts) > 1:
+                return False
+            raise
 
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
         """Return the namespaces directly below another, or the topmost, in order."""
@@ -260,6 +266,12 @@ class RestNames(Catalog):
         query = {"purgeRequested": "true" if is_purge else "false"}
         answer = self.ask("DELETE", self.service.table(parts), query=query, what=what)
         self._cache.forget(parts)
+        said = self.session.explain(answer.reply)
+        if answer.status == 400 and not is_purge and "purge" in said.lower():
+            raise UnsupportedError(
+                f"Cannot {what}: {said}",
+                hint=f"Set {names.SERVICE_PURGES}, and drop it with purge: its files go with it there.",
+            )
         if not (answer.status == 404 and answer.is_after_doubt):
             self.check(answer, what, table=parts)
 
@@ -675,11 +687,6 @@ class RestNames(Catalog):
             seen.add(token)
             asked["pageToken"] = token
         raise ServiceError(f"Cannot {what}: the service's pages do not end")
-
-
-def identifier_json(identifier: Identifier) -> dict[str, Any]:
-    """Return a name as requests have it."""
-    return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
 
 
 def _parts(found: object) -> tuple[str, ...]:

@@ -106,6 +106,11 @@ class Service:
         return unquote(self.separator).join(namespace)
 
 
+def identifier_json(identifier: Identifier) -> dict[str, Any]:
+    """Return a name as requests have it."""
+    return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
+
+
 def escape(text: str) -> str:
     """Return a name as a part of a path; one that leads to another part is refused."""
     if text in (".", ".."):

@@ -15,13 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import frazil
+from frazil.catalog.purge import PurgeReport
+from frazil.commit.expired_files import ExpiredFiles
 from frazil.errors import FrazilError
 from frazil.inspect.tables import METADATA_TABLES
+from frazil.lake.difference import Difference
+from frazil.lake.follow import Follow
+from frazil.lake.history import History, HistoryLine
 from frazil.lake.lake import LakeTransaction
+from frazil.lake.local_sql import QueryResult
 from frazil.lake.maintain import Maintain
 from frazil.lake.merge_builder import MatchedClause, MergeBuilder, NotMatchedClause, OwnClause
+from frazil.lake.table import TransactionContext
+from frazil.maintenance.add_files import AddFilesResult
+from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult, SourceTable
+from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult
+from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult
+from frazil.maintenance.optimize import OptimizeResult
+from frazil.maintenance.orphan_files import OrphanFilesResult
 from frazil.maintenance.report import Problem, Report
+from frazil.maintenance.rewrite_data_files import RewriteDataFilesResult
+from frazil.maintenance.rewrite_manifests import RewriteManifestsResult
+from frazil.maintenance.rewrite_position_deletes import RewritePositionDeletesResult
+from frazil.maintenance.rewrite_table_path import RewriteTablePathResult
 from frazil.scan.plan import Plan
+from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec.partition_evolution import PartitionSpecUpdate
 from frazil.spec.schema_evolution import SchemaUpdate
 
@@ -43,16 +61,43 @@ is given, the one the lake is attached to, the active one, `lake.spark`, which i
 MAX_LINE = 110
 SECTIONS: tuple[tuple[str, str, Any], ...] = (
     ("Opening a lake", "", (frazil.connect, frazil.session, frazil.attach, frazil.detach)),
+    ("Clients of Spark Connect", "", (frazil.register_source, frazil.LakeAddress)),
     ("Lake", "lake", frazil.Lake),
+    ("Results of queries", "result", QueryResult),
     ("Transactions over several tables", "tx", LakeTransaction),
     ("Table", "t", frazil.Table),
+    ("Transactions of one table", "", TransactionContext),
+    ("History", "history", (History, HistoryLine)),
+    ("Differences of snapshots", "difference", Difference),
+    ("Following a table", "follow", Follow),
     ("Changing a schema", "u", SchemaUpdate),
     ("Changing partitions", "u", PartitionSpecUpdate),
     ("Merging", "t.merge(…)", (MergeBuilder, MatchedClause, NotMatchedClause, OwnClause)),
     ("Scan", "scan", frazil.Scan),
-    ("Conditions", "col(…)", (frazil.col, frazil.Column)),
+    ("Conditions", "col(…)", (frazil.col, frazil.Column, frazil.Condition)),
     ("Plan", "plan", Plan),
+    ("Tasks of a plan", "task", (FileScanTask, DeleteTask, TaskGroup)),
     ("Maintenance", "t.maintain", Maintain),
+    (
+        "Results of maintenance",
+        "result",
+        (
+            OptimizeResult,
+            RewriteDataFilesResult,
+            RewritePositionDeletesResult,
+            ConvertEqualityDeletesResult,
+            RewriteManifestsResult,
+            ExpireSnapshotsResult,
+            ExpiredFiles,
+            OrphanFilesResult,
+            RewriteTablePathResult,
+            AddFilesResult,
+            SnapshotTableResult,
+            MigrateTableResult,
+            SourceTable,
+            PurgeReport,
+        ),
+    ),
     ("View", "view", frazil.View),
     ("Report", "report", Report),
     ("Problem", "problem", Problem),

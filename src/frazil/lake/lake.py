@@ -27,6 +27,8 @@ from frazil.spec.schema import Schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from frazil.lake.local_sql import QueryResult
+
 Name = str | tuple[str, ...]
 TRUSTED_VIEWS: Final = "read.trusted-views"
 """The property by which queries of views may call Java, run programs and open files by their path."""
@@ -252,7 +254,7 @@ class Lake:
         how = purge_files if purge else None
         return self._catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots)
 
-    def sql(self, query: str, /, **parameters: object) -> Any:
+    def sql(self, query: str, /, **parameters: object) -> QueryResult:
         """Run a query here, without Spark: `lake.sql("select count(*) n from db.t where id > :x", x=5)`.
 
         It only reads. Tables are named with their namespace; `VERSION AS OF` and `TIMESTAMP AS OF` may follow. Columns

@@ -395,12 +395,12 @@ class TransactionTable(TableVerbs):
         check_columns(columns)
         return scan_table(self._begin(), predicate, columns=columns, parameters=parameters)
 
-    def delete_written(self) -> None:
+    def _delete_written(self) -> None:
         """Delete the data and delete files that were written for changes which did not happen."""
         with contextlib.suppress(FrazilError):  # what is left behind is found as an orphan
             self._begin().storage.delete_many(self._written)
 
-    def delete_skipped(self) -> None:
+    def _delete_skipped(self) -> None:
         """Delete the files of changes that another writer had done before, under the same name."""
         slots = self._changes.slots
         gone = [path for at, paths in self._written_for.items() if slots[at].changes.is_skipped for path in paths]
@@ -452,11 +452,11 @@ class OneCommit:
         tell_commit(self.states, {slot.snapshot_id for one in self._tables.values() for slot in one._changes.slots})
         if not self._transaction.was_unknown:
             for table in self._tables.values():
-                table.delete_skipped()
+                table._delete_skipped()
 
     def _delete_written(self) -> None:
         for table in self._tables.values():
-            table.delete_written()
+            table._delete_written()
 
 
 class TransactionContext:

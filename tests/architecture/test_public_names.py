@@ -33,28 +33,18 @@ def test_the_list_of_public_names_is_current() -> None:
 def test_what_public_methods_return_is_listed_too() -> None:
     lines = public_names()
     listed = {line.partition("(")[0].partition(".")[0] for line in lines}
-    listed |= {
-        thing.__name__ for _, _, things in SECTIONS for thing in (things if isinstance(things, tuple) else (things,))
-    }
+    for _, _, things in SECTIONS:
+        listed |= {thing.__name__ for thing in (things if isinstance(things, tuple) else (things,))}
     listed |= {name for module in PUBLIC_MODULES for name in vars(importlib.import_module(module))}
-    returned = {
-        name
-        for line in lines
-        if line.partition(".")[0] in HELD
-        for name in re.findall(r"[A-Z]\w+", line.rpartition(") -> ")[2] if ") -> " in line else "")
-    }
-    ours = {kind.__name__ for kind in _classes_of_frazil()}
-    assert (returned & ours) - listed - NOT_HELD == set()
+    answers = [line.rpartition(") -> ")[2] for line in lines if line.partition(".")[0] in HELD and ") -> " in line]
+    returned = {name for answer in answers for name in re.findall(r"[A-Z]\w+", answer)}
+    assert (returned & _classes_of_frazil()) - listed - NOT_HELD == set()
 
 
-def _classes_of_frazil() -> list[type]:
+def _classes_of_frazil() -> set[str]:
     modules = [module for name, module in sys.modules.items() if name.startswith("frazil.")]
-    return [
-        thing
-        for module in modules
-        for thing in vars(module).values()
-        if inspect.isclass(thing) and thing.__module__.startswith("frazil.")
-    ]
+    found = [thing for module in modules for thing in vars(module).values() if inspect.isclass(thing)]
+    return {kind.__name__ for kind in found if kind.__module__.startswith("frazil.")}
 
 
 def test_every_exported_name_exists_and_is_in_order() -> None:

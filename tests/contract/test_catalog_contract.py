@@ -1297,7 +1297,7 @@ class TestHandles:
                 commit(case.catalog, loaded, SetLocation(elsewhere))
             with pytest.raises(InvalidRequestError, match=r"write\.metadata\.path"):
                 set_property(case.catalog, loaded, **{"write.metadata.path": elsewhere})
-            with pytest.raises(InvalidRequestError, match="its place is"):
+            with pytest.raises(InvalidRequestError, match="keeps this table at"):
                 case.catalog.create_table(("db", "t2"), builders.schema(), location=elsewhere)
             return
         moved = committed(commit(case.catalog, loaded, SetLocation(elsewhere)))

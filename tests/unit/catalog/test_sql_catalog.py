@@ -276,7 +276,7 @@ class TestSqlite:
 
     def test_a_database_in_memory_is_refused(self) -> None:
         for text in (":memory:", "", "file::memory:?cache=shared"):
-            with pytest.raises(InvalidRequestError, match="no path of a file"):
+            with pytest.raises(InvalidRequestError, match="not the path of a file"):
                 SqliteDatabase(text)
 
     def test_a_forked_process_opens_its_own_connection(self, catalog: SqlCatalog) -> None:

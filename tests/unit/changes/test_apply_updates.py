@@ -177,7 +177,7 @@ class TestIdentity:
 
     @pytest.mark.parametrize("name", ["format-version", "uuid", "current-snapshot-id"])
     def test_reserved_properties_are_refused(self, name: str) -> None:
-        with pytest.raises(InvalidPropertyError, match="own state"):
+        with pytest.raises(InvalidPropertyError, match="reserved for the table's own metadata"):
             apply(chain(1), change.SetProperties(FrozenMap({name: "1"})))
 
     def test_properties_are_text(self) -> None:

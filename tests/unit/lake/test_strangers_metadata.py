@@ -436,5 +436,5 @@ def test_a_data_folder_that_tables_share_is_cleaned_up_in_where_the_caller_names
 def test_a_root_must_be_a_whole_name(lake: frazil.Lake) -> None:
     table = new_table(lake, "db.t")
     for root in ("relative", "/", "file:///"):
-        with pytest.raises(InvalidRequestError, match="no folder by its whole name"):
+        with pytest.raises(InvalidRequestError, match="neither an absolute path nor a URI"):
             expire(table, delete_roots=[root])

@@ -146,5 +146,5 @@ def test_secrets_that_are_too_short_and_lines_that_are_none_are_refused_and_not_
         with pytest.raises(InvalidRequestError, match="line 1") as bad:
             parse_auth_file(line)
         assert TOKEN not in str(bad.value)
-    with pytest.raises(InvalidRequestError, match="one name"):
+    with pytest.raises(InvalidRequestError, match="the same name"):
         Auth((), [Secret("a", CLIENT), Secret("a", TOKEN)])

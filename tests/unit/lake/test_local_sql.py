@@ -198,7 +198,7 @@ def test_a_long_answer_is_read_as_it_is_asked_for(lake: Lake) -> None:
         ("select cast('x' as int)", InvalidRequestError, "Cannot cast string 'x' to value of Int32"),
         ("select nobody(1)", InvalidRequestError, "Invalid function 'nobody'"),
         ("select * from '/etc/passwd'", InvalidRequestError, "Cannot run the query"),
-        ("select * from `/etc/passwd`", TableNotFoundError, "without a namespace"),
+        ("select * from `/etc/passwd`", TableNotFoundError, "it has no namespace"),
         ("drop table db.t", UnsupportedError, "Cannot run DROP here.*drop_table"),
     ],
 )

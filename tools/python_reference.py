@@ -23,9 +23,9 @@ from frazil.lake.difference import Difference
 from frazil.lake.follow import Follow
 from frazil.lake.history import History, HistoryLine
 from frazil.lake.lake import LakeTransaction
-from frazil.lake.local_sql import QueryResult
 from frazil.lake.maintain import Maintain
 from frazil.lake.merge_builder import MatchedClause, MergeBuilder, NotMatchedClause, OwnClause
+from frazil.lake.query_result import QueryResult
 from frazil.lake.table import TransactionContext
 from frazil.maintenance.add_files import AddFilesResult
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult, SourceTable

@@ -17,6 +17,7 @@ from frazil.lake.lineage import ending, telling
 from frazil.lake.on_spark import check_pyspark
 from frazil.lake.open_catalog import TRUST_ALL
 from frazil.lake.parse_name import parse_name
+from frazil.lake.query_result import QueryResult
 from frazil.lake.table import OneCommit, Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
@@ -26,8 +27,6 @@ from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from frazil.lake.local_sql import QueryResult
 
 Name = str | tuple[str, ...]
 TRUSTED_VIEWS: Final = "read.trusted-views"

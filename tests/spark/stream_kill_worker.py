@@ -1,57 +1,125 @@
-"""A process that is killed: streams from one table into others, on a Spark of its own.
+"""A process that is killed: streams between tables, on a Spark of its own.
 
-    stream_kill_worker.py WAREHOUSE CHECKPOINTS PIPELINES run|drain
+    stream_kill_worker.py WAREHOUSE CHECKPOINTS run|drain
 
 It says that it is ready, and begins when it is told so. `run` streams until the process ends; `drain` ends when all
-that is there has been read. Each pipeline has two queries over the same source: one appends its rows, the other counts
-them by key and upserts the counts. A query that fails ends the process, with the whole of its error.
+that is there has been read.
+
+    rows     source, guarded     -> rows, appended
+    counts   source, guarded     -> counts by key, upserted
+    totals   rows, no guard      -> totals by key, replaced; nothing of rows expires
+    free     source, no guard    -> free_<n>, appended; the source expires
+
+`free` goes on, or says that what it has not read has expired: then it begins anew, with a table and a checkpoint of
+its own. Any other error of a query ends the process, with the whole of it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
 
+QUERIES = ("rows", "counts", "totals", "free")
+LOST = re.compile("ha(s|ve) expired")
 
-def start(spark: SparkSession, checkpoints: Path, number: int, *, drains: bool) -> list[Any]:
-    trigger: dict[str, Any] = {"availableNow": True} if drains else {"processingTime": "0 seconds"}
-    limits = {} if drains else {"streaming-max-files-per-micro-batch": "20"}
 
-    def read(name: str) -> Any:
-        guard = {"stream-guard": f"{name}-{number}"}
-        return spark.readStream.options(**limits, **guard).table("lake.db.source")
+def generation(checkpoints: Path) -> int:
+    """Return how often `free` began anew."""
+    return len(list(checkpoints.glob("free-*.lost")))
 
-    def write(frame: Any, name: str, mode: str, **options: str) -> Any:
-        place = checkpoints / f"{name}-{number}"
-        writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(place)).trigger(**trigger)
-        return writer.options(**options).toTable(f"lake.db.{name}_{number}")
 
-    counts = read("counts").groupBy("k").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
-    compacts = {"compact.min-input-files": "2"}
-    return [
-        write(read("rows"), "rows", "append", **{"compact-every-batches": "3", **compacts}),
-        write(counts, "counts", "update", **{"upsert-keys": "k", "compact-every-batches": "2", **compacts}),
-    ]
+@dataclass
+class Queries:
+    spark: SparkSession
+    lake: frazil.Lake
+    checkpoints: Path
+    drains: bool
+
+    def start(self, name: str) -> Any:
+        make: Callable[[], Any] = getattr(self, name)
+        return make()
+
+    def _read(self, table: str, guard: str | None = None) -> DataFrame:
+        options = {} if guard is None else {"stream-guard": guard}
+        if not self.drains:
+            options["streaming-max-files-per-micro-batch"] = "20"
+        return self.spark.readStream.options(**options).table(f"lake.db.{table}")
+
+    def _write(self, frame: DataFrame, name: str, mode: str, **options: str) -> Any:
+        trigger: dict[str, Any] = {"availableNow": True} if self.drains else {"processingTime": "0 seconds"}
+        writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(self.checkpoints / name))
+        return writer.trigger(**trigger).options(**options).toTable(f"lake.db.{name}")
+
+    def rows(self) -> Any:
+        compacts = {"compact-every-batches": "3", "compact.min-input-files": "2"}
+        return self._write(self._read("source", "rows"), "rows", "append", **compacts)
+
+    def counts(self) -> Any:
+        compacts = {"compact-every-batches": "2", "compact.min-input-files": "2"}
+        counts = _by_key(self._read("source", "counts"))
+        return self._write(counts, "counts", "update", **{"upsert-keys": "k", **compacts})
+
+    def totals(self) -> Any:
+        return self._write(_by_key(self._read("rows").where("id >= 0")), "totals", "complete")
+
+    def free(self) -> Any:
+        name = f"free_{generation(self.checkpoints)}"
+        if not self.lake.table_exists(f"db.{name}"):
+            self.lake.create_table(f"db.{name}", "id bigint, k string")
+        return self._write(self._read("source"), name, "append")
+
+    def lose(self, error: str) -> None:
+        """Note that `free` said what was lost."""
+        self.checkpoints.mkdir(exist_ok=True)
+        (self.checkpoints / f"free-{generation(self.checkpoints)}.lost").write_text(error)
+
+
+def _by_key(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("k").agg(F.count("*").alias("n"), F.sum("id").alias("total"))
 
 
 def say(line: str) -> None:
     print(line, flush=True)
 
 
-def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
+def watch(queries: Queries, names: tuple[str, ...]) -> None:
+    """Run queries until they end by themselves."""
+    running = {name: queries.start(name) for name in names}
+    say("running")
+    while running:
+        for name, query in list(running.items()):
+            if query.isActive:
+                continue
+            error: StreamingQueryException | None = query.exception()
+            if error is None:
+                del running[name]
+            elif name == "free" and LOST.search(str(error)):
+                queries.lose(str(error))
+                running[name] = queries.start(name)
+            else:
+                say(f"failed: {name}\n{error}")
+                os._exit(1)
+        time.sleep(0.1)
+
+
+def main(warehouse: str, checkpoints: str, how: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
-        # It does not live long enough for better code.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
@@ -60,23 +128,21 @@ def main(warehouse: str, checkpoints: str, pipelines: int, how: str) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
-    frazil.attach(spark, frazil.connect(warehouse))
+    lake = frazil.connect(warehouse)
+    frazil.attach(spark, lake)
+    queries = Queries(spark, lake, Path(checkpoints), how == "drain")
     say("ready")
     sys.stdin.readline()
     say("starting")
-    drains = how == "drain"
-    queries = [one for number in range(pipelines) for one in start(spark, Path(checkpoints), number, drains=drains)]
-    say("running")
-    while any(one.isActive for one in queries):
-        time.sleep(0.2)
-        if any(one.exception() is not None for one in queries):
-            break
-    failed = [one for one in queries if one.exception() is not None]
-    for one in failed:
-        say(f"failed: {one.lastProgress and one.lastProgress['sink']}\n{one.exception()}")
-    say("failed" if failed else "done")
-    os._exit(1 if failed else 0)
+    if queries.drains:
+        watch(queries, ("rows", "counts", "free"))
+        # It reads what the first one wrote.
+        watch(queries, ("totals",))
+    else:
+        watch(queries, QUERIES)
+    say("done")
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], sys.argv[2], sys.argv[3])

@@ -1,8 +1,9 @@
 """Streams that are killed at random moments: no row is lost, and none is there twice.
 
-A pipeline is a table, rows of it counted by key in Spark's state, and two tables that the streams write to. While it
-runs, is killed and starts again, others append to the source, compact it, expire snapshots everywhere, and write
-rows of their own to the tables that the streams write to.
+Rows are fed into a table, streamed on to others, counted by key in Spark's state, and streamed on from there
+(`stream_kill_worker.py`). While that runs, others compact, expire snapshots and write rows of their own
+(`stream_kill_others.py`). Those who feed and those who stream are processes that are killed, alone and both at once,
+and start again. Kills are counted by SIGKILLs; one that ends a streaming process ends several queries.
 """
 
 from __future__ import annotations
@@ -13,123 +14,56 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.errors import CommitError
+from tests.spark.stream_kill_others import FEED, OWN, done, feed_ids, key_of
+from tests.spark.stream_kill_worker import QUERIES, generation
 
-WORKER = Path(__file__).parent / "stream_kill_worker.py"
-PIPELINES = 5
-QUERIES = 2 * PIPELINES
+HERE = Path(__file__).parent
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""No process lives long enough for better code."""
 KILLS = int(os.environ.get("FRAZIL_STREAM_KILLS", "100"))
-"""How many running queries are killed; one process has several."""
+"""How many processes are killed."""
 SECONDS = float(os.environ.get("FRAZIL_STREAM_KILL_SECONDS", "inf"))
 """After so many seconds nothing more is killed."""
 RUNS = 120.0
 """How many seconds queries run at most before they are killed."""
-KEYS = 7
 
 
-class Others:
-    """Everybody else: who feeds the source, and who works on the tables meanwhile."""
+class Process:
+    """A process that is killed; what it says is kept whole."""
 
-    def __init__(self, warehouse: Path, chance: random.Random) -> None:
-        self.lake = frazil.connect(warehouse)
-        self.chance = chance
-        self.written: list[int] = []
-        self.own: Counter[int] = Counter()
-        self.done: Counter[str] = Counter()
-        self.problems: list[str] = []
-        self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=given) for given in ((self._feed, 0.3), (self._meddle, 0.4))
-        ]
-
-    def __enter__(self) -> Others:
-        for one in self._threads:
-            one.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for one in self._threads:
-            one.join()
-
-    def close(self) -> None:
-        self.lake.close()
-
-    def _repeat(self, turn: Callable[[], None], pause: float) -> None:
-        while not self._over.wait(pause):
-            try:
-                turn()
-            except Exception:
-                self.problems.append(traceback.format_exc())
-                return
-
-    def _feed(self) -> None:
-        first = len(self.written)
-        ids = list(range(first, first + self.chance.randrange(1, 20)))
-        rows = pa.table({"id": ids, "k": [f"k{one % KEYS}" for one in ids]})
-        self.lake.table("db.source").append(rows, once=("feed", first))
-        self.written += ids
-
-    def _meddle(self) -> None:
-        number = self.chance.randrange(PIPELINES)
-        name = self.chance.choice(("source", f"rows_{number}", f"counts_{number}"))
-        table = self.lake.table(f"db.{name}")
-        what = self.chance.choice(("append", "compact", "expire"))
-        with contextlib.suppress(CommitError):
-            if what == "expire":
-                table.expire_snapshots(older_than=self.lake.catalog.now_ms() + 1000, retain_last=1)
-            elif what == "compact":
-                table.maintain.rewrite_data_files(min_input_files=3)
-            elif name.startswith("rows"):
-                table.append(pa.table({"id": [-1], "k": ["own"]}), once=("own", self.own[number]))
-                self.own[number] += 1
-            self.done[what] += 1
-
-
-def batches(checkpoint: Path) -> int:
-    """Return how many batches of a query are done."""
-    log = checkpoint / "commits"
-    return 1 + max((int(one.name) for one in log.glob("*") if one.name.isdigit()), default=-1)
-
-
-class Worker:
-    """A process with queries; what it says is kept whole."""
-
-    def __init__(self, folder: Path, number: int, how: str) -> None:
-        self.said = folder / f"worker-{number}.out"
-        command = [sys.executable, str(WORKER), str(folder / "lake"), str(folder / "checkpoints"), str(PIPELINES), how]
-        with self.said.open("w") as out:
+    def __init__(self, said: Path, script: str, *arguments: object) -> None:
+        self.said = said
+        with said.open("w") as out:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, text=True, start_new_session=True
+                [sys.executable, str(HERE / script), *map(str, arguments)],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, "JDK_JAVA_OPTIONS": JAVA_OPTIONS},
             )
 
     @property
     def text(self) -> str:
         return self.said.read_text()
 
+    def check(self) -> None:
+        assert self.process.poll() is None, f"the process ended: {self.text}"
+
     def wait_for(self, line: str, seconds: float = 300) -> None:
         until = time.monotonic() + seconds
         while line not in self.text.splitlines():
-            assert self.process.poll() is None, f"the worker ended: {self.text}"
-            assert time.monotonic() < until, f"the worker does not say {line!r}: {self.text}"
+            self.check()
+            assert time.monotonic() < until, f"the process does not say {line!r}: {self.text}"
             time.sleep(0.02)
-
-    def wait_for_batches(self, checkpoint: Path, count: int) -> None:
-        wanted, until = batches(checkpoint) + count, time.monotonic() + RUNS
-        while batches(checkpoint) < wanted and time.monotonic() < until:
-            assert self.process.poll() is None, f"the worker ended: {self.text}"
-            time.sleep(0.05)
 
     def go(self) -> None:
         self.wait_for("ready")
@@ -144,70 +78,145 @@ class Worker:
             self.process.communicate()
 
 
+def batches(checkpoint: Path) -> int:
+    """Return how many batches of a query are done."""
+    log = checkpoint / "commits"
+    return 1 + max((int(one.name) for one in log.glob("*") if one.name.isdigit()), default=-1)
+
+
+class Run:
+    """The processes of one run, and what was killed."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder, self.chance = folder, chance
+        self.warehouse, self.checkpoints, self.journal = (folder / one for one in ("lake", "checkpoints", "journal"))
+        self.killed: Counter[str] = Counter()
+        self.started: list[Process] = []
+        self.others = self._start_others("run")
+
+    def _start(self, script: str, *arguments: object) -> Process:
+        self.started.append(Process(self.folder / f"said-{len(self.started)}", script, self.warehouse, *arguments))
+        return self.started[-1]
+
+    def _start_others(self, how: str) -> Process:
+        return self._start("stream_kill_others.py", self.journal, self.chance.randrange(1 << 32), how)
+
+    def start_streams(self, how: str) -> Process:
+        return self._start("stream_kill_worker.py", self.checkpoints, how)
+
+    def kill_others(self, streams: Process | None = None) -> None:
+        """Kill those who feed, at the same moment as the streams where they are given, and start them again."""
+        self.others.check()
+        self.killed["others"] += 1
+        self.others.kill()
+        if streams is not None:
+            self.killed["both at once"] += 1
+            self.kill_streams(streams)
+        self.others = self._start_others("run")
+
+    def kill_streams(self, streams: Process) -> None:
+        streams.check()
+        self.killed["streams"] += 1
+        streams.kill()
+        assert "failed" not in streams.text and "Traceback" not in streams.text, streams.text
+
+    @property
+    def sigkills(self) -> int:
+        return self.killed["streams"] + self.killed["others"]
+
+    def let_run(self, streams: Process) -> None:
+        """Let queries start, or some batches of one of them be done, however long those take."""
+        streams.wait_for("starting")
+        if self.chance.random() < 0.7:
+            place = self.checkpoints / self.chance.choice(("rows", "counts", "totals"))
+            wanted, until = batches(place) + self.chance.randrange(3), time.monotonic() + RUNS
+            while batches(place) < wanted and time.monotonic() < until:
+                streams.check()
+                time.sleep(0.02)
+        time.sleep(self.chance.uniform(0, 1))
+
+    def kill_often(self) -> None:
+        began = time.monotonic()
+        streams = self.start_streams("run")
+        while self.sigkills < KILLS and time.monotonic() - began < SECONDS:
+            streams.go()
+            # The next ones start their Spark meanwhile.
+            following = self.start_streams("run")
+            self.let_run(streams)
+            if self.chance.random() < 0.5:
+                self.kill_others()
+                time.sleep(self.chance.uniform(0, 2))
+            if self.chance.random() < 0.4:
+                self.kill_others(streams)
+            else:
+                self.kill_streams(streams)
+            streams = following
+        streams.kill()
+
+    def finish(self) -> None:
+        """Do what was left open, and read all there is."""
+        self.others.check()
+        self.others.kill()
+        last = self._start_others("finish")
+        assert last.process.wait(300) == 0, last.text
+        drain = self.start_streams("drain")
+        drain.go()
+        drain.wait_for("done", 1200)
+
+    def end(self) -> None:
+        for one in self.started:
+            one.kill()
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(1800 + 60 * KILLS)
 def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(tmp_path: Path) -> None:
-    warehouse, checkpoints = tmp_path / "lake", tmp_path / "checkpoints"
     seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
     print(f"seed {seed}")
     patient = {"commit.retry.num-retries": "100"}
-    with frazil.connect(warehouse) as lake:
+    with frazil.connect(tmp_path / "lake") as lake:
         lake.create_namespace("db")
-        lake.create_table("db.source", "id bigint, k string", properties=patient)
-        for number in range(PIPELINES):
-            lake.create_table(f"db.rows_{number}", "id bigint, k string", properties=patient)
-            lake.create_table(f"db.counts_{number}", "k string, n bigint, total bigint", properties=patient)
-    others = Others(warehouse, chance)
-    killed = restarts = 0
+        for name in ("source", "rows"):
+            lake.create_table(f"db.{name}", "id bigint, k string", properties=patient)
+        for name in ("counts", "totals"):
+            lake.create_table(f"db.{name}", "k string, n bigint, total bigint", properties=patient)
     began = time.monotonic()
-    workers = [Worker(tmp_path, 0, "run")]
+    run = Run(tmp_path, random.Random(seed))
     try:
-        with others:
-            while killed < KILLS and time.monotonic() - began < SECONDS:
-                worker = workers[-1]
-                worker.go()
-                # The next one starts its Spark meanwhile.
-                workers.append(Worker(tmp_path, len(workers), "run"))
-                # Some die while their queries start, most after some batches of one of them, however long those take.
-                worker.wait_for("starting")
-                if chance.random() < 0.8:
-                    name = f"{chance.choice(('rows', 'counts'))}-{chance.randrange(PIPELINES)}"
-                    worker.wait_for_batches(checkpoints / name, chance.randrange(4))
-                time.sleep(chance.uniform(0, 1))
-                assert worker.process.poll() is None, worker.text
-                worker.kill()
-                assert "failed" not in worker.text and "Traceback" not in worker.text, worker.text
-                killed += QUERIES
-                restarts += 1
-                workers[-1].wait_for("ready")
-        workers[-1].kill()
-        assert others.problems == []
-        workers.append(Worker(tmp_path, len(workers), "drain"))
-        workers[-1].go()
-        workers[-1].wait_for("done", 1200)
+        run.kill_often()
+        run.finish()
     finally:
-        for one in workers:
-            one.kill()
-    print(f"{killed} queries killed in {restarts} processes, {sum(map(batches, checkpoints.iterdir()))} batches, "
-          f"{len(others.written)} rows, {dict(others.done)}, {time.monotonic() - began:.0f} s")  # fmt: skip
-    check_tables(others)
-    others.close()
+        run.end()
+    did = done(run.journal)
+    batches_done = sum(batches(one) for one in run.checkpoints.iterdir())
+    streams = run.killed["streams"]
+    print(
+        f"{run.sigkills} SIGKILLs: {streams} of streams ({streams * len(QUERIES)} queries), "
+        f"{run.killed['others']} of those who feed and maintain, {run.killed['both at once']} of them both at once; "
+        f"{batches_done} batches, {dict(did)}, a stream without a guard said {generation(run.checkpoints)} times "
+        f"that it lost rows; {time.monotonic() - began:.0f} s"
+    )
+    check_tables(run, did)
 
 
-def check_tables(others: Others) -> None:
-    wanted = Counter(others.written)
-    by_key = {f"k{key}": [one for one in others.written if one % KEYS == key] for key in range(KEYS)}
-    for number in range(PIPELINES):
-        rows = others.lake.table(f"db.rows_{number}")
-        found = Counter(rows.scan("id >= 0").to_arrow()["id"].to_pylist())
-        assert found - wanted == Counter(), "rows that are there twice"
-        assert wanted - found == Counter(), "rows that are lost"
-        assert rows.scan("id < 0").count() == others.own[number]
-        table = others.lake.table(f"db.counts_{number}")
-        counts = table.scan().to_arrow().to_pylist()
-        assert {one["k"]: (one["n"], one["total"]) for one in counts} == {
-            key: (len(ids), sum(ids)) for key, ids in by_key.items() if ids
-        }
-        assert len(counts) == len({one["k"] for one in counts})
-        assert rows.check().ok and table.check().ok
+def check_tables(run: Run, did: Counter[str]) -> None:
+    written = [one for number in range(did[FEED]) for one in feed_ids(number)]
+    by_key: dict[str, list[int]] = {}
+    for one in written:
+        by_key.setdefault(key_of(one), []).append(one)
+    with frazil.connect(run.warehouse) as lake:
+        assert sorted(lake.table("db.source").scan().to_arrow()["id"].to_pylist()) == sorted(written)
+        last = generation(run.checkpoints)
+        for name in ("rows", *(f"free_{one}" for one in range(last + 1))):
+            found = Counter(lake.table(f"db.{name}").scan("id >= 0").to_arrow()["id"].to_pylist())
+            assert found - Counter(written) == Counter(), f"rows of {name} that are there twice"
+            if name in ("rows", f"free_{last}"):
+                assert Counter(written) - found == Counter(), f"rows of {name} that are lost"
+        assert lake.table("db.rows").scan("id < 0").count() == did[OWN]
+        for name in ("counts", "totals"):
+            rows = lake.table(f"db.{name}").scan().to_arrow().to_pylist()
+            expected = {key: (len(ids), sum(ids)) for key, ids in by_key.items()}
+            assert {one["k"]: (one["n"], one["total"]) for one in rows} == expected, name
+            assert len(rows) == len(expected), name
+        for table in lake.list_tables("db"):
+            assert lake.table(table).check().ok, table

@@ -1,5 +1,6 @@
 package frazil;
 
+import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.sql.classic.Dataset;
@@ -42,6 +43,16 @@ public class PlannedRelation {
             settings);
     LogicalPlan plan = LogicalRelation$.MODULE$.apply(relation, files.table());
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, plan);
+  }
+
+  /** The columns that texts stand for, a list as JSON. */
+  public static Dataset select(Dataset rows, String texts) {
+    return (Dataset) rows.selectExpr(Door.seq((List) Door.parse(texts)));
+  }
+
+  /** Whether a session still has these settings. */
+  public static boolean hasSettings(SparkSession session, Object settings) {
+    return session.sessionState().conf().getAllConfs().equals(settings);
   }
 
   private static StructType type(Map given, String name) {

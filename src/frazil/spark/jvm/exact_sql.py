@@ -11,6 +11,7 @@ module of `frazil.spark` to these functions: `F.expr` replaces variables.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,8 @@ def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:
     """Return the columns that texts stand for; one call to the JVM for all of them, where none has a variable in it."""
     if any(_MARK in text for text in texts):
         return frame.select(*map(expression, texts))
-    return frame.selectExpr(*texts)
+    select = define_classes(frame.sparkSession.sparkContext).PlannedRelation.select
+    return DataFrame(select(frame._jdf, json.dumps(texts)), frame.sparkSession)
 
 
 def find_refused(spark: SparkSession, plan: Any, *, is_trusted: bool = True) -> tuple[str, str] | None:

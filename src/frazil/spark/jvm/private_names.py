@@ -340,12 +340,13 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
     if not is_classic(spark):
         return None
     session = spark._jsparkSession
-    current = session.sessionState().conf().getAllConfs()
+    has_settings = define_classes(spark.sparkContext).PlannedRelation.hasSettings
     with _lock:
         known = _sessions.setdefault(spark, {})
         found = known.get(tuple(sorted(settings.items())))
-        if found is not None and found[0].equals(current):
+        if found is not None and has_settings(session, found[0]):
             return found[1]
+        current = session.sessionState().conf().getAllConfs()
         made = session.cloneSession()
         for name, value in settings.items():
             made.conf().set(name, value)

@@ -33,10 +33,11 @@ public class Door {
   public static Object ask(String verb, Map told, List objects) {
     BiFunction answers = python;
     if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", "FRAZIL_DETACHED", "08003");
+    SparkSession session = (SparkSession) SparkSession.active();
     ArrayList handed = new ArrayList();
-    handed.add(SparkSession.active());
+    handed.add(session);
     handed.addAll(objects);
-    Object answer = Python.ask(answers, word + verb + " " + text(told), handed);
+    Object answer = Python.ask(answers, word + verb + " " + session.sessionUUID() + " " + text(told), handed);
     if (answer instanceof String && ((String) answer).startsWith("!")) {
       Map problem = (Map) parse(((String) answer).substring(1));
       fail(

@@ -66,9 +66,9 @@ _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
     if question is None:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, _, told = question.partition(" ")
+    verb, session, told = question.split(" ", 2)
     try:
-        spark = session_of(objects.get(0))
+        spark = _find_session(session) or session_of(objects.get(0))
         with checking_before_commits(partial(_check_not_cancelled, spark)):
             return answer(spark, verb, json.loads(told), objects)
     except FrazilError as error:
@@ -154,6 +154,11 @@ def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
     """Return the catalog and the namespace in which a session looks names up."""
     catalogs = spark._jsparkSession.sessionState().catalogManager()
     return str(catalogs.currentCatalog().name()), tuple(map(str, catalogs.currentNamespace()))
+
+
+def _find_session(key: str) -> SparkSession | None:
+    with _lock:
+        return _sessions.get(key)
 
 
 def session_of(java: Any) -> SparkSession:

@@ -31,7 +31,7 @@ KILLS = int(os.environ.get("FRAZIL_STREAM_KILLS", "100"))
 """How many processes are killed."""
 SECONDS = float(os.environ.get("FRAZIL_STREAM_KILL_SECONDS", "inf"))
 """After so many seconds nothing more is killed."""
-RUNS = 120.0
+RUNS = 60.0
 """How many seconds queries run at most before they are killed."""
 
 

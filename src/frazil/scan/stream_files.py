@@ -100,7 +100,7 @@ def number_manifests(
     cache: ManifestCache | None = None,
 ) -> list[NumberedManifest]:
     """Return the data manifests of a snapshot, or those that it wrote, with the numbers of their files."""
-    listed = read_manifest_list(loaded.storage, snapshot) if manifests is None else manifests
+    listed = read_manifest_list(loaded.storage, snapshot, cache) if manifests is None else manifests
     found: list[NumberedManifest] = []
     first = 0
     for manifest in listed:
@@ -208,7 +208,7 @@ class StreamPlan(Plan):
         found: dict[str, tuple[ManifestFile, Callable[[ManifestColumns], Mask]]] = {}
         metadata, storage = self.loaded.metadata, self.loaded.storage
         last = [metadata.snapshot(run[-1]) for run in self.files.runs]
-        lists = map_in_order(lambda one: read_manifest_list(storage, one), last, threads=4)
+        lists = map_in_order(lambda one: read_manifest_list(storage, one, self._cache), last, threads=4)
         for run, manifests in zip(self.files.runs, lists, strict=True):
             ids = frozenset(run)
             wanted = partial(_is_of, pa.array(run, pa.int64()))
@@ -233,7 +233,7 @@ class StreamPlan(Plan):
 
     @cached_property
     def _whole_list(self) -> list[ManifestFile]:
-        return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot)
+        return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot, self._cache)
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:

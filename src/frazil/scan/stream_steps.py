@@ -348,7 +348,9 @@ class TableStream:
         read = [one for one in after if self._step(self._snapshot(one.snapshot_id), None) is not _Step.SKIP]
         last = read[-1] if read and read[-1].snapshot_id == end.snapshot_id else None
         cut = None
-        if last is not None and end.position < end_of_snapshot(self.loaded, self._snapshot(end.snapshot_id)):
+        if last is not None and end.position < end_of_snapshot(
+            self.loaded, self._snapshot(end.snapshot_id), cache=self.cache
+        ):
             cut = FilesPart(end.snapshot_id, 0, end.position)
             read = read[:-1]
         if self.rules.has_changes:
@@ -480,7 +482,9 @@ class TableStream:
         """
         snapshot = self._snapshot(child.snapshot_id)
         listed = [
-            one for one in read_manifest_list(self.loaded.storage, snapshot) if one.content is ManifestContent.DATA
+            one
+            for one in read_manifest_list(self.loaded.storage, snapshot, self.cache)
+            if one.content is ManifestContent.DATA
         ]
         own = [manifest for manifest in listed if manifest.added_snapshot_id == offset.snapshot_id]
         rewritten = [manifest for manifest in listed if manifest.added_snapshot_id in (None, child.snapshot_id)]

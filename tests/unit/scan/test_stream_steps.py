@@ -14,6 +14,7 @@ from frazil.commit.update_properties import UpdateProperties
 from frazil.commit.update_refs import Rollback
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError, UnsupportedError
 from frazil.expr.parse import parse_predicate
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.scan.stream_files import StreamFiles, plan_stream_files
 from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
@@ -191,9 +192,9 @@ def test_summaries_are_enough_to_admit_whole_snapshots(lab: Lab, monkeypatch: py
         append(lab)
     lists: list[int] = []
 
-    def counted(storage: Storage, snapshot: Snapshot) -> list[ManifestFile]:
+    def counted(storage: Storage, snapshot: Snapshot, cache: ManifestCache | None) -> list[ManifestFile]:
         lists.append(snapshot.snapshot_id)
-        return read_manifest_list(storage, snapshot)
+        return read_manifest_list(storage, snapshot, cache)
 
     monkeypatch.setattr("frazil.scan.stream_files.read_manifest_list", counted)
     monkeypatch.setattr("frazil.scan.stream_files.read_manifest", None)

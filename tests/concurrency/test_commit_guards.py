@@ -19,7 +19,7 @@ from frazil.catalog.memory import MemoryCatalog, MemoryPointers
 from frazil.catalog.names import Identifier
 from frazil.catalog.outcomes import Rejected
 from frazil.catalog.pointer_catalog import PointerCatalog
-from frazil.catalog.pointers import Kind, PointerChange
+from frazil.catalog.pointers import EntityType, PointerChange
 from frazil.catalog.sql import SqlCatalog, SqlPointers
 from frazil.catalog.sqlite import SqliteDatabase
 from frazil.catalog.version_files import VersionFiles
@@ -548,9 +548,9 @@ def test_pointers_of_several_tables_are_moved_in_the_order_of_their_names(tmp_pa
     pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db", connect=recorder), "lake")
     pointers.create_namespace(("db",), {})
     for name in ("b", "a", "c"):
-        assert pointers.swap([PointerChange(Kind.TABLE, ("db", name), None, f"{name}1")]) is None
+        assert pointers.swap([PointerChange(EntityType.TABLE, ("db", name), None, f"{name}1")]) is None
     recorder.statements.clear()
-    assert pointers.swap([PointerChange(Kind.TABLE, ("db", one), f"{one}1", f"{one}2") for one in "cab"]) is None
+    assert pointers.swap([PointerChange(EntityType.TABLE, ("db", one), f"{one}1", f"{one}2") for one in "cab"]) is None
     moved = [one.partition("metadata_location = '")[2][:2] for one in recorder.statements if one.startswith("UPDATE")]
     assert moved == ["a2", "b2", "c2"]
     pointers.close()
@@ -559,8 +559,8 @@ def test_pointers_of_several_tables_are_moved_in_the_order_of_their_names(tmp_pa
 def test_a_pointer_that_became_a_views_is_not_moved_as_a_tables(tmp_path: Path) -> None:
     pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db"), "lake")
     pointers.create_namespace(("db",), {})
-    assert pointers.swap([PointerChange(Kind.VIEW, ("db", "v"), None, "v1")]) is None
-    assert pointers.swap([PointerChange(Kind.TABLE, ("db", "v"), "v1", "v2")]) is not None
+    assert pointers.swap([PointerChange(EntityType.VIEW, ("db", "v"), None, "v1")]) is None
+    assert pointers.swap([PointerChange(EntityType.TABLE, ("db", "v"), "v1", "v2")]) is not None
     found = pointers.find(("db", "v"))
     assert found is not None and found.metadata_location == "v1"
     pointers.close()

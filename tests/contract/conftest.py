@@ -9,7 +9,7 @@ import pytest
 from frazil.storage.azure import AzureRequests, AzureStorage, azure_service
 from frazil.storage.http import HttpClient
 from frazil.storage.multipart import PART_BYTES
-from frazil.storage.object_requests import ObjectRequests, Place
+from frazil.storage.object_requests import ObjectKey, ObjectRequests
 from frazil.storage.object_service import s3_service
 from frazil.storage.object_store import ObjectStorage
 from tests import azure_server
@@ -54,7 +54,9 @@ def s3_parts(s3_server: S3Server) -> ObjectStorage:
 def azure_running() -> Iterator[dict[str, str]]:
     with azure_server.running() as properties:
         requests = AzureRequests(azure_service(properties), HttpClient())
-        made = requests.send("PUT", Place(azure_server.CONTAINER, "", "container"), query=(("restype", "container"),))
+        made = requests.send(
+            "PUT", ObjectKey(azure_server.CONTAINER, "", "container"), query=(("restype", "container"),)
+        )
         assert made.is_success, made
         yield properties
 

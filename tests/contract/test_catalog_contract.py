@@ -18,7 +18,7 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.outcomes import Committed, Rejected, Unknown
-from frazil.catalog.pointers import Kind, PointerChange
+from frazil.catalog.pointers import EntityType, PointerChange
 from frazil.changes.apply import apply_updates
 from frazil.changes.requirements import (
     AssertCreate,
@@ -648,10 +648,10 @@ class TestSeveralTables:
         expected = [one.metadata_location for one in tables]
         expected[at] = "moved"
         changes = [
-            PointerChange(Kind.TABLE, one.identifier, location, f"new-{one.name}")
+            PointerChange(EntityType.TABLE, one.identifier, location, f"new-{one.name}")
             for one, location in zip(tables, expected, strict=True)
         ]
-        changes.append(PointerChange(Kind.TABLE, ("db", "new"), None, "new"))
+        changes.append(PointerChange(EntityType.TABLE, ("db", "new"), None, "new"))
         stale = pointers.swap(changes)
         assert stale is not None
         assert stale.change == changes[at]

@@ -22,7 +22,7 @@ from frazil.catalog.names import (
     view_not_found,
 )
 from frazil.catalog.pointer_catalog import PointerCatalog
-from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
+from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Pointers, Stale
 from frazil.storage.base import Storage
 from frazil.storage.memory import MemoryStorage
 
@@ -68,41 +68,47 @@ class MemoryPointers(Pointers):
                 if change.expected is None and current is None and not self.namespace_exists(change.identifier[:-1]):
                     raise namespace_not_found(change.identifier[:-1])
                 found = None if current is None else current.metadata_location
-                if found != change.expected or (current is not None and current.kind is not change.kind):
+                if found != change.expected or (current is not None and current.entity_type is not change.entity_type):
                     return Stale(change, current)
             for change in changes:
-                self._pointers[change.identifier] = Pointer(change.kind, change.location, change.expected)
+                self._pointers[change.identifier] = Pointer(change.entity_type, change.location, change.expected)
             return None
 
-    def drop(self, kind: Kind, identifier: Identifier, expected: str | None = None) -> Pointer | None:
+    def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
         """Remove a pointer, one at an expected location where given; return what it was, or None."""
         with self._lock:
             pointer = self._pointers.get(identifier)
-            if pointer is None or pointer.kind is not kind or expected not in (None, pointer.metadata_location):
+            if (
+                pointer is None
+                or pointer.entity_type is not entity_type
+                or expected not in (None, pointer.metadata_location)
+            ):
                 return None
             return self._pointers.pop(identifier)
 
-    def rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+    def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
         """Give a pointer another name that is free, in a namespace that exists."""
         with self._lock:
             pointer = self._pointers.get(source)
-            if pointer is None or pointer.kind is not kind:
-                raise table_not_found(source) if kind is Kind.TABLE else view_not_found(source)
+            if pointer is None or pointer.entity_type is not entity_type:
+                raise table_not_found(source) if entity_type is EntityType.TABLE else view_not_found(source)
             if source == target:
                 return
             if not self.namespace_exists(target[:-1]):
                 raise namespace_not_found(target[:-1])
             other = self._pointers.get(target)
             if other is not None:
-                raise table_exists(target) if other.kind is Kind.TABLE else view_exists(target)
+                raise table_exists(target) if other.entity_type is EntityType.TABLE else view_exists(target)
             self._pointers[target] = self._pointers.pop(source)
 
-    def list(self, kind: Kind, namespace: Namespace) -> tuple[Identifier, ...]:
+    def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the names of a kind in a namespace that exists, in order."""
         with self._lock:
             self._check_exists(namespace)
             names = (
-                name for name, pointer in self._pointers.items() if name[:-1] == namespace and pointer.kind is kind
+                name
+                for name, pointer in self._pointers.items()
+                if name[:-1] == namespace and pointer.entity_type is entity_type
             )
             return tuple(sorted(names))
 

@@ -42,7 +42,7 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.owned_folders import check_new_place, owned_folders
-from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
+from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Pointers, Stale
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
 from frazil.changes.requirements import TableRequirement, ViewRequirement
 from frazil.changes.updates import TableUpdate, ViewUpdate
@@ -127,11 +127,11 @@ class PointerCatalog(Catalog):
 
     def list_tables(self, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the tables of a namespace, in order."""
-        return self._pointers.list(Kind.TABLE, self._namespace(namespace))
+        return self._pointers.list(EntityType.TABLE, self._namespace(namespace))
 
     def load_table(self, identifier: Identifier) -> LoadedTable:
         """Return the current state of a table."""
-        location, metadata = self._load(Kind.TABLE, identifier, read_table_metadata)
+        location, metadata = self._load(EntityType.TABLE, identifier, read_table_metadata)
         return LoadedTable(tuple(identifier), metadata, location, self.storage)
 
     def commit(
@@ -141,12 +141,12 @@ class PointerCatalog(Catalog):
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
         """Change a table from a state of it; from a state that was never written, create the table."""
-        return self._commit(Kind.TABLE, [TableChange(base, tuple(updates), tuple(requirements))])
+        return self._commit(EntityType.TABLE, [TableChange(base, tuple(updates), tuple(requirements))])
 
     def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
         """Change several tables in one step, all or none."""
         check_distinct(changes)
-        return self._commit(Kind.TABLE, changes)
+        return self._commit(EntityType.TABLE, changes)
 
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
@@ -157,7 +157,7 @@ class PointerCatalog(Catalog):
         """
         self._check(identifier)
         if purge is None:
-            if self._pointers.drop(Kind.TABLE, tuple(identifier)) is None:
+            if self._pointers.drop(EntityType.TABLE, tuple(identifier)) is None:
                 raise table_not_found(identifier)
             return NOTHING_PURGED
         for _ in range(_TRIES):
@@ -166,19 +166,19 @@ class PointerCatalog(Catalog):
             owned = owned_folders(self, loaded, delete_roots)
             owned.check_folders("purge table")
             # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
-            if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
+            if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return purge(loaded, owned)
         raise CommitConflictError(f"Cannot drop table {shown(identifier)}: other writers keep committing to it")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its files stay where they are."""
-        self._rename(Kind.TABLE, source, target)
+        self._rename(EntityType.TABLE, source, target)
 
     def register_table(
         self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
     ) -> LoadedTable:
         """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
-        metadata = self._register(Kind.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
+        metadata = self._register(EntityType.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
 
     def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
@@ -186,51 +186,51 @@ class PointerCatalog(Catalog):
         for _ in range(_TRIES):
             loaded = self.load_table(identifier)
             check_still_at(loaded, at)
-            if self._pointers.drop(Kind.TABLE, loaded.identifier, loaded.metadata_location) is not None:
+            if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return loaded
         raise CommitConflictError(f"Cannot unregister table {shown(identifier)}: other writers keep committing to it")
 
     def locate_table(self, identifier: Identifier) -> str | None:
         """Return where a table's metadata is."""
         self._check(identifier)
-        return self._find(Kind.TABLE, identifier).metadata_location
+        return self._find(EntityType.TABLE, identifier).metadata_location
 
     # Views
 
     def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the views of a namespace, in order."""
-        return self._pointers.list(Kind.VIEW, self._namespace(namespace))
+        return self._pointers.list(EntityType.VIEW, self._namespace(namespace))
 
     def load_view(self, identifier: Identifier) -> LoadedView:
         """Return the current state of a view."""
-        location, metadata = self._load(Kind.VIEW, identifier, read_view_metadata)
+        location, metadata = self._load(EntityType.VIEW, identifier, read_view_metadata)
         return LoadedView(tuple(identifier), metadata, location, self.storage)
 
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
         """Change a view from a state of it; from a state that was never written, create the view."""
-        return self._commit(Kind.VIEW, [ViewChange(base, tuple(updates), tuple(requirements))])
+        return self._commit(EntityType.VIEW, [ViewChange(base, tuple(updates), tuple(requirements))])
 
     def drop_view(self, identifier: Identifier) -> None:
         """Take a view's name away; its metadata files stay."""
         self._check(identifier)
-        if self._pointers.drop(Kind.VIEW, tuple(identifier)) is None:
+        if self._pointers.drop(EntityType.VIEW, tuple(identifier)) is None:
             raise view_not_found(identifier)
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
-        self._rename(Kind.VIEW, source, target)
+        self._rename(EntityType.VIEW, source, target)
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
         """Give a name to a view whose metadata file exists."""
-        metadata = self._register(Kind.VIEW, identifier, metadata_location, read_view_metadata, False)
+        metadata = self._register(EntityType.VIEW, identifier, metadata_location, read_view_metadata, False)
         return LoadedView(tuple(identifier), metadata, metadata_location, self.storage)
 
     def locate_view(self, identifier: Identifier) -> str | None:
         """Return where a view's metadata is."""
         self._check(identifier)
-        return self._find(Kind.VIEW, identifier).metadata_location
+        return self._find(EntityType.VIEW, identifier).metadata_location
 
     # Names and places
 
@@ -240,7 +240,7 @@ class PointerCatalog(Catalog):
         pointer = self._pointers.find(tuple(identifier))
         if pointer is None:
             return None
-        return table_exists(identifier) if pointer.kind is Kind.TABLE else view_exists(identifier)
+        return table_exists(identifier) if pointer.entity_type is EntityType.TABLE else view_exists(identifier)
 
     def new_location(self, identifier: Identifier, location: str | None) -> str:
         """Return where a new table or view may keep its files: the location asked for, or one of its own.
@@ -283,37 +283,39 @@ class PointerCatalog(Catalog):
         split_identifier(identifier)
         self._pointers.check_identifier(tuple(identifier))
 
-    def _rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+    def _rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
         self._check(source)
         self._check(target)
-        self._pointers.rename(kind, tuple(source), tuple(target))
+        self._pointers.rename(entity_type, tuple(source), tuple(target))
 
-    def _register(self, kind: Kind, identifier: Identifier, location: str, read: Any, may_replace: bool) -> Any:
+    def _register(
+        self, entity_type: EntityType, identifier: Identifier, location: str, read: Any, may_replace: bool
+    ) -> Any:
         self._check(identifier)
         self._pointers.check_location(location)
         metadata = read(self.storage, location)
         for _ in range(_TRIES):
             found = self._pointers.find(tuple(identifier)) if may_replace else None
-            expected = found.metadata_location if found is not None and found.kind is kind else None
-            stale = self._pointers.swap([PointerChange(kind, tuple(identifier), expected, location)])
+            expected = found.metadata_location if found is not None and found.entity_type is entity_type else None
+            stale = self._pointers.swap([PointerChange(entity_type, tuple(identifier), expected, location)])
             if stale is None:
                 return metadata
-            if not may_replace or stale.current is None or stale.current.kind is not kind:
+            if not may_replace or stale.current is None or stale.current.entity_type is not entity_type:
                 raise _rejected(stale).reason
         raise CommitConflictError(f"Cannot register {shown(identifier)}: other writers keep committing to it")
 
     # Loading
 
-    def _load(self, kind: Kind, identifier: Identifier, read: Any) -> tuple[str, Any]:
+    def _load(self, entity_type: EntityType, identifier: Identifier, read: Any) -> tuple[str, Any]:
         self._check(identifier)
-        pointer = self._find(kind, identifier)
+        pointer = self._find(entity_type, identifier)
         missing: MissingFileError | None = None
         for _ in range(_TRIES):
             try:
                 return pointer.metadata_location, read(self.storage, pointer.metadata_location)
             except MissingFileError as error:
                 missing = error
-            latest = self._find(kind, identifier)
+            latest = self._find(entity_type, identifier)
             if latest.metadata_location == pointer.metadata_location:
                 break
             pointer = latest
@@ -324,26 +326,26 @@ class PointerCatalog(Catalog):
             heading="Table Metadata",
         ) from missing
 
-    def _find(self, kind: Kind, identifier: Identifier) -> Pointer:
+    def _find(self, entity_type: EntityType, identifier: Identifier) -> Pointer:
         pointer = self._pointers.find(tuple(identifier))
-        if pointer is None or pointer.kind is not kind:
-            raise _not_found(kind, identifier)
+        if pointer is None or pointer.entity_type is not entity_type:
+            raise _not_found(entity_type, identifier)
         return pointer
 
     # Committing
 
-    def _commit(self, kind: Kind, changes: Sequence[Change[LoadedT]]) -> Outcome[LoadedT]:
+    def _commit(self, entity_type: EntityType, changes: Sequence[Change[LoadedT]]) -> Outcome[LoadedT]:
         made = [(change.base, change.carry_out(self.storage, now_ms=self.now_ms())) for change in changes]
         changed = [(base, new) for base, new in made if new is not base]
         for base, _ in changed:
             self._check(base.identifier)
         for base, _ in changed:
-            late = self._find_late(kind, base)
+            late = self._find_late(entity_type, base)
             if late is not None:
                 return late
         attempts = self._write(changed)
         try:
-            stale = self._pointers.swap([_change(kind, attempt) for attempt in attempts]) if attempts else None
+            stale = self._pointers.swap([_change(entity_type, attempt) for attempt in attempts]) if attempts else None
         except CommitStateUnknownError as error:
             return Unknown(error, attempts)
         except CommitConflictError as error:
@@ -363,13 +365,13 @@ class PointerCatalog(Catalog):
         new_states = {attempt.base.identifier: attempt.loaded for attempt in attempts}
         return Committed(tuple(new_states.get(base.identifier, base) for base, _ in made))
 
-    def _find_late(self, kind: Kind, base: LoadedTable | LoadedView) -> Rejected | None:
+    def _find_late(self, entity_type: EntityType, base: LoadedTable | LoadedView) -> Rejected | None:
         pointer = self._pointers.find(base.identifier)
         found = None if pointer is None else pointer.metadata_location
-        is_same_kind = pointer is None or pointer.kind is kind
+        is_same_kind = pointer is None or pointer.entity_type is entity_type
         if found == base.metadata_location and is_same_kind:
             return None
-        return _rejected(Stale(PointerChange(kind, base.identifier, base.metadata_location, ""), pointer))
+        return _rejected(Stale(PointerChange(entity_type, base.identifier, base.metadata_location, ""), pointer))
 
     def _write(self, pairs: Sequence[tuple[LoadedT, LoadedT]]) -> tuple[Attempt[LoadedT], ...]:
         attempts: list[Attempt[LoadedT]] = []
@@ -436,8 +438,8 @@ class PointerCatalog(Catalog):
         return unknown
 
     def _resolve(self, attempt: Attempt[Any]) -> Outcome[Any]:
-        kind = Kind.VIEW if isinstance(attempt.loaded, LoadedView) else Kind.TABLE
-        change = _change(kind, attempt)
+        entity_type = EntityType.VIEW if isinstance(attempt.loaded, LoadedView) else EntityType.TABLE
+        change = _change(entity_type, attempt)
         pointer, holder = self._pointers.find_settled(change)
         if holder is not None:
             return Committed((attempt.loaded,))
@@ -449,13 +451,13 @@ class PointerCatalog(Catalog):
         if change.expected is None:
             # Nobody has our file under any name, so our row is not there: another one has the name, or none.
             return not_applied if pointer is None else _rejected(Stale(change, pointer))
-        if pointer is None or pointer.kind is not kind:
+        if pointer is None or pointer.entity_type is not entity_type:
             return unsure
         if pointer.metadata_location == change.expected:
             return not_applied
         if pointer.previous_metadata_location == change.expected:
             return _rejected(Stale(change, pointer))
-        if kind is Kind.VIEW:
+        if entity_type is EntityType.VIEW:
             return unsure
         current = read_table_metadata(self.storage, pointer.metadata_location)
         history = [*(entry.metadata_file for entry in current.metadata_log), pointer.metadata_location]
@@ -469,9 +471,9 @@ def _is_beside(location: str, folder: str) -> bool:
     return is_under(location, folder) and is_within(location.rpartition("/")[0], folder)
 
 
-def _change(kind: Kind, attempt: Attempt[Any]) -> PointerChange:
+def _change(entity_type: EntityType, attempt: Attempt[Any]) -> PointerChange:
     return PointerChange(
-        kind, attempt.base.identifier, attempt.base.metadata_location, attempt.loaded.metadata_location
+        entity_type, attempt.base.identifier, attempt.base.metadata_location, attempt.loaded.metadata_location
     )
 
 
@@ -485,8 +487,8 @@ def _at(loaded: LoadedT, location: str) -> LoadedT:
     return type(loaded)(loaded.identifier, loaded.metadata, location, loaded.storage)
 
 
-def _not_found(kind: Kind, identifier: Identifier) -> NotFoundError:
-    return table_not_found(identifier) if kind is Kind.TABLE else view_not_found(identifier)
+def _not_found(entity_type: EntityType, identifier: Identifier) -> NotFoundError:
+    return table_not_found(identifier) if entity_type is EntityType.TABLE else view_not_found(identifier)
 
 
 def _rejected(stale: Stale) -> Rejected:
@@ -494,10 +496,10 @@ def _rejected(stale: Stale) -> Rejected:
     change, current = stale.change, stale.current
     reason: FrazilError
     if change.expected is None:
-        is_view = current is not None and current.kind is Kind.VIEW
+        is_view = current is not None and current.entity_type is EntityType.VIEW
         reason = view_exists(change.identifier) if is_view else table_exists(change.identifier)
-    elif current is None or current.kind is not change.kind:
-        reason = _not_found(change.kind, change.identifier)
+    elif current is None or current.entity_type is not change.entity_type:
+        reason = _not_found(change.entity_type, change.identifier)
     else:
         reason = CommitConflictError(
             f"Cannot commit to {shown(change.identifier)}: another writer committed first",

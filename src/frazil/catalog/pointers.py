@@ -14,7 +14,7 @@ from enum import Enum
 from frazil.catalog.names import Identifier, Namespace
 
 
-class Kind(Enum):
+class EntityType(Enum):
     """What a name stands for."""
 
     TABLE = "TABLE"
@@ -25,7 +25,7 @@ class Kind(Enum):
 class Pointer:
     """Where the metadata of a table or view is, and where it was before."""
 
-    kind: Kind
+    entity_type: EntityType
     metadata_location: str
     previous_metadata_location: str | None = None
 
@@ -34,7 +34,7 @@ class Pointer:
 class PointerChange:
     """A pointer to be moved from one location to another; from None, to be made."""
 
-    kind: Kind
+    entity_type: EntityType
     identifier: Identifier
     expected: str | None
     location: str
@@ -79,15 +79,15 @@ class Pointers(ABC):
         """Make all changes, or none; return the one that was stale. A new name needs a namespace that exists."""
 
     @abstractmethod
-    def drop(self, kind: Kind, identifier: Identifier, expected: str | None = None) -> Pointer | None:
+    def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
         """Remove a pointer, one at an expected location where given; return what it was, or None."""
 
     @abstractmethod
-    def rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+    def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
         """Give a pointer another name that is free, in a namespace that exists."""
 
     @abstractmethod
-    def list(self, kind: Kind, namespace: Namespace) -> tuple[Identifier, ...]:
+    def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the names of a kind in a namespace that exists, in order."""
 
     @abstractmethod

@@ -47,7 +47,7 @@ from frazil.catalog.names import (
     view_not_found,
 )
 from frazil.catalog.pointer_catalog import PointerCatalog
-from frazil.catalog.pointers import Kind, Pointer, PointerChange, Pointers, Stale
+from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Pointers, Stale
 from frazil.catalog.sql_namespaces import SqlNamespaces, namespace_parts, namespace_text
 from frazil.errors import InvalidMetadataError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import Storage
@@ -164,7 +164,7 @@ class SqlPointers(Pointers):
         if change.expected is not None:
             moved = run(
                 f"UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
-                f"WHERE {_KEY} AND metadata_location = ? AND {self._is(change.kind)}",
+                f"WHERE {_KEY} AND metadata_location = ? AND {self._is(change.entity_type)}",
                 change.location,
                 change.expected,
                 *key,
@@ -180,8 +180,8 @@ class SqlPointers(Pointers):
         columns, marks = "", ""
         values: tuple[str, ...] = ()
         if self._has_types:
-            columns, marks, values = ", iceberg_type", ", ?", (change.kind.value,)
-        elif change.kind is Kind.VIEW:
+            columns, marks, values = ", iceberg_type", ", ?", (change.entity_type.value,)
+        elif change.entity_type is EntityType.VIEW:
             raise self._no_views()
         made = run(
             "INSERT INTO iceberg_tables "
@@ -193,30 +193,34 @@ class SqlPointers(Pointers):
         )
         return made.count == 1
 
-    def drop(self, kind: Kind, identifier: Identifier, expected: str | None = None) -> Pointer | None:
+    def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
         """Remove a pointer, one at an expected location where given; return what it was, or None."""
         with self._database.transaction() as run:
             rows = run(self._select() + self._database.row_lock, *self._key(identifier)).rows
-            if not rows or _kind(identifier, rows[0][2]) is not kind or expected not in (None, rows[0][0]):
+            if (
+                not rows
+                or _entity_type(identifier, rows[0][2]) is not entity_type
+                or expected not in (None, rows[0][0])
+            ):
                 return None
             run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *self._key(identifier))
         # The location may be missing, and the row can be dropped all the same.
-        return Pointer(kind, rows[0][0] or "", rows[0][1])
+        return Pointer(entity_type, rows[0][0] or "", rows[0][1])
 
-    def rename(self, kind: Kind, source: Identifier, target: Identifier) -> None:
+    def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
         """Give a pointer another name that is free, in a namespace that exists."""
         try:
             with self._database.transaction() as run:
                 found = self._pointer(source, run(self._select() + self._database.row_lock, *self._key(source)).rows)
-                if found is None or found.kind is not kind:
-                    raise table_not_found(source) if kind is Kind.TABLE else view_not_found(source)
+                if found is None or found.entity_type is not entity_type:
+                    raise table_not_found(source) if entity_type is EntityType.TABLE else view_not_found(source)
                 if source == target:
                     return
                 if not self._namespaces.exists(target[:-1], run):
                     raise namespace_not_found(target[:-1])
                 other = self._pointer(target, run(self._select(), *self._key(target)).rows)
                 if other is not None:
-                    raise table_exists(target) if other.kind is Kind.TABLE else view_exists(target)
+                    raise table_exists(target) if other.entity_type is EntityType.TABLE else view_exists(target)
                 run(
                     f"UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE {_KEY}",
                     namespace_text(target[:-1]),
@@ -226,12 +230,12 @@ class SqlPointers(Pointers):
         except DuplicateKey:
             raise table_exists(target) from None
 
-    def list(self, kind: Kind, namespace: Namespace) -> tuple[Identifier, ...]:
+    def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the names of a kind in a namespace that exists, in order."""
         self._namespaces.check_exists(namespace)
         rows = self._database.read(
             "SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
-            f"AND {self._is(kind)}",
+            f"AND {self._is(entity_type)}",
             self._catalog,
             namespace_text(namespace),
         )
@@ -310,13 +314,13 @@ class SqlPointers(Pointers):
         return "iceberg_type" in self._database.columns("iceberg_tables")
 
     def _select(self) -> str:
-        kind = "iceberg_type" if self._has_types else "NULL"
-        return f"SELECT metadata_location, previous_metadata_location, {kind} FROM iceberg_tables WHERE {_KEY}"
+        entity_type = "iceberg_type" if self._has_types else "NULL"
+        return f"SELECT metadata_location, previous_metadata_location, {entity_type} FROM iceberg_tables WHERE {_KEY}"
 
-    def _is(self, kind: Kind) -> str:
-        if kind is Kind.VIEW:
-            return f"iceberg_type = '{kind.value}'" if self._has_types else "1 = 0"
-        return f"(iceberg_type = '{kind.value}' OR iceberg_type IS NULL)" if self._has_types else "1 = 1"
+    def _is(self, entity_type: EntityType) -> str:
+        if entity_type is EntityType.VIEW:
+            return f"iceberg_type = '{entity_type.value}'" if self._has_types else "1 = 0"
+        return f"(iceberg_type = '{entity_type.value}' OR iceberg_type IS NULL)" if self._has_types else "1 = 1"
 
     def _key(self, identifier: Identifier) -> tuple[str, str, str]:
         return self._catalog, namespace_text(identifier[:-1]), identifier[-1]
@@ -324,13 +328,13 @@ class SqlPointers(Pointers):
     def _pointer(self, identifier: Identifier, rows: Sequence[tuple[Any, ...]]) -> Pointer | None:
         if not rows:
             return None
-        location, previous, kind = rows[0]
+        location, previous, entity_type = rows[0]
         if not isinstance(location, str):
             raise InvalidMetadataError(
                 f"Cannot load {shown(identifier)}: the catalog has no metadata location for it",
                 heading="Table Metadata",
             )
-        return Pointer(_kind(identifier, kind), location, previous)
+        return Pointer(_entity_type(identifier, entity_type), location, previous)
 
     def _no_views(self) -> UnsupportedError:
         return UnsupportedError(
@@ -366,9 +370,9 @@ class SqlCatalog(PointerCatalog):
         self._sql.enable_views()
 
 
-def _kind(identifier: Identifier, text: str | None) -> Kind:
-    if text is None or text == Kind.TABLE.value:
-        return Kind.TABLE
-    if text == Kind.VIEW.value:
-        return Kind.VIEW
+def _entity_type(identifier: Identifier, text: str | None) -> EntityType:
+    if text is None or text == EntityType.TABLE.value:
+        return EntityType.TABLE
+    if text == EntityType.VIEW.value:
+        return EntityType.VIEW
     raise UnsupportedError(f"Cannot load {shown(identifier)}: the catalog says it is a {text}, which is not known here")

@@ -6,15 +6,14 @@ from statistics import median
 from typing import Any, Final
 
 from frazil.console.cells import cell_text
-from frazil.console.visit import Part, Visit, table_address
+from frazil.console.visit import PageSection, Visit, table_address
 from frazil.datafile.parquet_layout import read_parquet_layout
 from frazil.errors import FrazilError, NotFoundError
 from frazil.inspect.file_figures import SHARES, FileFigures, file_figures
 from frazil.inspect.files import find_file
 from frazil.pictures.markup import Html
 from frazil.pictures.plots import WIDE, WIDTH, Bar, draw_bars
-from frazil.pictures.tree_map import Part as MapPart
-from frazil.pictures.tree_map import draw_map
+from frazil.pictures.tree_map import Tile, draw_map
 from frazil.pictures.words import show_bytes, show_count
 from frazil.serve.exchange import Answer
 
@@ -32,7 +31,11 @@ def files_page(visit: Visit) -> Answer:
 
     return visit.page(
         "files.html",
-        {"figures": Part(("files", visit.state_key, visit.text("at"), partition), f"files of {table.name}", make)},
+        {
+            "figures": PageSection(
+                ("files", visit.state_key, visit.text("at"), partition), f"files of {table.name}", make
+            )
+        },
         tab="files",
         table=table,
         partition=partition,
@@ -64,7 +67,7 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
     # The name of the only field is said once, above the map.
     has_one_field = all(len(partition_spec.fields) <= 1 for partition_spec in table.metadata.partition_specs)
     drawn = [
-        MapPart(
+        Tile(
             (text.partition("=")[2] if has_one_field else text) or "(the whole table)",
             one.bytes,
             f"{show_bytes(one.bytes)} in {show_count(one.files)} files, {show_count(one.rows)} rows",

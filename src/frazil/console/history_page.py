@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
-from frazil.console.visit import Part, Visit
+from frazil.console.visit import PageSection, Visit
 from frazil.errors import InvalidRequestError
 from frazil.lake.difference import Difference
 from frazil.lake.history import MAX_LINES, history_lines
@@ -49,8 +49,8 @@ def difference_page(visit: Visit) -> Answer:
     found = table.difference(before.snapshot_id, after.snapshot_id)
     key = (visit.state_key, before.snapshot_id, after.snapshot_id)
 
-    def part(name: str, make: Callable[[Visit, Difference], Html]) -> Part:
-        return Part((name, key), f"difference of {table.name}", lambda: make(visit, found))
+    def part(name: str, make: Callable[[Visit, Difference], Html]) -> PageSection:
+        return PageSection((name, key), f"difference of {table.name}", lambda: make(visit, found))
 
     return visit.page(
         "difference.html",

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
-from frazil.console.visit import Part, Visit
+from frazil.console.visit import PageSection, Visit
 from frazil.lake.scan import Scan
 from frazil.pictures.markup import Html
 from frazil.pictures.pruning import draw_pruning
@@ -26,7 +26,7 @@ def rows_page(visit: Visit) -> Answer:
     key = ("rows", visit.state_key, visit.text("filter"), visit.text("columns"), visit.text("at"), page)
     return visit.page(
         "rows.html",
-        {"rows": Part(key, f"rows of {table.name}", lambda: _rows(visit, make_scan(visit), page))},
+        {"rows": PageSection(key, f"rows of {table.name}", lambda: _rows(visit, make_scan(visit), page))},
         tab="rows",
         table=table,
         refs=sorted(table.refs),
@@ -85,7 +85,7 @@ def explain_page(visit: Visit) -> Answer:
     key = ("explain", visit.state_key, visit.text("filter"), visit.text("at"))
     return visit.page(
         "explain.html",
-        {"plan": Part(key, f"plan of {table.name}", lambda: _plan(visit, make_scan(visit)))},
+        {"plan": PageSection(key, f"plan of {table.name}", lambda: _plan(visit, make_scan(visit)))},
         tab="explain",
         table=table,
         refs=sorted(table.refs),

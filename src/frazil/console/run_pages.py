@@ -9,7 +9,7 @@ from typing import Any, Final
 from frazil.catalog.names import Identifier
 from frazil.console.commands import Remedy, named_remedy
 from frazil.console.jobs import Job
-from frazil.console.visit import Part, Visit, redirect
+from frazil.console.visit import PageSection, Visit, redirect
 from frazil.errors import AccessDeniedError, NotFoundError
 from frazil.lake.parse_name import parse_name
 from frazil.pictures.markup import Html
@@ -66,7 +66,7 @@ def run_page(visit: Visit) -> Answer:
 
     return visit.page(
         "run.html",
-        {"result": Part(("run", run.run_id), "the run", ended)},
+        {"result": PageSection(("run", run.run_id), "the run", ended)},
         tab="activity",
         table=visit.lake.table(run.table),
         run=run,

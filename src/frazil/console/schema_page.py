@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from frazil.console.cells import cell_text
-from frazil.console.visit import Part, Visit
+from frazil.console.visit import PageSection, Visit
 from frazil.inspect.column_figures import column_figures, distinct_values
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
@@ -28,7 +28,7 @@ def schema_page(visit: Visit) -> Answer:
     key = ("columns", visit.state_key, tuple(field.field_id for field in shown))
     return visit.page(
         "schema.html",
-        {"columns": Part(key, f"columns of {table.name}", lambda: _columns(visit, schema, shown))},
+        {"columns": PageSection(key, f"columns of {table.name}", lambda: _columns(visit, schema, shown))},
         tab="schema",
         table=table,
         total=len(found),

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
-from frazil.console.visit import Part, Visit, name_text
+from frazil.console.visit import PageSection, Visit, name_text
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
 from frazil.sql.quote_names import quote_if_needed
@@ -28,7 +28,7 @@ def sql_page(visit: Visit) -> Answer:
         # The page's script asks for the answer of this very run.
         run = visit.text("run") or secrets.token_hex(8)
         visit.query = {**visit.query, "run": run}
-        parts["answer"] = Part(("sql", run, query), "the query", lambda: _answer(visit, query))
+        parts["answer"] = PageSection(("sql", run, query), "the query", lambda: _answer(visit, query))
     name = quote_if_needed(visit.lake.catalog.name)
     return visit.page(
         "sql.html",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from frazil.console.commands import remedy_of
-from frazil.console.visit import Part, Visit
+from frazil.console.visit import PageSection, Visit
 from frazil.lake.table import Table
 from frazil.lake.table_figures import draw_bytes_growth, draw_rows_growth, figures_of
 from frazil.maintenance.table_health import table_health
@@ -22,7 +22,7 @@ def table_page(visit: Visit) -> Answer:
     metadata = table.metadata
     return visit.page(
         "table.html",
-        {"health": Part(("health", visit.state_key), f"health of {table.name}", lambda: _health(visit, table))},
+        {"health": PageSection(("health", visit.state_key), f"health of {table.name}", lambda: _health(visit, table))},
         tab="",
         table=table,
         figures=figures_of(table._loaded),

@@ -62,7 +62,7 @@ class Console:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PageSection:
     """A part of a page that takes its time: the key of its state, what it does, and what makes its markup."""
 
     key: Hashable
@@ -140,7 +140,9 @@ class Visit:
         """Return a template's markup."""
         return Html(self.console.templates.get_template(template).render(visit=self, **values))
 
-    def page(self, template: str, parts: Mapping[str, Part] | None = None, *, code: int = 200, **values: Any) -> Answer:
+    def page(
+        self, template: str, parts: Mapping[str, PageSection] | None = None, *, code: int = 200, **values: Any
+    ) -> Answer:
         """Return a page; parts that are not there in a moment have a place in it, and follow."""
         known = dict(parts or {})
         asked = self.query.get("part")
@@ -158,10 +160,10 @@ class Visit:
         body = self.html(template, part=part, **values)
         return html_answer(body, code=code)
 
-    def _begin(self, part: Part) -> Job:
+    def _begin(self, part: PageSection) -> Job:
         return self.console.jobs.job(part.key, part.what, part.make)
 
-    def _part(self, part: Part) -> Answer:
+    def _part(self, part: PageSection) -> Answer:
         job = self._begin(part)
         if not job.wait(PART_SECONDS):
             return json_answer({"text": visible(job.text)}, code=202)

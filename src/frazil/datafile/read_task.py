@@ -201,10 +201,10 @@ class _TaskReader:
         for raw, keep, deleted in self._kept():
             with reading("data file", self.file.file_path, HEADING):
                 if keep is None:
-                    batch = self._show(raw.columns, _Places(raw, None), deleted)
+                    batch = self._show(raw.columns, _Positions(raw, None), deleted)
                 else:
                     kept = None if deleted is None else deleted[_bytes_of(keep)]
-                    batch = self._show(_Filtered(raw.columns, keep), _Places(raw, keep), kept)
+                    batch = self._show(_Filtered(raw.columns, keep), _Positions(raw, keep), kept)
             yield batch
 
     def counts(self) -> Iterator[int]:
@@ -252,7 +252,7 @@ class _TaskReader:
                 first, last = np.searchsorted(only, [raw.start, raw.start + raw.length])
                 if last > first:
                     positions = only[first:last].astype(np.int64)
-                    yield self._show(_Taken(raw.columns, positions - raw.start), _KnownPlaces(positions), None)
+                    yield self._show(_Taken(raw.columns, positions - raw.start), _GivenPositions(positions), None)
                 if last == len(only):
                     return
 
@@ -352,7 +352,7 @@ class _TaskReader:
                 deleted = found if deleted is None else deleted | found
         return deleted
 
-    def _show(self, columns: Any, places: _Places | _KnownPlaces, deleted: Mask | None) -> pa.RecordBatch:
+    def _show(self, columns: Any, places: _Positions | _GivenPositions, deleted: Mask | None) -> pa.RecordBatch:
         """Return the columns of the projection for rows of the file."""
         arrays = self._shown.arrays(columns, places.count)
         by_id = {column.field_id: array for column, array in zip(self._shown.columns, arrays, strict=True)}
@@ -368,7 +368,7 @@ class _TaskReader:
         self,
         field: NestedField,
         target: pa.Field,
-        places: _Places | _KnownPlaces,
+        places: _Positions | _GivenPositions,
         by_id: dict[int, pa.Array],
         deleted: Mask | None,
     ) -> pa.Array:
@@ -452,7 +452,7 @@ def _count(keep: Keep) -> int:
     return int(np.count_nonzero(keep)) if isinstance(keep, np.ndarray) else int(keep.true_count)
 
 
-class _Places:
+class _Positions:
     """Where rows stand in their file; worked out where it is asked for, since few scans do."""
 
     def __init__(self, raw: RawBatch, keep: Keep | None) -> None:
@@ -468,7 +468,7 @@ class _Places:
         return np.flatnonzero(_bytes_of(self._keep)) + self._raw.start
 
 
-class _KnownPlaces:
+class _GivenPositions:
     """Rows of which it is known where they stand."""
 
     def __init__(self, positions: npt.NDArray[np.int64]) -> None:

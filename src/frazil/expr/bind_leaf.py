@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.errors import InvalidRequestError
-from frazil.expr.literals import Place, place_literal
+from frazil.expr.literals import LiteralBounds, place_literal
 from frazil.expr.predicates import FALSE, TRUE, Bound, BoundTerm, Op, Predicate, all_of
 from frazil.spec.types import (
     BinaryType,
@@ -72,7 +72,7 @@ def _bind_prefix(op: Op, term: BoundTerm, prefix: Any) -> Predicate:
     raise InvalidRequestError(f"Cannot test whether {term} starts with {prefix!r}: {kind} values have no such prefix")
 
 
-def bind_place(op: Op, term: BoundTerm, place: Place) -> Predicate:
+def bind_place(op: Op, term: BoundTerm, place: LiteralBounds) -> Predicate:
     """Return a comparison with a literal that lies at a place among the type's values."""
     if place.is_value:
         return Bound(op, term, (place.below,))
@@ -99,7 +99,7 @@ def _bind_set(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
     return bind_places(op, term, [place_literal(literal, term.result_type) for literal in literals])
 
 
-def bind_places(op: Op, term: BoundTerm, places: list[Place]) -> Predicate:
+def bind_places(op: Op, term: BoundTerm, places: list[LiteralBounds]) -> Predicate:
     """Return whether a term is one of the literals, or none of them, from their places."""
     values = sorted({place.below for place in places if place.is_value})
     if not values:

@@ -63,8 +63,8 @@ _NANOS_PER_UNIT: dict[type[Type], int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a literal lies: at `below` = `above` when it is a value, else between; None is past the end."""
+class LiteralBounds:
+    """A literal among a type's values: `below` = `above` where it is one, else its neighbours; None is past the end."""
 
     below: Any
     above: Any
@@ -75,7 +75,7 @@ class Place:
         return self.below is not None and self.above is not None and bool(self.below == self.above)
 
 
-def place_literal(literal: object, data_type: Type) -> Place:
+def place_literal(literal: object, data_type: Type) -> LiteralBounds:
     """Return where a literal lies among the values of a type; refuse what cannot be compared with it."""
     if isinstance(literal, str) and type(data_type) in _NANOS_PER_UNIT:
         return place_instant(literal, data_type)
@@ -87,12 +87,12 @@ def place_literal(literal: object, data_type: Type) -> Place:
         literal = bool(literal)  # numpy's
     if isinstance(literal, bool) or isinstance(data_type, BooleanType):
         if isinstance(literal, bool) and isinstance(data_type, BooleanType):
-            return Place(literal, literal)
+            return LiteralBounds(literal, literal)
         raise _mismatch(literal, data_type)
     if isinstance(literal, int | float | Decimal):
         return _place_number(literal, data_type)
     value = to_internal(literal, data_type)
-    return Place(value, value)
+    return LiteralBounds(value, value)
 
 
 def _parse_number(text: str, data_type: Type) -> Decimal:
@@ -106,14 +106,18 @@ def _refuse_number(text: str, data_type: Type) -> Decimal:
     raise _mismatch(text, data_type)
 
 
-def _place_number(literal: int | float | Decimal, data_type: Type) -> Place:
+def _place_number(literal: int | float | Decimal, data_type: Type) -> LiteralBounds:
     if isinstance(data_type, FloatType | DoubleType):
         return _place_float(literal, data_type)
     if literal != literal:
         raise _mismatch(literal, data_type)
     exact = _exact(literal)
     if exact.is_infinite():
-        return Place(_bounds_of(data_type)[1], None) if exact > 0 else Place(None, _bounds_of(data_type)[0])
+        return (
+            LiteralBounds(_bounds_of(data_type)[1], None)
+            if exact > 0
+            else LiteralBounds(None, _bounds_of(data_type)[0])
+        )
     if isinstance(data_type, DecimalType):
         return _place_decimal(exact, data_type)
     limits = _INTEGER_RANGES.get(type(data_type))
@@ -149,7 +153,7 @@ def _bounds_of(data_type: Type) -> tuple[Any, Any]:
     return limits
 
 
-def _place_decimal(exact: Decimal, data_type: DecimalType) -> Place:
+def _place_decimal(exact: Decimal, data_type: DecimalType) -> LiteralBounds:
     unscaled = exact.scaleb(data_type.scale, decimal.Context(prec=1200, Emax=10**6, Emin=-(10**6)))
     below, above = math.floor(unscaled), math.ceil(unscaled)
     largest = 10**data_type.precision - 1
@@ -157,17 +161,17 @@ def _place_decimal(exact: Decimal, data_type: DecimalType) -> Place:
     scaled = [
         None if one is None else Decimal(one).scaleb(-data_type.scale, _EXACT) for one in (place.below, place.above)
     ]
-    return Place(scaled[0], scaled[1])
+    return LiteralBounds(scaled[0], scaled[1])
 
 
-def _place_between(below: int, above: int, smallest: int, largest: int) -> Place:
+def _place_between(below: int, above: int, smallest: int, largest: int) -> LiteralBounds:
     """Return the place of a literal between two integers, in a type that ends at `smallest` and `largest`."""
     if below > largest or above < smallest:
-        return Place(largest, None) if below > largest else Place(None, smallest)
-    return Place(below if below >= smallest else None, above if above <= largest else None)
+        return LiteralBounds(largest, None) if below > largest else LiteralBounds(None, smallest)
+    return LiteralBounds(below if below >= smallest else None, above if above <= largest else None)
 
 
-def _place_float(literal: int | float | Decimal, data_type: Type) -> Place:
+def _place_float(literal: int | float | Decimal, data_type: Type) -> LiteralBounds:
     try:
         value = float(literal)
     except OverflowError:
@@ -176,20 +180,20 @@ def _place_float(literal: int | float | Decimal, data_type: Type) -> Place:
         raise _mismatch(literal, data_type)
     largest = _FLOAT_MAX if isinstance(data_type, FloatType) else float.fromhex("0x1.fffffffffffffp+1023")
     if math.isinf(value) and isinstance(literal, int | Decimal) and not _is_infinite(literal):
-        return Place(largest, math.inf) if value > 0 else Place(-math.inf, -largest)
+        return LiteralBounds(largest, math.inf) if value > 0 else LiteralBounds(-math.inf, -largest)
     if isinstance(data_type, FloatType) and not math.isinf(value):
         try:
             value = struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError:
-            return Place(largest, math.inf) if value > 0 else Place(-math.inf, -largest)
-    return Place(value, value)
+            return LiteralBounds(largest, math.inf) if value > 0 else LiteralBounds(-math.inf, -largest)
+    return LiteralBounds(value, value)
 
 
 def _is_infinite(literal: int | Decimal) -> bool:
     return isinstance(literal, Decimal) and literal.is_infinite()
 
 
-def place_instant(text: str, data_type: Type, *, may_have_zone: bool = False) -> Place:
+def place_instant(text: str, data_type: Type, *, may_have_zone: bool = False) -> LiteralBounds:
     """Return the place of a date or timestamp in text; where one of text and column has a zone, the other is in UTC.
 
     Text with a zone for a column without one is refused, unless it `may_have_zone`.

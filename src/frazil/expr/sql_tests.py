@@ -20,7 +20,7 @@ from typing import Any
 from frazil.errors import FrazilError, SchemaMismatchError
 from frazil.expr.bind_leaf import bind_place, bind_places, bind_unary, check_order
 from frazil.expr.lex import MAX_DIGITS, digits_of
-from frazil.expr.literals import Place, place_instant, place_literal
+from frazil.expr.literals import LiteralBounds, place_instant, place_literal
 from frazil.expr.predicates import (
     FALSE,
     TRUE,
@@ -139,7 +139,7 @@ def _known(found: Predicate, term: BoundTerm) -> Predicate:
     return all_of(bind_unary(Op.NOT_NULL, term), found)
 
 
-def _ordered(op: Op, term: BoundTerm, place: Place) -> Predicate:
+def _ordered(op: Op, term: BoundTerm, place: LiteralBounds) -> Predicate:
     found = bind_place(op, term, place)
     if op in _GREATER and isinstance(term.result_type, FloatType | DoubleType):
         return any_of(found, bind_unary(Op.IS_NAN, term))
@@ -167,21 +167,21 @@ def _family(literal: Any) -> str:
     return "binary" if isinstance(literal, float) else type(literal).__name__
 
 
-def _place(literal: Any, data_type: Type) -> Place:
+def _place(literal: Any, data_type: Type) -> LiteralBounds:
     """Return where a literal lies among a column's values in the order of the type Spark compares them in."""
     return _PLACES[type(data_type)](literal, data_type)
 
 
-def _place_boolean(literal: Any, data_type: Type) -> Place:
+def _place_boolean(literal: Any, data_type: Type) -> LiteralBounds:
     word = literal.strip(" ").lower() if isinstance(literal, str) else ""
     if word in _TRUE_WORDS or word in _FALSE_WORDS:
         literal = word in _TRUE_WORDS
     if isinstance(literal, bool):
-        return Place(literal, literal)
+        return LiteralBounds(literal, literal)
     raise _mismatch(literal, data_type)
 
 
-def _place_whole(literal: Any, data_type: Type) -> Place:
+def _place_whole(literal: Any, data_type: Type) -> LiteralBounds:
     if isinstance(literal, str) and _WHOLE.fullmatch(literal):
         literal = int(literal)
     if isinstance(literal, float) and isinstance(data_type, LongType) and abs(literal) > _EXACT_LONG:
@@ -189,7 +189,7 @@ def _place_whole(literal: Any, data_type: Type) -> Place:
     return _place_exact(literal, data_type)
 
 
-def _place_exact(literal: Any, data_type: Type) -> Place:
+def _place_exact(literal: Any, data_type: Type) -> LiteralBounds:
     if isinstance(literal, int | Decimal) and not isinstance(literal, bool):
         _check_digits([literal, data_type])
         return place_literal(literal, data_type)
@@ -198,7 +198,7 @@ def _place_exact(literal: Any, data_type: Type) -> Place:
     raise _mismatch(literal, data_type)
 
 
-def _place_decimal(literal: Any, kind: Any) -> Place:
+def _place_decimal(literal: Any, kind: Any) -> LiteralBounds:
     if isinstance(literal, str) and _NUMBER.fullmatch(literal):
         literal = float(literal)
     if isinstance(literal, float) and (kind.precision > _EXACT_DIGITS or math.isinf(literal)):
@@ -221,7 +221,7 @@ def _digits(one: Any) -> tuple[int, int]:
     return digits_of(Decimal(one))
 
 
-def _place_floating(literal: Any, data_type: Type) -> Place:
+def _place_floating(literal: Any, data_type: Type) -> LiteralBounds:
     """Return the place of a literal as a double, among doubles or among the doubles that are floats."""
     if isinstance(literal, str) and _NUMBER.fullmatch(literal):
         literal = float(literal)
@@ -229,14 +229,14 @@ def _place_floating(literal: Any, data_type: Type) -> Place:
         raise _mismatch(literal, data_type)
     value = float(literal)
     if isinstance(data_type, DoubleType):
-        return Place(value, value)
+        return LiteralBounds(value, value)
     try:
         near: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         near = math.copysign(math.inf, value)
     if near == value:
-        return Place(value, value)
-    return Place(near, _next_float(near, 1)) if near < value else Place(_next_float(near, -1), near)
+        return LiteralBounds(value, value)
+    return LiteralBounds(near, _next_float(near, 1)) if near < value else LiteralBounds(_next_float(near, -1), near)
 
 
 def _next_float(value: float, step: int) -> float:
@@ -247,24 +247,24 @@ def _next_float(value: float, step: int) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits + (step if value > 0 else -step)))[0])
 
 
-def _place_text(literal: Any, data_type: Type) -> Place:
+def _place_text(literal: Any, data_type: Type) -> LiteralBounds:
     if not isinstance(literal, str):
         raise _mismatch(literal, data_type)
     value = to_internal(literal, data_type)
-    return Place(value, value)
+    return LiteralBounds(value, value)
 
 
-def _place_bytes(literal: Any, data_type: Type) -> Place:
+def _place_bytes(literal: Any, data_type: Type) -> LiteralBounds:
     if isinstance(literal, str):
         literal = to_internal(literal, StringType()).encode()
     if not isinstance(literal, bytes):
         raise _mismatch(literal, data_type)
     if isinstance(data_type, FixedType) and len(literal) != data_type.length:
         raise _refusal(f"it holds {len(literal)} bytes and a {data_type} has {data_type.length}")
-    return Place(literal, literal)
+    return LiteralBounds(literal, literal)
 
 
-def _place_moment(literal: Any, data_type: Type) -> Place:
+def _place_moment(literal: Any, data_type: Type) -> LiteralBounds:
     text = literal.text if isinstance(literal, TypedText) else literal
     type_name = literal.kind if isinstance(literal, TypedText) else ""
     has_zone = isinstance(data_type, TimestamptzType | TimestamptzNsType) or type_name in _TIMESTAMPS
@@ -281,24 +281,24 @@ def _place_moment(literal: Any, data_type: Type) -> Place:
     return place_instant(text, data_type, may_have_zone=has_zone)
 
 
-def _place_time(literal: Any, data_type: Type) -> Place:
+def _place_time(literal: Any, data_type: Type) -> LiteralBounds:
     text = literal.text if isinstance(literal, TypedText) and literal.kind == "time" else literal
     if not isinstance(text, str) or (text is literal and not _TIME_TEXT.fullmatch(text)):
         raise _mismatch(literal, data_type)
     return place_literal(text, data_type)
 
 
-def _place_uuid(literal: Any, data_type: Type) -> Place:
+def _place_uuid(literal: Any, data_type: Type) -> LiteralBounds:
     try:
         value = uuid.UUID(literal) if isinstance(literal, str) else None
     except ValueError:
         value = None
     if value is None or str(value) != literal:
         raise _refusal(f"{literal!r} is not the text of a uuid: 8-4-4-4-12 small hexadecimal digits")
-    return Place(value, value)
+    return LiteralBounds(value, value)
 
 
-_PLACES: dict[type[Type], Callable[[Any, Any], Place]] = {
+_PLACES: dict[type[Type], Callable[[Any, Any], LiteralBounds]] = {
     BooleanType: _place_boolean,
     IntType: _place_whole,
     LongType: _place_whole,

@@ -83,7 +83,7 @@ class FileFigures:
 
 
 @dataclass(slots=True)
-class _Part:
+class _ManifestFigures:
     """What one data manifest adds."""
 
     files: int
@@ -108,7 +108,7 @@ def file_figures(
         _add_deletes(found, deleted, more)
     specs = partition_types(loaded.metadata)
 
-    def add_up(files: ManifestColumns) -> _Part:
+    def add_up(files: ManifestColumns) -> _ManifestFigures:
         return _add_up(files, specs[files.spec_id], deleted, partition)
 
     data = with_content(manifests, ManifestContent.DATA)
@@ -140,7 +140,7 @@ def _add_deletes(found: FileFigures, deleted: Counter[str], files: ManifestColum
 
 def _add_up(
     files: ManifestColumns, known: tuple[PartitionSpec, StructType], deleted: Mapping[str, int], wanted: str | None
-) -> _Part:
+) -> _ManifestFigures:
     spec, kind = known
     sizes = np.maximum(files.column("file_size_in_bytes").to_numpy(), 0)
     rows = np.maximum(files.column("record_count").to_numpy(), 0)
@@ -172,7 +172,7 @@ def _add_up(
 
     top = {*np.argsort(sizes)[-TOP:].tolist(), *[at for at in np.argsort(gone)[-TOP:].tolist() if gone[at]]}
     chosen: Any = [] if wanted is None or wanted not in texts else np.flatnonzero(groups == texts.index(wanted))[:200]
-    return _Part(
+    return _ManifestFigures(
         len(files),
         int(sizes.sum()),
         int(rows.sum()),
@@ -204,7 +204,7 @@ def _partitions(files: ManifestColumns, data_type: StructType) -> tuple[list[tup
     return list(zip(*columns, strict=True)), groups
 
 
-def _merge(found: FileFigures, part: _Part) -> None:
+def _merge(found: FileFigures, part: _ManifestFigures) -> None:
     found.files += part.files
     found.bytes += part.bytes
     found.rows += part.rows

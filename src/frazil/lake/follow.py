@@ -42,11 +42,11 @@ BEGINNING = "beginning"
 NOW = "now"
 _PATIENCE_SECONDS = 60.0
 _PASSED = -1
-"""In the place of a snapshot to stop after: the follower is past it."""
+"""In place of a snapshot to stop after: the follower is past it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where a follower stands: after a snapshot, None before the first, and after some rows of the next one.
 
     With `first`, that next one is a whole state of the table, read as it is.
@@ -66,14 +66,16 @@ class Place:
         return json.dumps(told, separators=(",", ":"))
 
 
-def parse_token(text: str) -> Place:
-    """Return the place that a token tells."""
+def parse_token(text: str) -> Position:
+    """Return the position that a token holds."""
     try:
         told: Any = json.loads(text)
-        place = Place(told["table"], told["after"], told.get("snapshot"), told.get("rows", 0), told.get("first", False))
-        is_whole = all(isinstance(one, int | None) for one in (place.after, place.snapshot_id, place.rows))
-        if is_whole and isinstance(place.table_uuid, str | None) and isinstance(place.first, bool):
-            return place
+        position = Position(
+            told["table"], told["after"], told.get("snapshot"), told.get("rows", 0), told.get("first", False)
+        )
+        is_whole = all(isinstance(one, int | None) for one in (position.after, position.snapshot_id, position.rows))
+        if is_whole and isinstance(position.table_uuid, str | None) and isinstance(position.first, bool):
+            return position
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     raise InvalidRequestError(
@@ -114,7 +116,7 @@ class Follow:
         self._stopped = threading.Event()
         self._state = load()
         metadata = self._state.metadata
-        self._place = self._begin(metadata, after)
+        self._position = self._begin(metadata, after)
         # Refuses now what cannot be read.
         self._scan(self._state)
         self._last, self._ends_at = self._end(metadata, until)
@@ -125,7 +127,7 @@ class Follow:
     @property
     def token(self) -> str:
         """Where the last batch ended: `t.follow(after=token)` goes on with the next row."""
-        return self._place.text()
+        return self._position.text()
 
     def stop(self) -> None:
         """End the loop, from any thread; the batch under way is handed over."""
@@ -139,26 +141,26 @@ class Follow:
             raise StopIteration
         return next(self._next)
 
-    def _begin(self, metadata: TableMetadata, after: int | str | None) -> Place:
+    def _begin(self, metadata: TableMetadata, after: int | str | None) -> Position:
         uuid, head = metadata.table_uuid, self._head(metadata)
         if isinstance(after, bool) or not isinstance(after, int | str | None):
             raise InvalidRequestError(f"Cannot follow a table after {after!r}: give a snapshot's id or a token")
         if after is None:
-            return Place(uuid, head)
+            return Position(uuid, head)
         if after == BEGINNING:
-            return Place(uuid, None) if head is None else Place(uuid, None, head, 0, first=True)
+            return Position(uuid, None) if head is None else Position(uuid, None, head, 0, first=True)
         if isinstance(after, str) and not after.removeprefix("-").isdigit():
-            place = parse_token(after)
-            if place.table_uuid != uuid:
+            position = parse_token(after)
+            if position.table_uuid != uuid:
                 raise InvalidRequestError(
-                    f"Cannot follow {self._state.name} with this token: it is of another table, {place.table_uuid}",
+                    f"Cannot follow {self._state.name} with this token: it is of another table, {position.table_uuid}",
                     hint=f'The table may have been dropped and made anew. Begin with after="{BEGINNING}".',
                 )
         else:
-            place = Place(uuid, int(after))
-        if not place.first:
-            self._ids_after(metadata, place.after)
-        return place
+            position = Position(uuid, int(after))
+        if not position.first:
+            self._ids_after(metadata, position.after)
+        return position
 
     def _end(self, metadata: TableMetadata, until: PointInTime | None) -> tuple[int | None, int | None]:
         """Return the snapshot to stop after, and the time to stop at."""
@@ -169,7 +171,11 @@ class Follow:
             return (_PASSED if head is None else head), None
         if isinstance(until, int):
             metadata.snapshot(until)
-            ahead = [self._place.snapshot_id] if self._place.first else self._ids_after(metadata, self._place.after)
+            ahead = (
+                [self._position.snapshot_id]
+                if self._position.first
+                else self._ids_after(metadata, self._position.after)
+            )
             return (until if until in ahead else _PASSED), None
         return None, milliseconds_of(until)
 
@@ -224,11 +230,11 @@ class Follow:
         )
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self._place.first:
-            yield from self._handed(self._place.snapshot_id)
+        if self._position.first:
+            yield from self._handed(self._position.snapshot_id)
         while not self._stopped.is_set():
-            for snapshot_id in self._ids_after(self._state.metadata, self._place.after):
-                if self._last is not None and self._last in (self._place.after, _PASSED):
+            for snapshot_id in self._ids_after(self._state.metadata, self._position.after):
+                if self._last is not None and self._last in (self._position.after, _PASSED):
                     return
                 yield from self._handed(snapshot_id)
                 if self._stopped.is_set():
@@ -238,7 +244,7 @@ class Follow:
             self._state = self._refreshed()
 
     def _is_over(self) -> bool:
-        if self._last is not None and self._last in (self._place.after, _PASSED):
+        if self._last is not None and self._last in (self._position.after, _PASSED):
             return True
         return self._ends_at is not None and time.time() * 1000 >= self._ends_at
 
@@ -256,26 +262,26 @@ class Follow:
 
     def _handed(self, snapshot_id: int | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a snapshot that were not handed over, and move on."""
-        place = self._place
+        position = self._position
         assert snapshot_id is not None
-        if place.snapshot_id != snapshot_id:
-            place = Place(place.table_uuid, place.after, snapshot_id)
+        if position.snapshot_id != snapshot_id:
+            position = Position(position.table_uuid, position.after, snapshot_id)
         snapshot = self._state.metadata.find_snapshot(snapshot_id)
         if snapshot is None:
             raise SnapshotNotFoundError(
-                f"Cannot follow {self._state.name}: snapshot {snapshot_id}, of which {place.rows} rows were read, has "
-                "expired",
+                f"Cannot follow {self._state.name}: snapshot {snapshot_id}, of which {position.rows} rows were read, "
+                "has expired",
                 hint=f'Begin with after="{BEGINNING}" to read the whole table first.',
             )
-        left = place.rows
-        for batch in self._rows(snapshot, is_first=place.first):
+        left = position.rows
+        for batch in self._rows(snapshot, is_first=position.first):
             rest = batch.slice(min(left, batch.num_rows))
             left -= batch.num_rows - rest.num_rows
             if rest.num_rows:
-                place = replace(place, rows=place.rows + rest.num_rows)
-                self._place, self.snapshot = place, snapshot
+                position = replace(position, rows=position.rows + rest.num_rows)
+                self._position, self.snapshot = position, snapshot
                 yield rest
-        self._place = Place(place.table_uuid, snapshot_id)
+        self._position = Position(position.table_uuid, snapshot_id)
 
     def _rows(self, snapshot: Snapshot, *, is_first: bool) -> Iterator[pa.RecordBatch]:
         state = self._state

@@ -11,13 +11,13 @@ from frazil.pictures.markup import Html, element, svg
 
 WIDTH: Final = 1160.0
 HEIGHT: Final = 320.0
-MAX_PARTS: Final = 150
+MAX_TILES: Final = 150
 _HEAT_STEPS: Final = (2.0, 4.0, 8.0, 16.0)
 """How many times the median a part is, from which on it is drawn hotter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Tile:
     """A part of the map: its name, its size, what is told of it, and where it leads."""
 
     name: str
@@ -26,9 +26,9 @@ class Part:
     href: str | None = None
 
 
-def draw_map(parts: Sequence[Part], label: str) -> Html:
+def draw_map(tiles: Sequence[Tile], label: str) -> Html:
     """Draw parts by size, those far above the median in hotter colours; beyond the largest, one stands for the rest."""
-    known = sorted((one for one in parts if one.size > 0), key=lambda one: -one.size)
+    known = sorted((tile for tile in tiles if tile.size > 0), key=lambda tile: -tile.size)
     if not known:
         return svg(
             WIDTH,
@@ -36,16 +36,16 @@ def draw_map(parts: Sequence[Part], label: str) -> Html:
             f"{label}: none",
             element("text", "no partitions with data", x=WIDTH / 2, y=34, text_anchor="middle", class_="fz-tick"),
         )
-    middle = median(one.size for one in known)
-    shown, rest = known[:MAX_PARTS], known[MAX_PARTS:]
+    middle = median(tile.size for tile in known)
+    shown, rest = known[:MAX_TILES], known[MAX_TILES:]
     if rest:
-        shown.append(Part(f"{len(rest):,} more", sum(one.size for one in rest), f"{len(rest):,} smaller partitions"))
+        shown.append(Tile(f"{len(rest):,} more", sum(tile.size for tile in rest), f"{len(rest):,} smaller partitions"))
     drawn = []
-    for one, (x, y, width, height) in zip(shown, place_squares([one.size for one in shown]), strict=True):
-        is_rest = bool(rest) and one is shown[-1]
-        heat = 0 if is_rest else sum(one.size >= step * middle for step in _HEAT_STEPS)
+    for tile, (x, y, width, height) in zip(shown, place_squares([tile.size for tile in shown]), strict=True):
+        is_rest = bool(rest) and tile is shown[-1]
+        heat = 0 if is_rest else sum(tile.size >= step * middle for step in _HEAT_STEPS)
         cell: list[Html] = [
-            element("title", f"{one.name}\n{one.note}"),
+            element("title", f"{tile.name}\n{tile.note}"),
             element(
                 "rect",
                 x=x + 0.75,
@@ -58,12 +58,12 @@ def draw_map(parts: Sequence[Part], label: str) -> Html:
         ]
         room = int((width - 12) / 6.4)
         if room >= 4 and height >= 18:
-            name = one.name if len(one.name) <= room else one.name[: room - 1] + "…"
+            name = tile.name if len(tile.name) <= room else tile.name[: room - 1] + "…"
             cell.append(element("text", name, x=x + 7, y=y + 15, class_="fz-cell"))
         drawn.append(
             element("g", *cell)
-            if one.href is None
-            else element("a", *cell, href=one.href, aria_label=f"{one.name}: {one.note}")
+            if tile.href is None
+            else element("a", *cell, href=tile.href, aria_label=f"{tile.name}: {tile.note}")
         )
     return svg(WIDTH, HEIGHT, f"{label}: {len(known):,}, the largest {known[0].name}: {known[0].note}", *drawn)
 

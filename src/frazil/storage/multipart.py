@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape as escape_xml
 
 from frazil.errors import FrazilError, StorageError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.storage.new_file import NewFile, closed
-from frazil.storage.object_requests import ObjectRequests, Outcome, Place, child_text, error_of, parse_xml
+from frazil.storage.object_requests import ObjectKey, ObjectRequests, Outcome, child_text, error_of, parse_xml
 
 PART_BYTES: Final = 16 << 20
 MAX_PARTS: Final = 10_000
@@ -43,12 +43,12 @@ class PartedNewFile(NewFile):
 
     def __init__(
         self,
-        place: Place,
+        place: ObjectKey,
         requests: ObjectRequests,
         *,
         headers: dict[str, str],
         create: Callable[[str, bytes], None],
-        publish: Callable[[Place, Complete], None],
+        publish: Callable[[ObjectKey, Complete], None],
         part_bytes: int = PART_BYTES,
     ) -> None:
         super().__init__(place.location)

@@ -15,7 +15,15 @@ from typing import Final
 from xml.sax.saxutils import escape as escape_xml
 
 from frazil.errors import StorageError
-from frazil.storage.object_requests import NO_BUCKET, ObjectRequests, Place, child_text, children, error_of, parse_xml
+from frazil.storage.object_requests import (
+    NO_BUCKET,
+    ObjectKey,
+    ObjectRequests,
+    child_text,
+    children,
+    error_of,
+    parse_xml,
+)
 
 MAX_BULK: Final = 1000
 """How many objects one request may delete."""
@@ -23,7 +31,7 @@ _MAX_ANSWER_BYTES: Final = 1 << 24
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def delete_object(requests: ObjectRequests, place: Place) -> None:
+def delete_object(requests: ObjectRequests, place: ObjectKey) -> None:
     """Delete an object; one that is not there is no error, a bucket that is not there is."""
     outcome = requests.send("DELETE", place)
     if outcome.is_success:
@@ -34,10 +42,10 @@ def delete_object(requests: ObjectRequests, place: Place) -> None:
         raise requests.refused("delete", place, outcome)
 
 
-def delete_objects(requests: ObjectRequests, places: Iterable[Place]) -> dict[str, StorageError]:
+def delete_objects(requests: ObjectRequests, places: Iterable[ObjectKey]) -> dict[str, StorageError]:
     """Delete objects, all that can be; return why the others could not, by location."""
     failed: dict[str, StorageError] = {}
-    batches: dict[str, list[Place]] = {}
+    batches: dict[str, list[ObjectKey]] = {}
     for place in places:
         batch = batches.setdefault(place.bucket, [])
         batch.append(place)
@@ -48,10 +56,10 @@ def delete_objects(requests: ObjectRequests, places: Iterable[Place]) -> dict[st
     return failed
 
 
-def _delete_batch(requests: ObjectRequests, places: list[Place]) -> dict[str, StorageError]:
+def _delete_batch(requests: ObjectRequests, places: list[ObjectKey]) -> dict[str, StorageError]:
     failed: dict[str, StorageError] = {}
-    singly: list[Place] = []
-    in_bulk: list[Place] = []
+    singly: list[ObjectKey] = []
+    in_bulk: list[ObjectKey] = []
     for place in places:
         is_fit = requests.service.has_bulk_delete and not _NOT_IN_XML.search(place.key)
         (in_bulk if is_fit else singly).append(place)
@@ -65,14 +73,16 @@ def _delete_batch(requests: ObjectRequests, places: list[Place]) -> dict[str, St
     return failed
 
 
-def _delete_in_bulk(requests: ObjectRequests, places: list[Place], failed: dict[str, StorageError]) -> list[Place]:
+def _delete_in_bulk(
+    requests: ObjectRequests, places: list[ObjectKey], failed: dict[str, StorageError]
+) -> list[ObjectKey]:
     """Delete objects of one bucket; return those that are still to be deleted."""
     names = "".join(f"<Object><Key>{_xml_text(place.key)}</Key></Object>" for place in places)
     body = f"<Delete><Quiet>true</Quiet>{names}</Delete>".encode()
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     outcome = requests.send(
         "POST",
-        Place(places[0].bucket, "", places[0].location),
+        ObjectKey(places[0].bucket, "", places[0].location),
         query=(("delete", ""),),
         headers={"content-md5": digest, "content-type": "application/xml"},
         body=body,

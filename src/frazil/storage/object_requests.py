@@ -34,7 +34,7 @@ _PAUSES: Final = (0.1, 0.4, 1.2)
 _MAX_LIST_BYTES: Final = 1 << 24
 
 
-class Place(NamedTuple):
+class ObjectKey(NamedTuple):
     """An object's place, with the location it was asked for by."""
 
     bucket: str
@@ -94,7 +94,7 @@ class ObjectRequests:
     def send(
         self,
         method: str,
-        place: Place,
+        place: ObjectKey,
         *,
         query: Iterable[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
@@ -145,7 +145,7 @@ class ObjectRequests:
         tail = f"{answer.status}, {code}" if code else f"{answer.status}"
         return self.service.hide_secrets(said if not message else f"{said.rstrip('.')} ({tail})")
 
-    def refused(self, verb: str, place: Place, outcome: Outcome) -> StorageError:
+    def refused(self, verb: str, place: ObjectKey, outcome: Outcome) -> StorageError:
         """Return the error for a request that was not carried out."""
         location = place.location
         answer = outcome.answer
@@ -163,11 +163,11 @@ class ObjectRequests:
             hint = "Check the keys, when they expire, and what they may do in this bucket."
         return StorageError(f"Cannot {verb} {location}: {self.explain(answer)}", hint=hint, path=location)
 
-    def failed_write(self, verb: str, place: Place, outcome: Outcome) -> StorageError:
+    def failed_write(self, verb: str, place: ObjectKey, outcome: Outcome) -> StorageError:
         """Return the error for a write that did not succeed, by whether it may have happened."""
         return self.unknown(place, outcome) if outcome.may_have_happened else self.refused(verb, place, outcome)
 
-    def unknown(self, place: Place, outcome: Outcome) -> WriteOutcomeUnknownError:
+    def unknown(self, place: ObjectKey, outcome: Outcome) -> WriteOutcomeUnknownError:
         """Return the error for a write that may have happened."""
         reason = outcome.reason
         if reason == "" and outcome.answer is not None:
@@ -178,10 +178,10 @@ class ObjectRequests:
             path=place.location,
         )
 
-    def list_pages(self, place: Place, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
+    def list_pages(self, place: ObjectKey, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
         """Yield the objects whose keys start with a prefix, a page at a time; by folder unless the listing is deep."""
         following: str | None = None
-        bucket = Place(place.bucket, "", place.location)
+        bucket = ObjectKey(place.bucket, "", place.location)
         seen: set[bytes] = set()
         while True:
             query = self._list_query(prefix, is_deep, max_keys, following)
@@ -209,7 +209,7 @@ class ObjectRequests:
         return _parse_page(body, location)
 
 
-def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectService.bucket_pattern) -> Place:
+def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectService.bucket_pattern) -> ObjectKey:
     """Return the bucket and the key of a location, which are taken literally."""
     rest = location[len(scheme) + 1 :]
     bucket, _, key = rest[2:].partition("/")
@@ -224,7 +224,7 @@ def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectServic
         key.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(f"Cannot use the location {location!r}: it is not valid Unicode") from error
-    return Place(bucket, key, location)
+    return ObjectKey(bucket, key, location)
 
 
 def error_of(answer: Answer) -> tuple[str, str]:

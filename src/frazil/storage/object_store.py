@@ -50,7 +50,7 @@ from frazil.storage.locations import scheme_of
 from frazil.storage.multipart import PART_BYTES, PartedNewFile
 from frazil.storage.new_file import NewFile
 from frazil.storage.object_deletes import delete_object, delete_objects
-from frazil.storage.object_requests import ObjectRequests, Outcome, Place, error_of, place_of
+from frazil.storage.object_requests import ObjectKey, ObjectRequests, Outcome, error_of, place_of
 from frazil.storage.object_service import ObjectService
 
 _ROUNDS: Final = 3
@@ -195,17 +195,17 @@ class ObjectStorage(Storage):
         if not outcome.is_success:
             raise self._requests.failed_write("write", place, outcome)
 
-    def _create(self, place: Place, data: bytes) -> None:
+    def _create(self, place: ObjectKey, data: bytes) -> None:
         id_ = self._new_id()
         data = bytes(data)
         self._settle(place, id_, lambda: self._put_new(place, data, id_))
 
-    def _put_new(self, place: Place, data: bytes, id_: str) -> Outcome:
+    def _put_new(self, place: ObjectKey, data: bytes, id_: str) -> Outcome:
         service = self._requests.service
         headers = dict([service.condition, (service.id_header, id_)])
         return self._requests.send("PUT", place, headers={**service.write_headers(), **headers}, body=data)
 
-    def _publish_parts(self, place: Place, id_: str, complete: Callable[[bool], Outcome]) -> None:
+    def _publish_parts(self, place: ObjectKey, id_: str, complete: Callable[[bool], Outcome]) -> None:
         """Complete a file that was sent in parts, as `create` would."""
         if self._requests.service.has_conditional_parts and self._keeps_conditions(place):
             self._settle(place, id_, lambda: complete(True))
@@ -214,7 +214,9 @@ class ObjectStorage(Storage):
             raise _exists(place.location)
         self._settle(place, id_, lambda: complete(False), is_conditional=False)
 
-    def _settle(self, place: Place, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True) -> None:
+    def _settle(
+        self, place: ObjectKey, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True
+    ) -> None:
         """Carry out a write that may find its own object in its way, and raise unless it succeeded."""
         outcome = Outcome(None, False)
         may_have_happened = False
@@ -253,7 +255,7 @@ class ObjectStorage(Storage):
 
     # Whether the store can be relied on
 
-    def _check_conditions(self, place: Place) -> None:
+    def _check_conditions(self, place: ObjectKey) -> None:
         if not self._keeps_conditions(place):
             raise UnsupportedError(
                 f"Cannot create {place.location} exclusively: the store does not refuse to overwrite an object "
@@ -262,7 +264,7 @@ class ObjectStorage(Storage):
                 path=place.location,
             )
 
-    def _keeps_conditions(self, place: Place) -> bool:
+    def _keeps_conditions(self, place: ObjectKey) -> bool:
         if self._requests.service.is_proven:
             return True
         known = self._has_conditions.get(place.bucket)
@@ -270,10 +272,10 @@ class ObjectStorage(Storage):
             known = self._has_conditions[place.bucket] = self._try_conditions(place)
         return known
 
-    def _try_conditions(self, beside: Place) -> bool:
+    def _try_conditions(self, beside: ObjectKey) -> bool:
         """Create a small object twice; return whether the second time was refused and the first one's id was kept."""
         folder, slash, _ = beside.key.rpartition("/")
-        trial = Place(beside.bucket, f"{folder}{slash}.{self._new_id()}.trial.tmp", beside.location)
+        trial = ObjectKey(beside.bucket, f"{folder}{slash}.{self._new_id()}.trial.tmp", beside.location)
         first, second = self._new_id(), self._new_id()
         created = self._put_new(trial, b"", first)
         try:
@@ -334,7 +336,7 @@ class ObjectStorage(Storage):
         if place.key != "":
             delete_object(self._requests, place)
 
-    def _has_any(self, place: Place, *, but: str | None) -> bool:
+    def _has_any(self, place: ObjectKey, *, but: str | None) -> bool:
         pages = self._requests.list_pages(place, prefix=place.key, is_deep=True, max_keys=2)
         return any(key != but for page in pages for key, _, _ in page.objects)
 
@@ -350,19 +352,19 @@ class ObjectStorage(Storage):
 
     # Locations
 
-    def _file(self, path: str) -> Place:
+    def _file(self, path: str) -> ObjectKey:
         place = self._place(path)
         if place.key == "" or place.key.endswith("/"):
             raise InvalidRequestError(f"Cannot use the location {path!r} as a file: it names a folder")
         return place
 
-    def _folder(self, folder: str) -> Place:
+    def _folder(self, folder: str) -> ObjectKey:
         """Return a folder's place; its key ends with one slash, or is empty for a bucket."""
         place = self._place(folder)
         key = place.key.rstrip("/")
-        return Place(place.bucket, "" if key == "" else f"{key}/", folder)
+        return ObjectKey(place.bucket, "" if key == "" else f"{key}/", folder)
 
-    def _place(self, path: str) -> Place:
+    def _place(self, path: str) -> ObjectKey:
         scheme = scheme_of(path)
         if scheme not in self._schemes:
             raise InvalidRequestError(

@@ -12,7 +12,7 @@ from frazil.pictures.lanes import draw_row, lay_out
 from frazil.pictures.markup import Html, element
 from frazil.pictures.plots import Bar, Point, bars_over_time, draw_bars, draw_growth, nice_ticks
 from frazil.pictures.pruning import PrunedManifest, draw_pruning
-from frazil.pictures.tree_map import HEIGHT, WIDTH, Part, draw_map, place_squares
+from frazil.pictures.tree_map import HEIGHT, WIDTH, Tile, draw_map, place_squares
 from frazil.pictures.words import show_ago, show_bytes, show_short, show_time
 
 
@@ -58,7 +58,7 @@ def test_pictures_are_well_formed_and_bounded() -> None:
         draw_growth([Point(2**62, 1), Point(-(2**62), 3)], "x"),
         draw_bars([Bar(evil, {"append": 1}, evil)] * 48, evil),
         draw_bars([], "x"),
-        draw_map([Part(evil, at + 1, evil, "/x") for at in range(50_000)], evil),
+        draw_map([Tile(evil, at + 1, evil, "/x") for at in range(50_000)], evil),
         draw_map([], "x"),
         Html(f"<div>{draw_pruning([PrunedManifest(evil, 1, 2, 3, 4)] * 5_000)}</div>"),
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from frazil.errors import StorageError
 from frazil.storage.http import Answer
-from frazil.storage.object_requests import ObjectRequests, Outcome, Place, child_text, children, parse_xml
+from frazil.storage.object_requests import ObjectKey, ObjectRequests, Outcome, child_text, children, parse_xml
 
 _BOMB = '<?xml version="1.0" encoding="{}"?><!DOCTYPE a [<!ENTITY b "xxxx">]><a><Code>&b;</Code></a>'
 
@@ -56,5 +56,5 @@ class Circling(ObjectRequests):
 def test_pages_that_go_in_a_circle_end(tokens: str) -> None:
     requests = Circling(tokens)
     with pytest.raises(StorageError, match="go in a circle"):
-        list(requests.list_pages(Place("bucket", "", "s3://bucket/"), prefix="", is_deep=True))
+        list(requests.list_pages(ObjectKey("bucket", "", "s3://bucket/"), prefix="", is_deep=True))
     assert requests.pages == len(tokens) + 1

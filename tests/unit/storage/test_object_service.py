@@ -8,7 +8,7 @@ import pytest
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.storage.http import Origin
-from frazil.storage.object_requests import Place, place_of
+from frazil.storage.object_requests import ObjectKey, place_of
 from frazil.storage.object_service import GcsService, S3Service, gcs_service, parse_endpoint, s3_service
 from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import S3Credentials
@@ -184,7 +184,7 @@ def test_a_public_bucket_is_asked_without_a_signature() -> None:
     ],
 )
 def test_locations_are_taken_literally(location: str, place: tuple[str, str]) -> None:
-    assert place_of(location, "s3") == Place(*place, location)
+    assert place_of(location, "s3") == ObjectKey(*place, location)
 
 
 @pytest.mark.parametrize(

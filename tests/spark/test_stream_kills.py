@@ -75,7 +75,7 @@ class Process:
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.communicate()
+        self.process.communicate()
 
 
 def batches(checkpoint: Path) -> int:

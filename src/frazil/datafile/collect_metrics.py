@@ -129,6 +129,8 @@ class _Column:
             self._add(array.storage if isinstance(array.type, pa.BaseExtensionType) else array)
 
     def _add(self, array: pa.Array) -> None:
+        if len(array) <= _FEW_VALUES and self._box is None and self._add_few(array):
+            return
         nulls = array.null_count
         self._nulls += nulls
         nans = 0
@@ -142,9 +144,28 @@ class _Column:
             _add_geometries(self._box, array, self._field.name)
         elif not isinstance(data_type, VariantType):
             found = pc.min_max(to_plain_integers(array))
-            low, high = self._to_value(found["min"].as_py()), self._to_value(found["max"].as_py())
-            self._low = low if self._low is None or low < self._low else self._low
-            self._high = high if self._high is None or high > self._high else self._high
+            self._widen(found["min"].as_py(), found["max"].as_py())
+
+    def _add_few(self, array: pa.Array) -> bool:
+        """Measure a few values one by one, which takes less than to call Arrow; return whether that could be done."""
+        if not self._mode.has_bounds or isinstance(self._field.field_type, VariantType):
+            return False
+        try:
+            values = to_plain_integers(array).to_pylist()
+        except UnicodeDecodeError:
+            return False
+        known = [one for one in values if one is not None]
+        numbers = [one for one in known if one == one] if self._is_floating else known
+        self._nulls += len(values) - len(known)
+        self._nans += len(known) - len(numbers)
+        if numbers:
+            self._widen(min(numbers), max(numbers))
+        return True
+
+    def _widen(self, least: Any, most: Any) -> None:
+        low, high = self._to_value(least), self._to_value(most)
+        self._low = low if self._low is None or low < self._low else self._low
+        self._high = high if self._high is None or high > self._high else self._high
 
     def write(self, into: Any, rows: int) -> None:
         part, kind = self._field, self._field.field_type
@@ -181,6 +202,7 @@ def _to_uuid(value: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=value)
 
 
+_FEW_VALUES = 32
 _POINT_BYTES = 21
 _POINT_HEAD = np.frombuffer(b"\x01\x01\0\0\0", np.uint8)
 

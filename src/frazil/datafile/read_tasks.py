@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import thread as pools
 from queue import Empty, Full, Queue
 from typing import Generic, TypeVar
 
@@ -50,7 +51,7 @@ class _Stream(Generic[Batch]):
         self._put((False, last), stopped)
 
     def _put(self, entry: tuple[bool, object], stopped: threading.Event) -> bool:
-        while not stopped.is_set():
+        while not stopped.is_set() and not _is_ending():
             try:
                 self.queue.put(entry, timeout=_POLL_SECONDS)
             except Full:
@@ -100,6 +101,11 @@ def read_in_order(
             stopped.set()
             for stream in waiting:
                 _empty(stream.queue)
+
+
+def _is_ending() -> bool:
+    """Return whether Python ends: it waits for all threads of pools, and somebody may hold a reader half read."""
+    return bool(getattr(pools, "_shutdown", False))
 
 
 def _empty(queue: Queue[tuple[bool, object]]) -> None:

@@ -41,6 +41,8 @@ _SETTINGS = {
     "datafusion.catalog.information_schema": "false",
 }
 _OWN_SCHEMA = "public"
+MEMORY_BYTES = 2 << 30
+"""What sorts, groups and joins of a query hold at most; sorts and groups go to temporary files beyond it."""
 
 
 def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResult:
@@ -153,7 +155,8 @@ class _Tables:
         """Have the engine plan a query."""
         import datafusion
 
-        context = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
+        memory = datafusion.RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(MEMORY_BYTES)
+        context = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS), memory)
         average = context.udaf("avg")
         context.enable_spark_functions()
         # Spark's average of decimals is a decimal, as the engine's own is and that of its Spark set is not.

@@ -42,10 +42,11 @@ class QueryResult(HandOffs):
         except Exception as error:
             if self._failures:
                 raise self._failures[-1] from error
-            raise InvalidRequestError(
-                f"Cannot run the query: {_reason(error)}",
-                hint="Names are case-sensitive. What is not understood here may run on Spark.",
-            ) from error
+            reason = _reason(error)
+            hint = "Names are case-sensitive. What is not understood here may run on Spark."
+            if "Resources exhausted" in reason:
+                hint = "The memory of a query is bounded, and a join holds its smaller side. Run it on Spark."
+            raise InvalidRequestError(f"Cannot run the query: {reason}", hint=hint) from error
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

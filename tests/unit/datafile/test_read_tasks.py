@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -80,3 +82,13 @@ def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
 
 def test_no_items_give_no_batches() -> None:
     assert list(read_in_order(lambda item: iter([item]), [], threads=4)) == []
+
+
+def test_python_ends_though_somebody_holds_a_reader_that_is_half_read() -> None:
+    script = """
+from frazil.datafile.read_tasks import read_in_order
+held = read_in_order(lambda item: iter(range(1000)), range(100), threads=4)
+print(next(held))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
+    assert ended.stdout == "0\n"

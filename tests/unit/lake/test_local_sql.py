@@ -19,6 +19,7 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from frazil.lake import local_sql
 from frazil.lake.lake import Lake
 from tests.hand_off_rows import DDL, ROWS, Watched
 
@@ -244,3 +245,17 @@ def test_the_page_says_what_is_answered_here(page_lake: Lake, text: str, answer:
             page_lake.sql(text).to_arrow()
     else:
         assert [str(one) for one in values(page_lake, text)] == [answer]
+
+
+def test_a_query_that_needs_more_memory_than_it_may_have_goes_on_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_sql, "MEMORY_BYTES", 12 << 20)
+    lake = frazil.connect("memory:", catalog="memory")
+    table = lake.create_table("db.t", "id bigint, s string")
+    count = 200_000
+    ids = [(at * 7919) % count for at in range(count)]
+    table.append(pa.table({"id": ids, "s": [f"text {at:050}" for at in ids]}))
+    found = lake.sql("select id from db.t order by s").to_arrow()
+    assert found.column("id").to_pylist() == list(range(count))
+    joined = lake.sql("select count(*) n from db.t a join db.t b on a.s = b.s")
+    with pytest.raises(frazil.InvalidRequestError, match=r"(?s)Resources exhausted.*The memory of a query is bounded"):
+        joined.to_arrow()

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
+from frazil.sessions.stream_compaction import compactions
 
 
 @pytest.fixture
@@ -62,6 +63,8 @@ def test_a_stream_compacts_as_often_as_it_is_told(
         .toTable("lake.db.t")
     )
     assert query.awaitTermination(300)
+    finished, _, problems = compactions(str(query.id))
+    assert (finished > 0, problems) == (True, [])
     operations = [one.operation for one in table.refresh().snapshots]
     assert "replace" in operations, operations
     assert files(table) < 6

@@ -41,7 +41,7 @@ from frazil.serve.error_answers import (
     error_answer,
     made_error,
 )
-from frazil.serve.exchange import Answer, Refusal, Request
+from frazil.serve.exchange import UNIT_SEPARATOR, Answer, Refusal, Request
 from frazil.serve.idempotency import answered_once
 from frazil.serve.operations import OPERATIONS, Operation, Router
 from frazil.serve.service import Service
@@ -311,6 +311,8 @@ class Exchange:
     def log_fields(self, answer: Answer, seconds: float) -> dict[str, object]:
         """Return what the log tells of the request."""
         client = self._scope.get("client")
+        # By which views a table was loaded: of names that were checked, since the request was carried out.
+        views = self.query.get("referenced-by") if answer.code < 400 else None
         return {
             "id": self.request_id,
             "client": None if client is None else client[0],
@@ -322,6 +324,7 @@ class Exchange:
             "type": answer.kind,
             "ms": round(seconds * 1000, 3),
             "bytes": len(answer.body),
+            **({} if views is None else {"views": [one.replace(UNIT_SEPARATOR, ".") for one in views.split(",")]}),
         }
 
 

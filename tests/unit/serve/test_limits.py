@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.requests import Request as StarletteRequest
@@ -20,7 +21,7 @@ from frazil.serve import run_server
 from frazil.serve.app import Limits, is_loopback
 from frazil.serve.auth import Auth, Secret
 from frazil.serve.run_server import Listen, bind, check_listen
-from tests.served_lake import Served, served
+from tests.served_lake import Served, served, table_path
 
 
 def raw(server: Served, data: bytes, *, seconds: float = 10) -> bytes:
@@ -144,6 +145,24 @@ def test_counts_are_given_to_prometheus(tmp_path: Path) -> None:
     assert 'frazil_errors_total{type="NoSuchNamespaceException"} 1' in text
     assert 'frazil_request_seconds_count{operation="loadNamespaceMetadata"} 1' in text
     assert 'le="+Inf"} 1' in text
+
+
+def test_the_line_of_a_table_that_is_loaded_for_a_view_names_the_view(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.make_table("t", "db")
+    with caplog.at_level(logging.INFO, logger="frazil.serve"):
+        for query, code in (("db%1Fouter,db%1Finner", 200), (",", 400)):
+            assert server.get(f"{table_path('t')}?referenced-by={query}").code == code
+        deadline = time.monotonic() + 30
+        lines: list[dict[str, Any]] = []
+        while len(lines) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            every = [json.loads(one.getMessage()) for one in caplog.records]
+            lines = [one for one in every if one["operation"] == "loadTable"]
+    good, bad = lines
+    assert good["views"] == ["db.outer", "db.inner"]
+    assert "views" not in bad
 
 
 def test_a_catalog_that_cannot_be_asked_is_not_ready(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -53,6 +54,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID: Final = "x-request-id"
+ABORT: Final = "frazil.abort"
+"""The name of the server's extension by which a connection is closed at once."""
+_PIECE_BYTES: Final = 256 << 10
+_CLOSE_SECONDS: Final = 1
 _MIN_GZIP_BYTES: Final = 8 << 10
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 _MAX_FIELDS: Final = 50
@@ -136,7 +141,7 @@ class ProtocolApp:
             finally_code = 0
         seconds = time.perf_counter() - exchange.start
         self.telemetry.ended(exchange.operation, finally_code, answer.kind, seconds)
-        log_request(exchange.log_fields(answer, seconds))
+        log_request({**exchange.log_fields(answer, seconds), "code": finally_code})
 
     async def _answer(self, exchange: Exchange) -> Answer:
         found = self._router.find(exchange.method, exchange.protocol_path)
@@ -298,9 +303,29 @@ class Exchange:
         if answer.code not in (204, 304):
             headers["content-length"] = str(len(body))
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        async with asyncio.timeout(seconds):
-            await self._send({"type": "http.response.start", "status": answer.code, "headers": encoded})
-            await self._send({"type": "http.response.body", "body": body})
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send({"type": "http.response.start", "status": answer.code, "headers": encoded})
+                # Whether the client takes it is seen between pieces.
+                start = 0
+                while len(body) - start > _PIECE_BYTES:
+                    piece = body[start : start + _PIECE_BYTES]
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                    start += _PIECE_BYTES
+                await self._send({"type": "http.response.body", "body": body[start:]})
+        except TimeoutError:
+            await self._abort()
+            raise
+
+    async def _abort(self) -> None:
+        """Close the connection and drop what the client has not taken."""
+        abort = self._scope.get("extensions", {}).get(ABORT)
+        if abort is not None:
+            abort()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    while (await self._receive())["type"] != "http.disconnect":
+                        pass
 
     def _wants_gzip(self) -> bool:
         """Return whether to spend time on a smaller body: not for a client on this machine."""

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frazil.errors import InvalidRequestError, StorageError
-from frazil.serve.app import is_loopback
+from frazil.serve.app import ABORT, is_loopback
 from frazil.serve.service import Service
 
 STOP_SECONDS: Final = 60
@@ -45,7 +45,7 @@ class Listen:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 for clients that may be slow or hostile: a head that does not come, or does not end, is given up."""
+    """HTTP/1.1 for clients that may be slow or hostile: a head that does not come or end, or an answer, is given up."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -68,6 +68,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self._head_timer is None:
             self._await_head()
         super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self._abandon}
 
     def on_url(self, url: bytes) -> None:
         """Count the bytes of the path."""
@@ -96,6 +97,16 @@ class PatientProtocol(HttpToolsProtocol):
         self._head_timer = None
         if self.transport is not None and not self.transport.is_closing():
             self.transport.close()
+
+    def _abandon(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that nothing was asked of; one that has not taken its answer waits for nobody."""
+        if self.transport is not None and self.transport.get_write_buffer_size() > 0:
+            self._abandon()
+        super().timeout_keep_alive_handler()
 
     def _count(self, size: int) -> None:
         self._head_bytes += size

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,30 @@ def test_counts_are_given_to_prometheus(tmp_path: Path) -> None:
     assert 'frazil_errors_total{type="NoSuchNamespaceException"} 1' in text
     assert 'frazil_request_seconds_count{operation="loadNamespaceMetadata"} 1' in text
     assert 'le="+Inf"} 1' in text
+
+
+def test_a_client_that_does_not_take_its_answers_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with served(tmp_path / "w", limits=Limits(answer_seconds=1)) as server:
+        made = server.make_table("t", "db", properties={f"p{at}": "x" * 30_000 for at in range(20)})
+        with socket.socket() as slow, caplog.at_level(logging.INFO, logger="frazil.serve"):
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.settimeout(30)
+            slow.connect(("127.0.0.1", server.port))
+            slow.sendall(f"GET {table_path('t')} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 40)
+            codes: list[int] = []
+            deadline = time.monotonic() + 60
+            while 0 not in codes and time.monotonic() < deadline:
+                time.sleep(0.05)
+                lines = [one.getMessage() for one in caplog.records if one.name == "frazil.serve"]
+                codes = [json.loads(one)["code"] for one in lines]
+            assert 0 in codes
+            taken = 0
+            with suppress(ConnectionResetError):
+                while part := slow.recv(1 << 20):
+                    taken += len(part)
+            assert taken < 40 * len(made.body)
+        whole = server.get(table_path("t"))
+        assert (whole.code, whole.json["metadata"]["properties"]["p19"]) == (200, "x" * 30_000)
 
 
 def test_the_line_of_a_table_that_is_loaded_for_a_view_names_the_view(

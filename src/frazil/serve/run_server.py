@@ -68,7 +68,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self._head_timer is None:
             self._await_head()
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: self._abandon}
+        self.scope["extensions"] = {ABORT: self._abandon}  # type: ignore[dict-item]
 
     def on_url(self, url: bytes) -> None:
         """Count the bytes of the path."""

@@ -14,7 +14,7 @@ from frazil.expr.predicates import TRUE
 from frazil.lake.choose_engine import Engine, check_engine
 from frazil.lake.on_spark import is_spark_frame
 from frazil.lake.sql_meaning import plain_predicate, takes_files_whole
-from frazil.lake.verbs import NO_PROPERTIES, TableVerbs, filled, target_of
+from frazil.lake.verbs import NO_PROPERTIES, TableVerbs, filled, keys_of, target_of
 from frazil.local.source_rows import open_source
 from frazil.spec.snapshot import MAIN_BRANCH
 
@@ -75,9 +75,11 @@ class ExplainChanges:
         choice = self._table._choose_update(state, values, where, branch, NO_PROPERTIES, engine)
         return choice.explain(f"update {state.name}")
 
-    def upsert(self, data: Any, keys: Sequence[str], *, branch: str = MAIN_BRANCH, engine: Engine = "auto") -> str:
+    def upsert(
+        self, data: Any, keys: Sequence[str] | None = None, *, branch: str = MAIN_BRANCH, engine: Engine = "auto"
+    ) -> str:
         """Explain an upsert; the source is read."""
         state = self._table._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
-        choice = self._table._choose_upsert(state, source, keys, branch, NO_PROPERTIES, engine)
+        choice = self._table._choose_upsert(state, source, keys_of(state, keys), branch, NO_PROPERTIES, engine)
         return choice.explain(f"upsert into {state.name}")

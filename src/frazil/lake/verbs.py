@@ -345,7 +345,7 @@ class TableVerbs(MetadataVerbs):
     def upsert(
         self,
         data: Any,
-        keys: Sequence[str],
+        keys: Sequence[str] | None = None,
         *,
         branch: str = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
@@ -354,12 +354,14 @@ class TableVerbs(MetadataVerbs):
     ) -> Snapshot | None:
         """Replace rows by those of the same key, and add the others. Null is a key like any other.
 
-        Rows of which no value differs are left as they are; where that is all, nothing is written and None returned. A
-        source that has a key twice is refused. What a parallel writer does to the same rows stops it. The summary of
-        the snapshot counts the rows. `engine` is as in `delete`.
+        Without `keys`, the identifier fields of the table are the key. Rows of which no value differs are left as they
+        are; where that is all, nothing is written and None returned. A source that has a key twice is refused. What a
+        parallel writer does to the same rows stops it. The summary of the snapshot counts the rows. `engine` is as in
+        `delete`.
         """
         state = self._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
+        keys = keys_of(state, keys)
 
         def plan(state: LoadedTable) -> Any:
             choice = self._choose_upsert(state, source, keys, branch, snapshot_properties, engine)
@@ -599,6 +601,20 @@ def filled(where: Any, parameters: Mapping[str, object]) -> Any:
     made = given.fill(where)
     given.check()
     return made
+
+
+def keys_of(state: LoadedTable, keys: Sequence[str] | None) -> Sequence[str]:
+    """Return the key columns of an upsert: those given, or the identifier fields of the table."""
+    if keys is not None:
+        return keys
+    schema = state.metadata.current_schema
+    found = [schema.name_of(one) for one in schema.identifier_field_ids]
+    if not found:
+        raise InvalidRequestError(
+            f"Cannot upsert into {state.name}: no keys are given, and the table has no identifier fields",
+            hint='Give them: keys=["id"].',
+        )
+    return found
 
 
 def read_set_of(state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:

@@ -312,6 +312,18 @@ def test_partitions_are_those_of_the_new_values() -> None:
     assert table.check(bounds=True).ok
 
 
+def test_an_upsert_without_keys_goes_by_the_identifier_fields() -> None:
+    table = new_table(ddl="id bigint not null, k string, v int")
+    table.append(ROWS)
+    with pytest.raises(InvalidRequestError, match=r"no keys are given, and the table has no identifier fields\nHint"):
+        table.upsert(arrow())
+    with table.update_schema() as update:
+        update.set_identifier_fields(["id"])
+    assert "filter: id in" in table.explain.upsert(arrow())
+    table.upsert(arrow())
+    assert found(table) == {row["id"]: (row["k"], row["v"]) for row in ROWS} | {1: ("new", 7), 9: ("more", None)}
+
+
 # What is read
 
 

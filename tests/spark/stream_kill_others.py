@@ -2,7 +2,7 @@
 
     stream_kill_others.py WAREHOUSE JOURNAL SEED run|finish
 
-Two threads. One feeds the source. The other compacts and expires, and writes rows of its own to tables that streams
+Two threads. One feeds two tables. The other compacts and expires, and writes rows of its own to tables that streams
 write to. What is done is a line of the journal, written when it is done: after a kill the last write is repeated,
 under the same name, and happens once. `run` goes on until the process ends; `finish` repeats what was left open.
 """
@@ -26,7 +26,14 @@ from frazil.errors import CommitError
 
 KEYS = 7
 FEED, OWN = "feed", "own"
-TABLES = {"source": ("compact", "expire"), "rows": ("compact", OWN), "counts": ("compact", "expire")}
+FED = ("source", "plain")
+"""The tables that are fed: streams of one are guarded, that of the other is not."""
+TABLES = {
+    "source": ("compact", "expire"),
+    "plain": ("compact", "expire"),
+    "rows": ("compact", OWN),
+    "counts": ("compact", "expire"),
+}
 """What is done to each table; who reads `rows` has no guard, so nothing of it expires."""
 
 
@@ -59,7 +66,8 @@ class Others:
     def feed(self) -> None:
         ids = list(feed_ids(self.done[FEED]))
         rows = pa.table({"id": ids, "k": [key_of(one) for one in ids]})
-        self.lake.table("db.source").append(rows, once=(FEED, self.done[FEED]))
+        for name in FED:
+            self.lake.table(f"db.{name}").append(rows, once=(FEED, self.done[FEED]))
         self._note(FEED)
 
     def own(self) -> None:

@@ -8,10 +8,11 @@ that is there has been read.
     rows     source, guarded     -> rows, appended
     counts   source, guarded     -> counts by key, upserted
     totals   rows, no guard      -> totals by key, replaced; nothing of rows expires
-    free     source, no guard    -> free_<n>, appended; the source expires
+    free     plain, no guard     -> free_<n>, appended; plain expires
 
 `free` goes on, or says that what it has not read has expired: then it begins anew, with a table and a checkpoint of
-its own. Any other error of a query ends the process, with the whole of it.
+its own. Where files of a batch are deleted under its hands, it is started again, and says so then. Any other error of a
+query ends the process, with the whole of it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import frazil
 
 QUERIES = ("rows", "counts", "totals", "free")
 LOST = re.compile("ha(s|ve) expired")
+GONE = re.compile("FILE_NOT_EXIST|there is no such file")
 
 
 def generation(checkpoints: Path) -> int:
@@ -78,7 +80,7 @@ class Queries:
         name = f"free_{generation(self.checkpoints)}"
         if not self.lake.table_exists(f"db.{name}"):
             self.lake.create_table(f"db.{name}", "id bigint, k string")
-        return self._write(self._read("source"), name, "append")
+        return self._write(self._read("plain"), name, "append")
 
     def lose(self, error: str) -> None:
         """Note that `free` said what was lost."""
@@ -105,8 +107,9 @@ def watch(queries: Queries, names: tuple[str, ...]) -> None:
             error: StreamingQueryException | None = query.exception()
             if error is None:
                 del running[name]
-            elif name == "free" and LOST.search(str(error)):
-                queries.lose(str(error))
+            elif name == "free" and (LOST.search(str(error)) or GONE.search(str(error))):
+                if LOST.search(str(error)):
+                    queries.lose(str(error))
                 running[name] = queries.start(name)
             else:
                 say(f"failed: {name}\n{error}")

@@ -100,7 +100,7 @@ class Others:
                 traceback.print_exc()
                 os._exit(1)
 
-        threads = [threading.Thread(target=repeat, args=one) for one in (("feed", 0.6), ("meddle", 0.8))]
+        threads = [threading.Thread(target=repeat, args=one) for one in (("feed", 2), ("meddle", 1))]
         for one in threads:
             one.start()
         for one in threads:

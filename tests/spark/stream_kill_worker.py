@@ -18,6 +18,7 @@ query ends the process, with the whole of it.
 from __future__ import annotations
 
 import os
+import random
 import re
 import sys
 import time
@@ -32,6 +33,12 @@ from pyspark.sql import functions as F
 
 import frazil
 
+PROPERTIES = {
+    # Many commit at once, and often.
+    "commit.retry.num-retries": "100",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "5",
+}
 QUERIES = ("rows", "counts", "totals", "free")
 LOST = re.compile("ha(s|ve) expired")
 GONE = re.compile("FILE_NOT_EXIST|there is no such file")
@@ -56,7 +63,7 @@ class Queries:
     def _read(self, table: str, guard: str | None = None) -> DataFrame:
         options = {} if guard is None else {"stream-guard": guard}
         if not self.drains:
-            options["streaming-max-files-per-micro-batch"] = "20"
+            options["streaming-max-files-per-micro-batch"] = random.choice(("5", "50", "500"))
         return self.spark.readStream.options(**options).table(f"lake.db.{table}")
 
     def _write(self, frame: DataFrame, name: str, mode: str, **options: str) -> Any:
@@ -79,7 +86,7 @@ class Queries:
     def free(self) -> Any:
         name = f"free_{generation(self.checkpoints)}"
         if not self.lake.table_exists(f"db.{name}"):
-            self.lake.create_table(f"db.{name}", "id bigint, k string")
+            self.lake.create_table(f"db.{name}", "id bigint, k string", properties=PROPERTIES)
         return self._write(self._read("plain"), name, "append")
 
     def lose(self, error: str) -> None:

@@ -515,7 +515,7 @@ class TestCommits:
         new = made_table(case.catalog)
         late = rejected(set_property(handle, old, a="b"))
         assert isinstance(late.reason, CommitConflictError)
-        with pytest.raises(InvalidMetadataError, match="UUID"):
+        with pytest.raises(TableNotFoundError, match=r"any more: its UUID was"):
             handle.refresh(old)
         assert handle.load_table(EVENTS).metadata == new.metadata
 

@@ -285,7 +285,7 @@ class Catalog(ABC):
     def refresh(self, loaded: LoadedTable) -> LoadedTable:
         """Return a table's current state; refuse another table that has taken its name meanwhile."""
         fresh = self.load_table(loaded.identifier)
-        check_same_table(loaded.metadata, fresh.metadata)
+        check_same_table(loaded.metadata, fresh.metadata, shown(loaded.identifier))
         return fresh
 
     def refresh_view(self, loaded: LoadedView) -> LoadedView:

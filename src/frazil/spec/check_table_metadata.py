@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from frazil.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
+from frazil.errors import InvalidMetadataError, InvalidRequestError, TableNotFoundError, UnsupportedError
 from frazil.spec.iso8601 import show_ms
 from frazil.spec.partitioning import check_partition_spec
 from frazil.spec.snapshot import MAIN_BRANCH
@@ -46,13 +46,13 @@ def check_table_metadata(metadata: TableMetadata, *, is_read: bool = False) -> N
     _check_keys(metadata)
 
 
-def check_same_table(known: TableMetadata, refreshed: TableMetadata) -> None:
+def check_same_table(known: TableMetadata, refreshed: TableMetadata, name: str) -> None:
     """Refuse refreshed metadata that belongs to another table: one dropped and created anew, say."""
     if known.table_uuid is None or refreshed.table_uuid is None:
         return
     if known.table_uuid.lower() != refreshed.table_uuid.lower():
-        raise InvalidMetadataError(
-            f"Cannot refresh the table: its UUID was {known.table_uuid} and is now {refreshed.table_uuid}",
+        raise TableNotFoundError(
+            f"Cannot find table {name} any more: its UUID was {known.table_uuid} and is now {refreshed.table_uuid}",
             hint="The table was dropped and another one created in its place. Load it anew.",
             heading="Table Metadata Fields",
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frazil.errors import InvalidMetadataError, UnsupportedError
+from frazil.errors import InvalidMetadataError, TableNotFoundError, UnsupportedError
 from frazil.spec.check_table_metadata import check_same_table, check_table_metadata
 from frazil.spec.encryption import EncryptedKey
 from frazil.spec.frozen_map import FrozenMap
@@ -221,12 +221,12 @@ def test_metadata_as_found_in_the_wild_is_accepted(table: Any) -> None:
 
 def test_another_tables_uuid_after_a_refresh_is_refused() -> None:
     other = metadata(table_uuid=UUID.replace("9", "8"))
-    with pytest.raises(InvalidMetadataError, match="its UUID was 9c12d441") as caught:
-        check_same_table(metadata(), other)
+    with pytest.raises(TableNotFoundError, match=r"table db\.t any more: its UUID was 9c12d441") as caught:
+        check_same_table(metadata(), other, "db.t")
     assert caught.value.hint is not None and "dropped" in caught.value.hint
 
 
 def test_the_same_uuid_in_another_case_or_none_at_all_is_the_same_table() -> None:
-    check_same_table(metadata(), metadata(table_uuid=UUID.upper()))
-    check_same_table(metadata(format_version=1, table_uuid=None), metadata())
-    check_same_table(metadata(), metadata(format_version=1, table_uuid=None))
+    check_same_table(metadata(), metadata(table_uuid=UUID.upper()), "db.t")
+    check_same_table(metadata(format_version=1, table_uuid=None), metadata(), "db.t")
+    check_same_table(metadata(), metadata(format_version=1, table_uuid=None), "db.t")

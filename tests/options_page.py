@@ -1,19 +1,21 @@
 """The test that shows each row of `docs/options.md`, in `tests/options_shown.txt`; `--write` writes the page.
 
-A row that no test shows yet is left out of the list, and has none on the page.
+A row that no test shows yet is left out of the list, and has none on the page. Tests are functions, or files of SQL
+cases, which `tests/spark/test_sql_cases.py` runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+from functools import cache
 from pathlib import Path
 
 from frazil.spec import options as o
 from frazil.spec import properties as p
 from frazil.spec.jar_surface import PROCEDURES
 from frazil.spec.options_markdown import options_markdown
-from frazil.spec.properties_markdown import NOT_HONOURED
+from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
 from frazil.spec.property_kinds import ColumnProperty, Property
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +23,8 @@ PAGE = ROOT / "docs" / "options.md"
 LIST = ROOT / "tests" / "options_shown.txt"
 SECTIONS = {
     "read": o.READ,
+    "source": o.SOURCE,
+    "feed": o.CHANGE_FEED,
     "stream": o.STREAM_READ,
     "write": o.WRITE,
     "sink": o.STREAM_WRITE,
@@ -37,6 +41,15 @@ def all_rows() -> list[tuple[str, str]]:
     return rows + [("procedure", f"{name}({one})") for name, arguments in PROCEDURES.items() for one in arguments]
 
 
+def answer_of(section: str, name: str) -> str:
+    """Return what becomes of a row."""
+    if section == "property":
+        return "refused" if name in REFUSED else "kept" if name in NOT_HONOURED else "honoured"
+    if section == "procedure":
+        return "honoured"
+    return next(str(one.answer) for one in SECTIONS[section] if one.name == name)
+
+
 def names_of(section: str, name: str) -> set[str]:
     """Return how a test may write what it shows."""
     plain = name.rstrip("*")
@@ -44,8 +57,11 @@ def names_of(section: str, name: str) -> set[str]:
     if section == "setting":
         option = next((one for one in (*o.READ, *o.STREAM_READ, *o.WRITE) if one.setting == name), None)
         found |= {"SETTINGS"} | ({option.name} if option is not None else set())
-    if section in ("read", "write", "stream", "foreign"):
-        found |= {{"read": "READ", "write": "WRITE", "stream": "STREAM_READ", "foreign": "FOREIGN"}[section]}
+    found |= {
+        list_of
+        for key, list_of in (("read", "READ"), ("write", "WRITE"), ("stream", "STREAM_READ"), ("foreign", "FOREIGN"))
+        if key == section
+    }
     if section == "property":
         found |= {"NOT_HONOURED"} if name in NOT_HONOURED else set()
         found |= {
@@ -63,20 +79,53 @@ def read_shown() -> dict[tuple[str, str], str]:
     return found
 
 
-def test_text(test: str) -> str | None:
-    """Return the text of a test and its decorators, of a whole file, or None where there is no such test."""
-    path, _, function = test.partition("::")
-    file = ROOT / path
-    if not file.is_file():
+@cache
+def _module(path: Path) -> tuple[str, ast.Module]:
+    text = path.read_text()
+    return text, ast.parse(text)
+
+
+def find_test(test: str) -> ast.FunctionDef | None:
+    """Return the function of a test, of a class too; None where there is none."""
+    path, _, name = test.partition("::")
+    if not (ROOT / path).is_file() or not path.endswith(".py"):
         return None
-    text = file.read_text()
-    if not function:
-        return text
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
-    return None
+    functions = (one for one in ast.walk(_module(ROOT / path)[1]) if isinstance(one, ast.FunctionDef))
+    return next((one for one in functions if one.name == name), None)
+
+
+def test_text(test: str) -> str | None:
+    """Return the text of a test with its decorators, and of the constants and helpers of its module that it names.
+
+    A file of SQL cases is text as a whole. None where there is no such test.
+    """
+    file = ROOT / test.partition("::")[0]
+    if file.suffix == ".txt":
+        return file.read_text() if file.is_file() else None
+    function = find_test(test)
+    if function is None:
+        return None
+    text, tree = _module(file)
+    parts: list[ast.stmt] = [function]
+    for part in parts:
+        named = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
+        named |= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
+        for node in tree.body:
+            targets = {one.id for one in getattr(node, "targets", []) if isinstance(one, ast.Name)}
+            if node not in parts and named & {*targets, getattr(node, "name", None)}:
+                parts.append(node)
+    lines = text.splitlines()
+    return "\n".join("\n".join(lines[_first(one) - 1 : one.end_lineno]) for one in parts)
+
+
+def _first(node: ast.stmt) -> int:
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+
+
+def shows_something(test: str) -> bool:
+    """Return whether a test looks at what came out, and not only at refusals."""
+    function = find_test(test)
+    return function is None or any(isinstance(one, ast.Assert) for one in ast.walk(function))
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_updates_and_net_changes(spark: SparkSession, table: frazil.Table) -> No
         ({"endingVersion": 2}, "not said where they begin"),
         ({"startingVersion": 1, "startingTimestamp": "2026-01-01"}, "by versions and by times at once"),
         ({"startingTimestamp": "yesterday-ish"}, "it is not a time"),
-        ({"deduplicationMode": "some"}, "it may be none, dropCarryovers, netChanges"),
+        ({"deduplicationMode": "some"}, "none, dropCarryovers or netChanges"),
         ({"computeUpdates": "true"}, "no identifier fields"),
         ({"computeUpdates": "true", "identifier-columns": "nope"}, "no such column"),
     ],

@@ -46,6 +46,40 @@ def test_sizes_and_open_files_are_as_properties_say(attached: SparkSession, lake
     assert table.scan().count() == 2000
 
 
+@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake: frazil.Lake, verb: str) -> None:
+    """write.delete.distribution-mode, write.update.distribution-mode, write.merge.distribution-mode"""
+    statements = {
+        "delete": "delete from {} where id % 10 = 3",
+        "update": "update {} set v = 'b' where id % 10 = 3",
+        "merge": "merge into {} t using (select 3L id) s on t.id % 10 = s.id when matched then update set v = 'b'",
+    }
+
+    def count(mode: str) -> int:
+        table = lake.create_table(
+            f"db.{mode}",
+            "id bigint, kind string, v string",
+            partition_by=["kind"],
+            properties={
+                "write.distribution-mode": "none",
+                f"write.{verb}.distribution-mode": mode,
+                # Each file is a task of its own.
+                "read.split.open-file-cost": str(1 << 30),
+            },
+        )
+        rows = attached.range(0, 400, 1, 4).selectExpr("id", "cast(id % 2 as string) kind", "'a' v")
+        rows.writeTo(f"lake.db.{mode}").append()
+        assert files(table) == 8
+        attached.sql(statements[verb].format(f"lake.db.{mode}"))
+        changed = {"delete": 360, "update": 400, "merge": 400}[verb]
+        assert attached.table(f"lake.db.{mode}").count() == changed
+        return files(table)
+
+    # Rows that change are in one partition: four files, or one; the other partition's four stay.
+    assert count("hash") == 5
+    assert count("none") == 8
+
+
 @pytest.mark.parametrize(("option", "value"), [("compact-every-batches", "2"), ("compact-every-bytes", "1")])
 def test_a_stream_compacts_as_often_as_it_is_told(
     attached: SparkSession, lake: frazil.Lake, tmp_path: Path, option: str, value: str

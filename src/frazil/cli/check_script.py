@@ -2,7 +2,7 @@
 
 Python is read as Python: calls of `config`, `option`, `options`, `tableProperty`, and SQL in texts. Other files
 (`spark-defaults.conf`, shell scripts, SQL) are read line by line. What is found is looked up in `spec/options.py`,
-`spec/jar_surface.py` and the list of properties, as the library itself does.
+`spec/jar_surface.py` and the lists of properties and procedures, as the library itself does.
 """
 
 from __future__ import annotations
@@ -14,10 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from frazil.errors import InvalidRequestError
+from frazil.errors import FrazilError, InvalidRequestError
+from frazil.maintenance.procedures import PROCEDURES
+from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, read_data_options, read_sizes
 from frazil.spec import jar_surface
-from frazil.spec.options import READ_OPTIONS, WRITE_OPTIONS, OptionList, find_setting
-from frazil.spec.properties_markdown import NOT_HONOURED
+from frazil.spec.options import (
+    CHANGE_FEED_OPTIONS,
+    READ_OPTIONS,
+    STREAM_FEED_OPTIONS,
+    STREAM_READ_OPTIONS,
+    STREAM_WRITE_OPTIONS,
+    WRITE_OPTIONS,
+    OptionList,
+    check_setting_name,
+    find_setting,
+)
+from frazil.spec.properties import check_properties, check_retired, check_spelling
+from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
 
 Level = Literal["fine", "change", "nothing", "error"]
 LEVELS: dict[Level, str] = {
@@ -27,13 +40,19 @@ LEVELS: dict[Level, str] = {
     "error": "will not work",
 }
 _FATES: dict[jar_surface.Fate, Level] = {"same": "fine", "change": "change", "cannot": "error"}
-_ANSWERS: dict[str, Level] = {"honoured": "fine", "warned": "nothing", "refused": "error"}
+_ANSWERS: dict[str, Level] = {"honoured": "fine", "same": "fine", "warned": "nothing", "refused": "error"}
 _SETTING = re.compile(r"(spark\.sql\.iceberg\.[\w.-]+)[\s=:,'\"]+([\w.-]+)?")
 _CALL = re.compile(r"\bcall\s+(?:[\w`]+\.)?system\.(\w+)\s*\(", re.IGNORECASE)
 _ARGUMENT = re.compile(r"\b(\w{1,128})\s{0,32}=>")
-_PROPERTY = re.compile(r"['\"]((?:write|read|commit|history|engine|encryption|compatibility|gc)\.[\w.-]+)['\"]\s*[=,]")
-_READERS, _WRITERS = {"read", "readStream"}, {"write", "writeTo", "writeStream", "mergeInto"}
-_TABLES = {"table", "toTable", "writeTo", "saveAsTable", "insertInto"}
+_PROPERTY = re.compile(
+    r"['\"]((?:write|read|commit|history|engine|encryption|compatibility|gc)\.[\w.-]+)['\"]\s*[=,:]"
+    r"(?:\s*['\"]([\w.-]+)['\"])?"
+)
+_MAP = re.compile(r"\boptions\s*=>\s*map\s*\(([^()]{0,5000})\)", re.IGNORECASE)
+_PAIR = re.compile(r"['\"]([^'\"]{1,128})['\"]\s*,\s*(?:['\"]([\w.+-]{0,128})['\"])?")
+_STRATEGY = re.compile(r"\b(?:strategy|sort_order)\s*=>\s*['\"]\s*(\w+)", re.IGNORECASE)
+_WRITERS = {"write", "writeTo", "mergeInto"}
+_TABLES = {"table", "toTable", "writeTo", "saveAsTable", "insertInto", "mergeInto", "changes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +94,7 @@ def _lines(path: str, text: str) -> Iterator[Finding]:
         for match in _SETTING.finditer(line):
             yield _setting(path, index, match.group(1), match.group(2))
         for match in _PROPERTY.finditer(line):
-            reason = NOT_HONOURED.get(match.group(1))
-            if reason is not None:
-                yield Finding(path, index, "nothing", match.group(1), f"kept on the table: {reason}")
+            yield from _property(path, index, match.group(1), match.group(2))
     for match in _CALL.finditer(text):
         yield from _call(
             path, text.count("\n", 0, match.start()) + 1, match.group(1).lower(), _inside(text, match.end())
@@ -94,28 +111,64 @@ def _inside(text: str, start: int) -> str:
     return ""
 
 
+def _property(path: str, line: int, name: str, value: str | None) -> Iterator[Finding]:
+    if name in NOT_HONOURED:
+        yield Finding(path, line, "nothing", name, f"kept on the table: {NOT_HONOURED[name]}")
+    elif name in REFUSED:
+        yield Finding(path, line, "error", name, REFUSED[name])
+    try:
+        check_retired({name: ""})
+        check_spelling(name)
+        if value is not None:
+            check_properties({name: value})
+    except FrazilError as error:
+        yield Finding(path, line, "error", name, str(error.hint or error))
+
+
 def _call(path: str, line: int, name: str, inside: str) -> Iterator[Finding]:
-    known = jar_surface.PROCEDURES.get(name)
+    known = PROCEDURES.get(name)
+    what = f"CALL system.{name}"
     if known is None:
-        yield Finding(path, line, "error", f"CALL system.{name}", f"no such procedure of the jar's: {_names()}")
+        yield Finding(path, line, "error", what, f"no such procedure; there are: {', '.join(sorted(PROCEDURES))}")
         return
     flat = re.sub(r"\([^()]*\)", "", inside)
-    unknown = [one for one in _ARGUMENT.findall(flat) if one.lower() not in known]
+    arguments = [one.name for one in known.call_parameters]
+    unknown = [one for one in _ARGUMENT.findall(flat) if one.lower() not in arguments]
     if unknown:
-        yield Finding(path, line, "error", f"CALL system.{name}({unknown[0]})", f"arguments are: {', '.join(known)}")
-    else:
-        yield Finding(path, line, "fine", f"CALL system.{name}", "the same")
+        yield Finding(path, line, "error", f"{what}({unknown[0]})", f"arguments are: {', '.join(arguments)}")
+        return
+    try:
+        _check_options_of(name, inside)
+    except InvalidRequestError as error:
+        yield Finding(path, line, "error", f"{what}(options)", str(error))
+        return
+    yield Finding(path, line, "fine", what, "the same" if name in jar_surface.PROCEDURES else "frazil's own")
 
 
-def _names() -> str:
-    return ", ".join(sorted(jar_surface.PROCEDURES))
+def _check_options_of(procedure: str, inside: str) -> None:
+    """Refuse options that a rewrite does not have and values that it does not take, where they are written out."""
+    found = _MAP.search(inside)
+    if found is None:
+        return
+    options = {name: value or None for name, value in _PAIR.findall(found.group(1))}
+    target = 512 << 20
+    if procedure == "rewrite_data_files":
+        said = " ".join(_STRATEGY.findall(inside)).lower()
+        strategy = "zorder" if "zorder" in said else "sort" if said and "binpack" not in said else "binpack"
+        read_data_options(options, target, strategy=strategy)
+    elif procedure == "rewrite_position_delete_files":
+        read_sizes(OptionReader(procedure, options, SIZE_OPTIONS), procedure, target)
 
 
 def _setting(path: str, line: int, name: str, value: str | None) -> Finding:
     option = find_setting(name)
     if option is None:
+        try:
+            check_setting_name(name)
+        except InvalidRequestError as error:
+            return Finding(path, line, "error", name, str(error.hint or error))
         return Finding(path, line, "nothing", name, "not known")
-    if option.answer == "honoured" and value is not None and option.kind.parse(value) is None:
+    if value is not None and option.kind.parse(value) is None:
         return Finding(path, line, "error", f"{name}={value}", f"set it to {option.kind.allowed}")
     level = "fine" if value is not None and value.lower() in option.fine else _ANSWERS[option.answer]
     return Finding(path, line, level, name, option.note)
@@ -155,12 +208,26 @@ def _chain(path: str, last: ast.AST) -> Iterator[Finding]:
                 options += _of_dict(node)
         texts |= {text for one in node.args if (text := _text(one)) is not None}
         node = node.func
-    list_of = WRITE_OPTIONS if names & _WRITERS else READ_OPTIONS if names & _READERS else None
     is_table = "iceberg" in texts or bool(names & _TABLES)
-    if list_of is not None and is_table:
+    is_feed = any(name.lower() == "readchangefeed" and value == "true" for _, name, value in options)
+    taken = _options_of(names, is_feed=is_feed or "changes" in names)
+    if taken is not None and is_table:
         for line, name, value in options:
-            if name and not ("readStream" in names or "writeStream" in names):
-                yield _option(path, line, list_of, name, value)
+            if name:
+                yield _option(path, line, taken, name, value)
+
+
+def _options_of(names: set[str], *, is_feed: bool) -> OptionList | None:
+    """Return the options that a chain of calls takes, by what it begins with."""
+    if "writeStream" in names:
+        return STREAM_WRITE_OPTIONS
+    if names & _WRITERS:
+        return WRITE_OPTIONS
+    if "readStream" in names:
+        return STREAM_FEED_OPTIONS if is_feed else STREAM_READ_OPTIONS
+    if "read" in names:
+        return CHANGE_FEED_OPTIONS if is_feed else READ_OPTIONS
+    return None
 
 
 def _of_dict(node: ast.Call) -> Iterator[tuple[int, str, str | None]]:
@@ -188,6 +255,6 @@ def _option(path: str, line: int, options: OptionList, name: str, value: str | N
         return Finding(path, line, "nothing", what, "not known")
     if value is not None and value.lower() in option.fine:
         return Finding(path, line, "fine", what, option.note)
-    if option.answer == "honoured" and value is not None and option.kind.parse(value.strip()) is None:
+    if option.answer != "refused" and value is not None and option.kind.parse(value.strip()) is None:
         return Finding(path, line, "error", f"{what}={value}", f"set it to {option.kind.allowed}")
     return Finding(path, line, _ANSWERS[option.answer], what, option.note)

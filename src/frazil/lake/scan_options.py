@@ -31,7 +31,7 @@ from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import Appends
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.iso8601 import parse_timestamp
-from frazil.spec.options import READ_OPTIONS
+from frazil.spec.options import READ_OPTIONS, OptionList
 from frazil.spec.properties import SPLIT_LOOKBACK
 
 _STATES = ("snapshot-id", "as-of-timestamp", "versionasof", "timestampasof", "branch", "tag")
@@ -48,9 +48,10 @@ def scan_with_options(
     case_sensitive: bool = True,
     time_zone: str = "UTC",
     scan_options: ScanOptions = DEFAULT_OPTIONS,
+    taken: OptionList = READ_OPTIONS,
 ) -> Scan:
     """Make the scan that read options ask for; refuse those that contradict each other."""
-    known = READ_OPTIONS.check(options)
+    known = taken.check(options)
     table = _with_lookback(table, known)
     states = [name for name in _STATES if name in known]
     window = [name for name in _WINDOW if name in known]

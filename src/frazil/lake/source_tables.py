@@ -29,6 +29,7 @@ from frazil.lake.scan_options import scan_with_options
 from frazil.loaded import LoadedTable
 from frazil.rest.settings import SECRETS as SERVICE_SECRETS
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.options import SOURCE_OPTIONS
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage
 from frazil.storage.locations import find_metadata_version, scheme_of, strip_slashes
@@ -94,6 +95,7 @@ class SourceTables:
             predicate=known.get("filter"),
             columns=None if columns is None else [column.strip() for column in columns.split(",")],
             time_zone=self.time_zone,
+            taken=SOURCE_OPTIONS,
         )
 
     def load(self, path: str) -> LoadedTable:

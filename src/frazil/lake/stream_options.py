@@ -17,17 +17,17 @@
     split-size, file-open-cost  how files are cut and packed, in bytes
 
 Without a start the whole table comes first, then what is new. Names are compared without regard to case, as Spark
-does.
+does. `spec/options.py` lists what is honoured, refused and warned about.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.errors import InvalidRequestError
 from frazil.scan.stream_steps import NotAppends, StreamLimits, StreamRules, StreamStart
+from frazil.spec.options import STREAM_READ_OPTIONS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 
@@ -37,8 +37,8 @@ _FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME = (
     "stream-from-timestamp",
 )
 _SKIP_DELETES, _SKIP_OVERWRITES = "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots"
-_CHANGES, _IDENTIFIERS, _UPDATES, _COPIES, _GUARD = (
-    "streaming-changes",
+CHANGES_OPTION = "streaming-changes"
+_IDENTIFIERS, _UPDATES, _COPIES, _GUARD = (
     "identifier-columns",
     "compute-updates",
     "deduplicationmode",
@@ -49,21 +49,6 @@ _MOST = {
     "streaming-max-rows-per-micro-batch": "rows",
     "streaming-max-bytes-per-micro-batch": "size_bytes",
 }
-_KNOWN = {
-    *(_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME, _SKIP_DELETES, _SKIP_OVERWRITES),
-    *(_CHANGES, _GUARD),
-    *_MOST,
-}
-_ASYNC = (
-    "async-micro-batch-planning-enabled",
-    "streaming-snapshot-polling-interval-ms",
-    "async-queue-preload-file-limit",
-    "async-queue-preload-row-limit",
-)
-_OTHER_STATES = (
-    *("snapshot-id", "as-of-timestamp", "tag", "versionasof", "timestampasof"),
-    *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"),
-)
 _ALL = 2**31 - 1
 """What Iceberg Java takes for no limit."""
 
@@ -87,8 +72,7 @@ class StreamOptions:
 
 def stream_options(options: Mapping[str, str], branch: str | None = None) -> StreamOptions:
     """Return what the options of a stream ask for; refuse those that are not known, or contradict each other."""
-    known = {name.lower(): str(value).strip() for name, value in options.items() if value is not None}
-    _check(known)
+    known = {name: text.strip() for name, text in STREAM_READ_OPTIONS.check(options).items()}
     named = known.get("branch")
     if named is not None and branch is not None and named != branch:
         raise InvalidRequestError(f"Cannot stream the branches {branch!r} and {named!r} at once: give one")
@@ -98,8 +82,8 @@ def stream_options(options: Mapping[str, str], branch: str | None = None) -> Str
     rules = StreamRules(
         branch=named or branch or MAIN_BRANCH,
         not_appends=_not_appends(known),
-        skips_deletes=_flag(known, _SKIP_DELETES, otherwise=False),
-        skips_overwrites=_flag(known, _SKIP_OVERWRITES, otherwise=False),
+        skips_deletes=_flag(known, _SKIP_DELETES),
+        skips_overwrites=_flag(known, _SKIP_OVERWRITES),
     )
     return StreamOptions(
         start,
@@ -107,10 +91,10 @@ def stream_options(options: Mapping[str, str], branch: str | None = None) -> Str
         StreamLimits(**limits),
         None if identifiers is None else tuple(identifier.strip() for identifier in identifiers.split(",")),
         _flag(known, _UPDATES, otherwise=True) if _UPDATES in known or identifiers else None,
-        _keeps_copies(known),
+        known.get(_COPIES, "").lower() == "none",
         known.get(_GUARD),
-        _whole(known, "split-size", 1),
-        _whole(known, "file-open-cost", 0),
+        _whole(known, "split-size"),
+        _whole(known, "file-open-cost"),
     )
 
 
@@ -134,24 +118,6 @@ def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, compute
     return () if computes is False else known
 
 
-def _check(known: Mapping[str, str]) -> None:
-    unknown = [one for one in known if one.startswith(("stream-", "streaming-")) and one not in {*_KNOWN, *_ASYNC}]
-    if unknown:
-        raise InvalidRequestError(
-            f"Cannot stream a table with the option {unknown[0]!r}: there is none of that name",
-            hint=f"There are: {', '.join(sorted(_KNOWN))}.",
-        )
-    state = next((option for option in _OTHER_STATES if option in known), None)
-    if state is not None:
-        raise UnsupportedError(
-            f"Cannot stream a table with the option {state}: a stream has no end, and begins where it is told",
-            hint=f"Use {_FROM_SNAPSHOT}, {_AFTER_SNAPSHOT}, {_FROM_TIME} or branch.",
-        )
-    tuned = [one for one in _ASYNC if one in known]
-    if tuned:
-        warnings.warn(f"The option {tuned[0]} does nothing: batches are planned when Spark asks for them", stacklevel=2)
-
-
 def _start(known: Mapping[str, str]) -> StreamStart:
     given = [one for one in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if one in known]
     if len(given) > 1:
@@ -159,58 +125,39 @@ def _start(known: Mapping[str, str]) -> StreamStart:
     if not given:
         return StreamStart()
     if given[0] == _FROM_TIME:
-        return StreamStart(timestamp_ms=_whole(known, _FROM_TIME, 0))
+        return StreamStart(timestamp_ms=_whole(known, _FROM_TIME))
     if given[0] == _AFTER_SNAPSHOT:
-        return StreamStart(after_snapshot_id=_whole(known, _AFTER_SNAPSHOT, None))
+        return StreamStart(after_snapshot_id=_whole(known, _AFTER_SNAPSHOT))
     word = known[_FROM_SNAPSHOT].lower()
     if word in ("earliest", "latest"):
         return StreamStart(is_earliest=word == "earliest", is_latest=word == "latest")
-    return StreamStart(snapshot_id=_whole(known, _FROM_SNAPSHOT, None, " It may be earliest or latest too."))
+    if not word.removeprefix("-").isdigit() or not word.isascii():
+        raise InvalidRequestError(
+            f"Cannot begin a stream with {_FROM_SNAPSHOT}={word[:60]!r}: it is no snapshot's id",
+            hint="It may be earliest or latest too.",
+        )
+    return StreamStart(snapshot_id=int(word))
 
 
 def _not_appends(known: Mapping[str, str]) -> NotAppends:
-    word = known.get(_CHANGES, NotAppends.ERROR.value).lower()
-    try:
-        found = NotAppends(word)
-    except ValueError:
-        words = ", ".join(choice.value for choice in NotAppends)
-        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {_CHANGES}: it may be {words}") from None
-    skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one, otherwise=False)), None)
+    found = NotAppends(known.get(CHANGES_OPTION, NotAppends.ERROR.value).lower())
+    skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one)), None)
     if found is NotAppends.CHANGES and skips is not None:
         raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
     for one in (_IDENTIFIERS, _UPDATES, _COPIES):
         if one in known and found is not NotAppends.CHANGES:
-            raise InvalidRequestError(f"Cannot use {one} without {_CHANGES}=changes: it is for changes of rows")
+            raise InvalidRequestError(f"Cannot use {one} without {CHANGES_OPTION}=changes: it is for changes of rows")
     return found
 
 
-def _keeps_copies(known: Mapping[str, str]) -> bool:
-    mode = known.get(_COPIES, "dropcarryovers").lower()
-    if mode not in ("none", "dropcarryovers"):
-        raise InvalidRequestError(f"Cannot use {mode[:60]!r} as deduplicationMode: it may be none or dropCarryovers")
-    return mode == "none"
-
-
 def _limit(known: Mapping[str, str], name: str) -> int | None:
-    found = _whole(known, name, 1)
+    found = _whole(known, name)
     return None if found is None or (found >= _ALL and not name.startswith("streaming-max-bytes")) else found
 
 
-def _whole(known: Mapping[str, str], name: str, least: int | None, more: str = "") -> int | None:
-    if name not in known:
-        return None
-    text = known[name]
-    if not text.removeprefix("-").isdigit() or not text.isascii():
-        raise InvalidRequestError(f"Cannot use {text[:60]!r} as {name}: it is not a whole number.{more}")
-    if least is not None and int(text) < least:
-        raise InvalidRequestError(f"Cannot use {text} as {name}: it must be at least {least}")
-    return int(text)
+def _whole(known: Mapping[str, str], name: str) -> int | None:
+    return int(known[name]) if name in known else None
 
 
-def _flag(known: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
-    if name not in known:
-        return otherwise
-    word = known[name].lower()
-    if word not in ("true", "false"):
-        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {name}: it may be true or false")
-    return word == "true"
+def _flag(known: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
+    return known[name].lower() == "true" if name in known else otherwise

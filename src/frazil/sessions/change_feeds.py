@@ -22,6 +22,7 @@ from frazil.scan.change_window import ChangeRange, change_window, find_version
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.spark.read.relation import ReadRequest
 from frazil.spark.stream.source_frames import StreamColumns, changed_rows, stream_schema
+from frazil.spec.options import CHANGE_FEED_OPTIONS
 
 FEED_OPTION = "readchangefeed"
 _NONE, _DROP, _NET = "none", "dropcarryovers", "netchanges"
@@ -58,6 +59,7 @@ def asked_changes(told: Mapping[str, Any], time_zone: str) -> dict[str, Any] | N
 
 def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], options: Mapping[str, str]) -> Any:
     """Return the changes of a table's rows as a DataFrame."""
+    CHANGE_FEED_OPTIONS.check(options)
     _check_state(relation)
     table, state = relation.table, relation.state
     metadata = table.metadata

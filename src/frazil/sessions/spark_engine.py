@@ -34,7 +34,7 @@ from frazil.spark.read.metadata_frames import metadata_frame
 from frazil.spark.read.view_queries import ViewQuery
 from frazil.spark.types import from_spark_schema
 from frazil.spark.write.store_assignment import check_bound
-from frazil.spec.options import READ, SETTING_PREFIX, check_settings
+from frazil.spec.options import METADATA_OPTIONS, READ, SETTING_PREFIX, check_settings
 from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
@@ -95,12 +95,13 @@ class SparkEngine:
                 )
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
-            options = {**self._read_settings(), **options}
+            options = {**self.read_settings(), **options}
             return scan_changes(table._loaded, options, choice=_choice(state), scan_options=scan_options)
         if relation.metadata_table is not None:
+            METADATA_OPTIONS.check(options)
             return None
         asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
-        asked = {**self._read_settings(), **asked}
+        asked = {**self.read_settings(), **asked}
         return scan_with_options(
             table._loaded,
             {**asked, **option_of_state(state)},
@@ -108,7 +109,7 @@ class SparkEngine:
             scan_options=scan_options,
         )
 
-    def _read_settings(self) -> dict[str, str]:
+    def read_settings(self) -> dict[str, str]:
         """Return what the session says for every read, as read options."""
         found = check_settings(self.settings(SETTING_PREFIX))
         named = {one.name: (one.setting or "").removeprefix(SETTING_PREFIX) for one in READ if one.answer == "honoured"}

@@ -1,6 +1,6 @@
 """What Python answers for tables that streams write to: one commit for each batch, which happens once.
 
-    sink-open    a query is started: refuse what cannot be written to
+    sink-open    a query is started: refuse what cannot be written to; options are known where it is named by its format
     sink-batch   the rows of a batch
 
 A batch is named by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
@@ -29,6 +29,7 @@ from frazil.sessions.stream_compaction import Compaction, compact_after, compact
 from frazil.sessions.write_options import once_of_options, read_write_options
 from frazil.spark.change.resolved import schema_of_json
 from frazil.spec.frozen_map import FrozenMap
+from frazil.spec.options import STREAM_WRITE_OPTIONS
 from frazil.spec.properties import (
     SPARK_ACCEPT_ANY_SCHEMA,
     SPARK_FANOUT_ENABLED,
@@ -64,6 +65,8 @@ def _open(question: Question) -> None:
             hint="Give the table's name in its lake.",
         )
     place, table, _ = _target(question)
+    if question.told["options"] is not None:
+        _check_options(place, STREAM_WRITE_OPTIONS.check(question.told["options"]))
     if read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         return
     known = {part.name.lower() for part in table.schema.fields}
@@ -79,26 +82,31 @@ def _open(question: Question) -> None:
 def _batch(question: Question) -> None:
     told = question.told
     place, table, branch = _target(question)
-    options = {key.lower(): value for key, value in told["options"].items()}
-    if once_of_options(options) is not None:
-        raise InvalidRequestError(
-            f"Cannot stream to {place} with once-application: batches of a stream are known by their query",
-            hint="Leave the options out; in foreachBatch they say which write it is.",
-        )
-    asked = read_write_options(question.engine(), table, branch, options)
+    options = STREAM_WRITE_OPTIONS.check(told["options"])
+    compaction = _check_options(place, options)
+    asked = read_write_options(question.engine(), table, branch, options, STREAM_WRITE_OPTIONS)
     once = Once(told["query"], told["batch"], is_epoch=True, input_digest=told["input"])
     given = {**asked.arguments, "once": once}
     said = asked.said
     if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
         said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
     write = _writer(question, place, table, said, options, given)
-    compaction = compaction_of(place, options)
     done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
     if done is not None and done.version != once.version and not question.frame(0).isEmpty():
         # Later ones are there, and what this one was is not known any more; one without rows left nothing.
         raise another_way(once)
     made = _patiently(write)
     _compact(question, table, given, made, compaction)
+
+
+def _check_options(place: Place, options: Mapping[str, str]) -> Compaction | None:
+    """Refuse options that contradict each other; return what they say about compaction."""
+    if once_of_options(options) is not None:
+        raise InvalidRequestError(
+            f"Cannot stream to {place} with once-application: batches of a stream are known by their query",
+            hint="Leave the options out; in foreachBatch they say which write it is.",
+        )
+    return compaction_of(place, options)
 
 
 def _compact(
@@ -130,7 +138,7 @@ def _writer(
 
 
 def _merges_schema(place: Place, table: Table, options: Mapping[str, str]) -> bool:
-    merges = _flag(options, "mergeschema") or _flag(options, "merge-schema")
+    merges = any(options.get(one, "").strip().lower() == "true" for one in ("mergeschema", "merge-schema"))
     if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
             f"Cannot change the schema of {place} with a stream: the table does not allow it",
@@ -151,13 +159,6 @@ def _keys(place: Place, table: Table, options: Mapping[str, str]) -> list[str]:
             hint=f'Give the table identifier fields, or the option {UPSERT_KEYS}: "id, day".',
         )
     return found
-
-
-def _flag(options: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
-    text = options.get(name, str(otherwise)).strip().lower()
-    if text not in ("true", "false"):
-        raise InvalidRequestError(f"Cannot stream with {name}={options[name]!r}: it is neither true nor false")
-    return text == "true"
 
 
 def _patiently(write: Callable[[], Snapshot | None]) -> Snapshot | None:

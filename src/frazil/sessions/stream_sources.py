@@ -1,5 +1,6 @@
 """What Python answers for tables that are read as streams: one `StreamSource` for each query that runs.
 
+    stream-check     a stream is named by its format: refuse what cannot be streamed so
     stream-open      a query is started: where it begins, or what its checkpoint says
     stream-advance   how far the next batch may read
     stream-batch     the rows between two offsets
@@ -27,16 +28,17 @@ from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
 from frazil.errors import CommitError, FrazilError, InvalidRequestError, SnapshotNotFoundError
 from frazil.lake.sql_session import CURRENT, Place, Relation, State
-from frazil.lake.stream_options import StreamOptions, stream_options, update_identifiers
+from frazil.lake.stream_options import CHANGES_OPTION, StreamOptions, stream_options, update_identifiers
 from frazil.lake.table import Table
 from frazil.loaded import LoadedTable
 from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
 from frazil.scan.stream_schema import check_stream_schema
-from frazil.scan.stream_steps import StreamLimits, TableStream
+from frazil.scan.stream_steps import NotAppends, StreamLimits, TableStream
 from frazil.sessions.change_feeds import stream_options_of
 from frazil.sessions.question import Question
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
+from frazil.spec.options import STREAM_FEED_OPTIONS, STREAM_READ_OPTIONS
 from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
@@ -48,8 +50,14 @@ _sources: dict[str, StreamSource] = {}
 _lock = threading.Lock()
 
 
-def named_stream(question: Question, relation: Relation, asked: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return the columns of a table as a stream and what is to be known of it later; refuse what cannot stream."""
+def named_stream(
+    question: Question, relation: Relation, asked: Mapping[str, str], changes: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the columns of a table as a stream and what is to be known of it later; refuse what is no stream.
+
+    `changes` are those that a change feed asks for. Spark asks for a sink that is named by its format in the same way:
+    options are another's to check.
+    """
     place, state = relation.place, relation.state
     if relation.metadata_table is not None:
         raise InvalidRequestError(f"Cannot stream {place}.{relation.metadata_table}: it is a metadata table")
@@ -57,20 +65,39 @@ def named_stream(question: Question, relation: Relation, asked: Mapping[str, str
         raise InvalidRequestError(
             f"Cannot stream {place} in one state: it never changes", hint="Stream the table, or a branch of it."
         )
-    options = stream_options(asked, state.branch)
-    metadata = relation.table.metadata
-    if options.rules.branch != MAIN_BRANCH and not metadata.ref(options.rules.branch).is_branch:
-        raise InvalidRequestError(f"Cannot stream {place}: {options.rules.branch!r} is a tag, which never moves")
-    shown = metadata.current_schema
-    columns = columns_of(shown, options)
+    shown = relation.table.metadata.current_schema
+    word = next((value for key, value in asked.items() if key.lower() == CHANGES_OPTION), "")
+    has_changes = changes is not None or word.strip().lower() == NotAppends.CHANGES.value
     told = {
         "schema": encode_schema(shown),
-        "uuid": str(metadata.table_uuid),
+        "uuid": str(relation.table.metadata.table_uuid),
         "name": list(place.name),
         "branch": state.branch,
         "options": dict(asked),
+        "changes": changes,
     }
-    return stream_schema(columns, question.spark).json(), told
+    return stream_schema(StreamColumns(shown, has_changes), question.spark).json(), told
+
+
+def checked_stream(question: Question, relation: Relation, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a stream, with what its options and the session's settings say; refuse what it cannot."""
+    taken = STREAM_READ_OPTIONS if named["changes"] is None else STREAM_FEED_OPTIONS
+    asked = {**question.engine().read_settings(), **taken.check(named["options"])}
+    known = {**named, "options": asked}
+    options = _options(relation, known)
+    metadata, branch = relation.table.metadata, options.rules.branch
+    if branch != MAIN_BRANCH and not metadata.ref(branch).is_branch:
+        raise InvalidRequestError(f"Cannot stream {relation.place}: {branch!r} is a tag, which never moves")
+    columns_of(metadata.current_schema, options)
+    return known
+
+
+def _options(relation: Relation, named: Mapping[str, Any]) -> StreamOptions:
+    asked, changes, branch = named["options"], named["changes"], named["branch"]
+    if changes is not None:
+        state = State(branch=branch or asked.get("branch"))
+        asked = stream_options_of(replace(relation, state=state), changes, asked)
+    return stream_options(asked, branch)
 
 
 def columns_of(shown: Schema, options: StreamOptions) -> StreamColumns:
@@ -225,18 +252,19 @@ class StreamSource:
         return table.metadata
 
 
+def _check(question: Question) -> str:
+    named: Mapping[str, Any] = question.told["stream"]
+    place = Place(question.told["catalog"], question.lake, tuple(named["name"]))
+    return json.dumps(checked_stream(question, find_relation(question.own_session(), place), named))
+
+
 def _open(question: Question) -> str:
     told = question.told
     named: Mapping[str, Any] = told["stream"]
     place = Place(told["catalog"], question.lake, tuple(named["name"]))
     session = question.own_session()
     relation = find_relation(session, place)
-    asked = named["options"]
-    if "changes" in named:
-        asked = stream_options_of(
-            replace(relation, state=State(branch=named["branch"])), named["changes"], named["asked"]
-        )
-    options = stream_options(asked, named["branch"])
+    options = _options(relation, named)
     shown = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
     source = StreamSource(place, relation.table, options, columns_of(shown, options))
     if place.name[0] == BY_PATH:
@@ -341,6 +369,7 @@ def _stop(question: Question) -> None:
 
 
 STREAM_VERBS: dict[str, Callable[[Question], Any]] = {
+    "stream-check": _check,
     "stream-open": _open,
     "stream-advance": _advance,
     "stream-batch": _batch,

@@ -24,13 +24,14 @@ from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
-from frazil.sessions.stream_sources import named_stream
+from frazil.sessions.stream_sources import checked_stream, named_stream
 from frazil.sessions.write_options import default_text
 from frazil.spark.change.resolved import schema_of_json
 from frazil.spark.jvm.door import current_place, session_id
 from frazil.spark.read.file_facts import FILE_FACTS, with_file_facts
 from frazil.spark.stream.source_frames import StreamColumns, stream_schema
 from frazil.spark.types import from_spark_schema, shown_schema
+from frazil.spec.options import VIEW_OPTIONS
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Truncate
@@ -74,9 +75,9 @@ def _load(question: Question) -> str | None:
             raise InvalidRequestError(f"Cannot read changes of {place}: it is a view") from None
         frame = question.engine().view_frame(place, view)
         return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
-    if told.get("streams"):
-        return _loaded_stream(question, place, relation, told.get("options", {}))
     changes = asked_changes(told, engine.setting("spark.sql.session.timeZone") or "UTC")
+    if told.get("streams"):
+        return _loaded_stream(question, place, relation, changes)
     if changes is not None:
         return _loaded_changes(question, place, relation, changes)
     states = [relation.state, state_of_options(told.get("options", {}))]
@@ -104,9 +105,11 @@ def _load(question: Question) -> str | None:
     )
 
 
-def _loaded_stream(question: Question, place: Place, relation: Relation, options: Mapping[str, str]) -> str:
-    """Answer with a table as a stream."""
-    schema, stream = named_stream(question, relation, options)
+def _loaded_stream(question: Question, place: Place, relation: Relation, changes: Mapping[str, Any] | None) -> str:
+    """Answer with a table as a stream, or with its changes."""
+    schema, stream = named_stream(question, relation, question.told.get("options", {}), changes)
+    if not question.told.get("by-format"):
+        stream = checked_stream(question, relation, stream)
     kept, table = Kept(relation, place), relation.table
     properties = table_properties(table)
     return _loaded(kept, place, schema, Schema(()), question, properties, _partitions(table), stream=stream)
@@ -121,8 +124,7 @@ def _loaded_changes(question: Question, place: Place, relation: Relation, change
     schema = stream_schema(columns, question.spark).json()
     stream = None
     if "changes" in question.told:
-        _, stream = named_stream(question, relation, {"streaming-changes": "changes"})
-        stream["changes"], stream["asked"] = dict(changes), dict(options)
+        _, stream = named_stream(question, relation, options, changes)
     kept = Kept(relation, place, changes=changes)
     return _loaded(kept, place, schema, Schema(()), question, {}, [], stream=stream)
 
@@ -303,6 +305,7 @@ def _read(question: Question) -> Any:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
     kept, told = question.kept(), question.told
     if kept.relation is None:
+        VIEW_OPTIONS.check(told["options"])
         return kept.frame._jdf.queryExecution().analyzed()
     relation = kept.relation
     if kept.changes is not None:

@@ -17,7 +17,7 @@ from frazil.lake.table import Table
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, check_settings
+from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, OptionList, check_settings
 from frazil.spec.properties import DELETE_ISOLATION_LEVEL, WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
@@ -47,10 +47,14 @@ class WriteOptions:
 
 
 def read_write_options(
-    engine: SparkEngine, table: Table, branch: str | None, options: Mapping[str, str] | None = None
+    engine: SparkEngine,
+    table: Table,
+    branch: str | None,
+    options: Mapping[str, str] | None = None,
+    taken: OptionList = WRITE_OPTIONS,
 ) -> WriteOptions:
     """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
-    known = WRITE_OPTIONS.check(options or {})
+    known = taken.check(options or {})
     settings = check_settings(engine.settings(SETTING_PREFIX))
     asked = {one.key: _value(one, known, settings) for one in WRITE}
     mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"

@@ -122,10 +122,34 @@ SETTINGS: Final = (
         "goes: a statement loads its table once",
     ),
     Pattern(
-        r"spark\.sql\.catalog\.\w+\.(metrics-reporter-impl|table-default\.[\w.-]+|table-override\.[\w.-]+)",
-        "metrics-reporter-impl, table-default.*, table-override.*",
+        r"spark\.sql\.catalog\.\w+\.default-namespace",
+        "default-namespace",
+        "change",
+        "goes: write USE lake.db",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.use-nullable-query-schema\W+false\b",
+        "use-nullable-query-schema = false",
         "cannot",
-        "not built: set properties when tables are created",
+        "columns of CREATE TABLE … AS may be null: create the table first, with NOT NULL",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.use-nullable-query-schema",
+        "use-nullable-query-schema",
+        "change",
+        "goes: columns of CREATE TABLE … AS may be null, as the jar has it",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.hadoop\.[\w.-]+",
+        "hadoop.*",
+        "change",
+        "keys and addresses of stores are properties of frazil.connect; the rest is Spark's own: spark.hadoop.*",
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.(metrics-reporter-impl|(table|view)-(default|override)\.[\w.-]+)",
+        "metrics-reporter-impl, table-default.*, table-override.*, view-default.*, view-override.*",
+        "cannot",
+        "not built: set properties when tables and views are created",
     ),
 )
 

@@ -17,8 +17,8 @@ from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.spec import properties as p
 from frazil.spec.property_kinds import LONG_MAX, AnyText, Choice, Flag, Kind, Property, Text, Whole
 
-Answer = Literal["honoured", "refused", "warned"]
-PAGE: Final = "https://pypi.org/project/frazil/ (docs/options.md)"
+Answer = Literal["honoured", "same", "refused", "warned"]
+PROJECT: Final = "https://pypi.org/project/frazil/"
 SETTING_PREFIX: Final = "spark.sql.iceberg."
 
 
@@ -38,6 +38,8 @@ class Option:
     fine: tuple[str, ...] = ()
     setting: str | None = None
     """The setting of the session that says the same; the option counts before it."""
+    decides_rows: bool = False
+    """Whether rows would be wrong without it: where it cannot be honoured, it is refused and not warned about."""
 
     @property
     def key(self) -> str:
@@ -51,12 +53,16 @@ def _honoured(
     return Option(name, kind, "honoured", note, sets, (), None if setting is None else SETTING_PREFIX + setting)
 
 
+def _of_rows(name: str, kind: Kind[object], note: str, *fine: str) -> Option:
+    return Option(name, kind, "honoured", note, (), fine, decides_rows=True)
+
+
 def _warned(name: str, kind: Kind[object], note: str, *fine: str, setting: str | None = None) -> Option:
     return Option(name, kind, "warned", note, (), fine, None if setting is None else SETTING_PREFIX + setting)
 
 
-def _refused(name: str, kind: Kind[object], note: str) -> Option:
-    return Option(name, kind, "refused", note)
+def _refused(name: str, kind: Kind[object], note: str, *fine: str) -> Option:
+    return Option(name, kind, "refused", note, (), fine)
 
 
 def _of(one: Property[object], note: str, name: str, *more: Property[object], setting: str | None = None) -> Option:
@@ -67,7 +73,7 @@ _ANY = AnyText("any text")
 _FLAG = Flag()
 _ID = Whole(-(2**63), LONG_MAX)
 _MS = Whole(0, LONG_MAX, "ms")
-_BYTES = Whole(1, LONG_MAX, "bytes")
+_NAMES = Text("names separated by commas")
 _CODEC = Choice(
     ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "zlib", "lzo", "none"),
 )
@@ -82,16 +88,14 @@ READ: Final = (
     _honoured("as-of-timestamp", _MS, "what was current then; the newest jar refuses it"),
     _honoured("versionAsOf", Text("a snapshot's id, a branch or a tag"), "the snapshot, branch or tag that is read"),
     _honoured("timestampAsOf", Text("a time, in the session's zone where it names none"), "what was current then"),
-    _honoured("start-snapshot-id", _ID, "what was appended after it; with `changes`, the window's start"),
-    _honoured("end-snapshot-id", _ID, "what was appended up to it; with `changes`, the window's end"),
-    _honoured("start-timestamp", _MS, "the window's start; of `changes` only, refused elsewhere"),
-    _honoured("end-timestamp", _MS, "the window's end; of `changes` only, refused elsewhere"),
+    _of_rows("start-snapshot-id", _ID, "what was appended after it; with `changes`, the window's start"),
+    _of_rows("end-snapshot-id", _ID, "what was appended up to it; with `changes`, the window's end"),
+    _of_rows("start-timestamp", _MS, "the window's start; of `changes` only, refused elsewhere"),
+    _of_rows("end-timestamp", _MS, "the window's end; of `changes` only, refused elsewhere"),
     _of(p.SPLIT_SIZE, "bytes that one task reads", "split-size", setting="read.split-size"),
     _of(p.SPLIT_OPEN_FILE_COST, "bytes that opening a file counts for", "file-open-cost"),
     _of(p.SPLIT_LOOKBACK, "groups kept open while splits are packed, of files that Python reads", "lookback"),
     _honoured("path", Text("a name or a place"), "the table, with `format`"),
-    _honoured("columns", Text("names separated by commas"), "of `register_source`: the columns that are read"),
-    _honoured("filter", Text("a condition"), "of `register_source`: the rows that are read"),
     _warned("vectorization-enabled", _FLAG, _OWN_READERS, setting="vectorization.enabled"),
     _warned("batch-size", Whole(1, LONG_MAX), _OWN_READERS),
     _warned("locality", _FLAG, "Spark asks the file system where files are", setting="locality.enabled"),
@@ -103,19 +107,48 @@ READ: Final = (
         setting="aggregate-push-down.enabled",
     ),
 )
+SOURCE: Final = (
+    _of_rows("columns", _NAMES, "of `register_source`: the columns that are read; elsewhere use `select`"),
+    _of_rows("filter", Text("a condition"), "of `register_source`: the rows that are read; elsewhere use `where`"),
+)
+_VERSION = Text("a sequence number, a snapshot's id, a branch or a tag")
+_TIME = Text("a time, in the session's zone where it names none")
+_WITH_FEED = "with `readChangeFeed`"
+CHANGE_FEED: Final = (
+    _of_rows("readChangeFeed", _FLAG, "`true`: the rows that changed, and how, of a table by its name", "false"),
+    _of_rows("startingVersion", _VERSION, f"{_WITH_FEED}: the first version; 0 is before all"),
+    _of_rows("endingVersion", _VERSION, f"{_WITH_FEED}: the last version; streams have none"),
+    _of_rows("startingTimestamp", _TIME, f"{_WITH_FEED}: where it begins"),
+    _of_rows("endingTimestamp", _TIME, f"{_WITH_FEED}: where it ends; streams have none"),
+    _of_rows("startingBoundInclusive", _FLAG, f"{_WITH_FEED}: whether what it begins with is part of it"),
+    _of_rows("endingBoundInclusive", _FLAG, f"{_WITH_FEED}: whether what it ends with is part of it"),
+    _of_rows(
+        "deduplicationMode",
+        Choice(("none", "dropCarryovers", "netChanges")),
+        f"{_WITH_FEED}: whether rows that were merely copied are there, or only what is left of all changes; "
+        "net changes are not of streams",
+    ),
+    _of_rows("computeUpdates", _FLAG, f"{_WITH_FEED}: whether updates are told as such"),
+    _honoured("identifier-columns", _NAMES, f"{_WITH_FEED}: what makes two rows an update"),
+)
 STREAM_READ: Final = (
     _honoured("stream-from-timestamp", _MS, "where a stream begins"),
     _honoured("stream-from-snapshot", Text("earliest, latest or a snapshot's id"), "where a stream begins"),
     _honoured("stream-after-snapshot", _ID, "where a stream begins"),
     _honoured("streaming-skip-delete-snapshots", _FLAG, "snapshots of deletes are left out"),
     _honoured("streaming-skip-overwrite-snapshots", _FLAG, "snapshots of overwrites are left out"),
-    _honoured("streaming-changes", Text("error, skip, added-files or changes"), "what becomes of changed rows"),
+    _honoured("streaming-changes", Choice(("error", "skip", "added-files", "changes")), "what becomes of changed rows"),
     _honoured("streaming-max-files-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
     _honoured("streaming-max-rows-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
     _honoured("streaming-max-bytes-per-micro-batch", Whole(1, LONG_MAX), "how much a batch reads"),
-    _honoured("identifier-columns", Text("names separated by commas"), "of changes: what makes two rows an update"),
+    _honoured("identifier-columns", _NAMES, "of changes: what makes two rows an update"),
     _honoured("compute-updates", _FLAG, "of changes: whether updates are told as such"),
-    _honoured("stream-guard", Text("a name"), "holds what the stream still needs"),
+    _of_rows(
+        "deduplicationMode",
+        Choice(("none", "dropCarryovers")),
+        "of changes: whether rows that were merely copied are there",
+    ),
+    _honoured("stream-guard", Text("a name"), "expiry spares what the stream of that name still needs"),
     _warned(
         "async-micro-batch-planning-enabled",
         _FLAG,
@@ -179,17 +212,19 @@ WRITE: Final = (
     _honoured("output-spec-id", Whole(0, LONG_MAX), "the partition spec of new files"),
     _honoured("output-sort-order-id", Whole(0, LONG_MAX), "the sort order of new files"),
     _honoured("use-table-distribution-and-ordering", _FLAG, "`false`: rows are written where they are, as they come"),
-    _honoured(
+    Option(
         "check-nullability",
         _FLAG,
+        "same",
         "nulls in required columns are always refused, row by row; columns that could hold some are not",
-        setting="check-nullability",
+        setting=SETTING_PREFIX + "check-nullability",
     ),
-    _honoured(
+    Option(
         "check-ordering",
         _FLAG,
+        "same",
         "columns are matched by name, so that their order never matters; `insertInto` goes by place",
-        setting="check-ordering",
+        setting=SETTING_PREFIX + "check-ordering",
     ),
     _honoured("once-application", Text("an application"), "a write that happens once"),
     _honoured("once-version", Text("a version"), "a write that happens once"),
@@ -207,7 +242,7 @@ WRITE: Final = (
 STREAM_WRITE: Final = (
     _honoured("checkpointLocation", Text("a folder"), "of `writeStream`: Spark's own"),
     _honoured("queryName", Text("a name"), "of `writeStream`: Spark's own"),
-    _honoured("upsert-keys", Text("names separated by commas"), "of `writeStream` in update mode"),
+    _of_rows("upsert-keys", _NAMES, "of `writeStream` in update mode; elsewhere use MERGE, or `upsert` of a table"),
     _honoured("compact-every-batches", Text("a whole number above 0"), "of `writeStream`: compacts as it goes"),
     _honoured("compact-every-bytes", Text("a whole number above 0"), "of `writeStream`: compacts as it goes"),
     _honoured("compact.*", _ANY, "of `writeStream`: options of that compaction"),
@@ -223,12 +258,15 @@ STREAM_WRITE: Final = (
 _FORMATS = "an option of Spark's own files or of another format; set the table's property, or leave it out"
 FOREIGN: Final = (
     _refused("replaceWhere", _ANY, "Delta's: use `df.writeTo(t).overwrite(condition)`"),
-    _refused("readChangeFeed", _FLAG, "Delta's: read the table `t.changes`"),
-    _refused("readChangeData", _FLAG, "Delta's: read the table `t.changes`"),
-    _refused("startingVersion", _ANY, "Delta's: use `start-snapshot-id`"),
-    _refused("endingVersion", _ANY, "Delta's: use `end-snapshot-id`"),
-    _refused("startingTimestamp", _ANY, "Delta's: use `start-timestamp` on `t.changes`"),
-    _refused("endingTimestamp", _ANY, "Delta's: use `end-timestamp` on `t.changes`"),
+    _refused("readChangeData", _FLAG, "Delta's older name of `readChangeFeed`", "false"),
+    _refused("ignoreDeletes", _FLAG, "Delta's: use `streaming-skip-delete-snapshots`", "false"),
+    _refused("ignoreChanges", _FLAG, "Delta's: use `streaming-changes=added-files`", "false"),
+    _refused("skipChangeCommits", _FLAG, "Delta's: use `streaming-changes=skip`", "false"),
+    _warned("maxFilesPerTrigger", _ANY, "use `streaming-max-files-per-micro-batch`"),
+    _warned("maxBytesPerTrigger", _ANY, "use `streaming-max-bytes-per-micro-batch`"),
+    _warned("withEventTimeOrder", _FLAG, "Delta's: files come in the order of commits", "false"),
+    _warned("failOnDataLoss", _FLAG, "what was lost unread always ends a stream, with an error", "true"),
+    _warned("schemaTrackingLocation", _ANY, "Delta's: a stream whose columns changed is started again"),
     _warned("overwriteSchema", _FLAG, "Delta's: `createOrReplace` and `saveAsTable` in mode overwrite do so"),
     _warned("userMetadata", _ANY, "Delta's: use `snapshot-property.<name>`"),
     _warned("dataChange", _FLAG, "Delta's: compaction is `CALL lake.system.rewrite_data_files`"),
@@ -258,6 +296,7 @@ _SETTINGS_ALONE = (
     _warned("executor-cache.max-entry-size", _ANY, _NOT_CACHED),
     _warned("executor-cache.max-total-size", _ANY, _NOT_CACHED),
     _warned("executor-cache.locality.enabled", _FLAG, _NOT_CACHED, "false"),
+    _warned("parquet.reader-type", _ANY, _OWN_READERS),
     _warned("report-column-stats", _FLAG, "`spark.sql.cbo.enabled` decides what the optimiser is told"),
     _warned("identifier-fields-rely", _FLAG, "nothing here relies on them", "false"),
     _warned("read.adaptive-split-size.enabled", _FLAG, "splits follow `spark.sql.files.*` and the table"),
@@ -286,21 +325,26 @@ SETTINGS: Final = _settings()
 class OptionList:
     """The options that something takes, by name; those of others are known to be others'."""
 
-    def __init__(self, what: str, taken: Iterable[Option], elsewhere: Iterable[tuple[str, Iterable[Option]]]) -> None:
+    def __init__(
+        self,
+        what: str,
+        taken: Iterable[Option],
+        elsewhere: Iterable[tuple[str, Iterable[Option]]],
+        heading: str,
+    ) -> None:
         self.what = what
+        self.heading = heading
         self._taken = {one.key: one for one in taken}
-        self._elsewhere = {
-            option.key: Option(option.name, option.kind, "warned", f"{where}: {option.note}")
-            for where, options in elsewhere
-            for option in options
-            if option.key not in self._taken
-        }
-        self._foreign = {one.key: one for one in FOREIGN if one.key not in self._taken}
+        self._elsewhere: dict[str, Option] = {}
+        for where, options in elsewhere:
+            for one in options:
+                self._elsewhere.setdefault(one.key, _not_taken(one, where))
+        self._foreign = {one.key: one for one in FOREIGN}
 
     @property
     def names(self) -> list[str]:
-        """The names of options that are honoured."""
-        return sorted(one.name for one in self._taken.values() if one.answer == "honoured")
+        """The names of options that are taken."""
+        return sorted(one.name for one in self._taken.values() if one.answer in ("honoured", "same"))
 
     def find(self, name: str) -> Option | None:
         """Return what is known of an option; None where nothing is."""
@@ -334,17 +378,24 @@ class OptionList:
             if option is None:
                 self.check_name(name)
                 passed_over.append(f"{name} (not known)")
-            elif text.lower() in option.fine:
-                known[name.lower()] = text
-            elif option.answer == "refused":
+                continue
+            is_fine = text.strip().lower() in option.fine
+            if not is_fine and option.answer == "refused":
                 raise UnsupportedError(f"Cannot {self.what} with the option {name}={text!r}: {_plain(option.note)}")
-            elif option.answer == "warned":
-                passed_over.append(f"{name} ({_plain(option.note)})")
-            else:
+            if option.key in self._taken:
                 check_value(option, name, text, f"Cannot {self.what} with the option")
+            if is_fine or option.answer != "warned":
                 known[name.lower()] = text
-        warn(f"To {self.what}, these options do nothing", passed_over)
+            else:
+                passed_over.append(f"{name} ({_plain(option.note)})")
+        warn(f"To {self.what}, these options do nothing", passed_over, self.heading)
         return known
+
+
+def _not_taken(option: Option, where: str) -> Option:
+    """Return what becomes of an option where it is not taken."""
+    answer: Answer = "refused" if option.decides_rows else "warned"
+    return Option(option.name, option.kind, answer, f"{where}: {option.note}", (), option.fine)
 
 
 def check_value(option: Option, name: str, text: str, cannot: str) -> None:
@@ -355,10 +406,11 @@ def check_value(option: Option, name: str, text: str, cannot: str) -> None:
         )
 
 
-def warn(what: str, passed_over: list[str]) -> None:
-    """Say once what is passed over."""
+def warn(what: str, passed_over: list[str], heading: str) -> None:
+    """Say once what is passed over, and under which heading of `docs/options.md` it stands."""
     if passed_over:
-        warnings.warn(f"{what}: {', '.join(sorted(passed_over))}. See {PAGE}", stacklevel=4)
+        page = f"docs/options.md#{heading.lower().replace(' ', '-')} of {PROJECT}"
+        warnings.warn(f"{what}: {', '.join(sorted(passed_over))}. See {page}", stacklevel=4)
 
 
 def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -370,15 +422,26 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
             continue
         option = find_setting(name)
         if option is None:
-            near = get_close_matches(name, [setting.name for setting in SETTINGS], n=1, cutoff=0.8)
-            passed_over.append(f"{name} ({f'did you mean {near[0]}?' if near else 'not known'})")
-        elif option.answer == "honoured":
-            check_value(option, name, text, "Cannot use the setting")
+            check_setting_name(name)
+            passed_over.append(f"{name} (not known)")
+            continue
+        check_value(option, name, text, "Cannot use the setting")
+        if option.answer in ("honoured", "same"):
             known[name.removeprefix(SETTING_PREFIX)] = text
-        elif text.lower() not in option.fine:
+        elif text.strip().lower() not in option.fine:
             passed_over.append(f"{name} ({_plain(option.note)})")
-    warn("These settings do nothing", passed_over)
+    warn("These settings do nothing", passed_over, SETTINGS_HEADING)
     return known
+
+
+def check_setting_name(name: str) -> None:
+    """Refuse the name of a setting that is not known and is like one that is."""
+    known = {one.name.removeprefix(SETTING_PREFIX): one.name for one in SETTINGS}
+    near = get_close_matches(name.removeprefix(SETTING_PREFIX), [*known], n=1, cutoff=0.75)
+    if near:
+        raise InvalidRequestError(
+            f"Cannot use the setting {name!r}: there is none of that name", hint=f"Did you mean {known[near[0]]}?"
+        )
 
 
 def find_setting(name: str) -> Option | None:
@@ -397,10 +460,66 @@ def _plain(note: str) -> str:
     return note.replace("`", "")
 
 
-_ELSEWHERE = ("an option of reads", READ), ("an option of writes", WRITE)
-READ_OPTIONS: Final = OptionList(
-    "read a table", READ, (("of readStream", STREAM_READ), _ELSEWHERE[1], ("of writeStream", STREAM_WRITE))
+def _named(options: Iterable[Option], *names: str) -> tuple[Option, ...]:
+    return tuple(one for one in options if one.name in names)
+
+
+READ_HEADING: Final = "Read options"
+CHANGE_FEED_HEADING: Final = "Options of change feeds"
+STREAM_READ_HEADING: Final = "Options of streams that read"
+WRITE_HEADING: Final = "Write options"
+STREAM_WRITE_HEADING: Final = "Options of streams that write"
+SETTINGS_HEADING: Final = "Settings of the session"
+
+_STATES = _named(READ, "branch", "tag", "snapshot-id", "as-of-timestamp", "versionAsOf", "timestampAsOf")
+_PATH = _named(READ, "path")
+_WINDOW = tuple(one for one in READ if one.decides_rows)
+_OF_READS = ("an option of reads", READ)
+_OF_SOURCES = ("an option of Spark's Python sources", SOURCE)
+_OF_FEEDS = ("an option of change feeds", CHANGE_FEED)
+_OF_STREAMS = ("of readStream", STREAM_READ)
+_OF_WRITES = ("an option of writes", WRITE)
+_OF_SINKS = ("of writeStream", STREAM_WRITE)
+_READS = (_OF_READS, _OF_SOURCES, _OF_FEEDS, _OF_STREAMS, _OF_WRITES, _OF_SINKS)
+
+READ_OPTIONS: Final = OptionList("read a table", READ, _READS, READ_HEADING)
+SOURCE_OPTIONS: Final = OptionList("read a table", (*READ, *SOURCE), _READS, READ_HEADING)
+METADATA_OPTIONS: Final = OptionList("read a metadata table", (*_STATES, *_PATH), _READS, READ_HEADING)
+VIEW_OPTIONS: Final = OptionList("read a view", _PATH, _READS, READ_HEADING)
+CHANGE_FEED_OPTIONS: Final = OptionList(
+    "read changes", (*CHANGE_FEED, *_named(READ, "branch"), *_PATH), _READS, CHANGE_FEED_HEADING
 )
-WRITE_OPTIONS: Final = OptionList(
-    "write to a table", (*WRITE, *STREAM_WRITE), (_ELSEWHERE[0], ("of readStream", STREAM_READ))
+_CUT = _named(READ, "branch", "split-size", "file-open-cost")
+_NO_END = "a stream has no end, and begins where it is told: use `stream-from-snapshot`, `stream-after-snapshot`, "
+_NO_STATES = tuple(
+    _refused(one.name, one.kind, _NO_END + "`stream-from-timestamp` or `branch`")
+    for one in (*_STATES, *_WINDOW)
+    if one.name != "branch"
+)
+STREAM_READ_OPTIONS: Final = OptionList(
+    "stream a table", (*STREAM_READ, *_CUT, *_PATH, *_NO_STATES), _READS, STREAM_READ_HEADING
+)
+_SHARED = tuple(
+    one
+    for one in STREAM_READ
+    if one.answer == "warned" or one.name.startswith("streaming-max-") or one.name == "stream-guard"
+)
+_NO_FEED = tuple(
+    _refused(one.name, one.kind, "a change feed has words of its own (`startingVersion`, `computeUpdates`)", *fine)
+    for one in STREAM_READ
+    for fine in ({"streaming-changes": ("changes",)}.get(one.name, ("false",)),)
+    if one not in _SHARED
+)
+STREAM_FEED_OPTIONS: Final = OptionList(
+    "stream changes", (*_NO_FEED, *CHANGE_FEED, *_SHARED, *_CUT, *_PATH, *_NO_STATES), _READS, CHANGE_FEED_HEADING
+)
+
+_WRITES = (_OF_WRITES, _OF_SINKS, _OF_READS, _OF_SOURCES, _OF_FEEDS, _OF_STREAMS)
+WRITE_OPTIONS: Final = OptionList("write to a table", WRITE, _WRITES, WRITE_HEADING)
+_BY_MODE = tuple(
+    _refused(one.name, one.kind, "the output mode says what becomes of rows", "static")
+    for one in _named(WRITE, "overwrite-mode", "partitionOverwriteMode")
+)
+STREAM_WRITE_OPTIONS: Final = OptionList(
+    "stream to a table", (*WRITE, *_BY_MODE, *STREAM_WRITE), _WRITES, STREAM_WRITE_HEADING
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from frazil.spec import options as o
 from frazil.spec.jar_surface import PROCEDURES, SAME_ANSWER
 from frazil.spec.properties import COLUMN_PROPERTIES, TABLE_PROPERTIES, VIEW_PROPERTIES
-from frazil.spec.properties_markdown import NOT_HONOURED
+from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
 from frazil.spec.property_kinds import ColumnProperty, Property
 
 _HEAD = """\
@@ -19,14 +19,30 @@ do not edit this page.
 What Iceberg's jar (1.12) takes, and what becomes of it here:
 
 - **honoured**: it does what it says.
+- **same**: it asks how something is done, and changes no answer.
 - **refused**: an error says why.
 - **warned**: it does nothing; one warning names it, with the reason.
 - **kept**: a property that does nothing here, and stays for other engines. `frazil doctor` names it.
 
-A misspelt option and a wrong value are errors that name what is allowed. An option that nobody knows is named in the
-same warning. Names are read in upper or lower case. What a read or write says counts before what the session says, and
-that before the table's property. The last column is the test that shows it.
+A misspelt option or setting and a wrong value are errors that name what is allowed. An option of something else is
+named in the same warning, and so is one that nobody knows; it is an error where rows would be wrong without it. Names
+are read in upper or lower case. What a read or write says counts before what the session says, and that before the
+table's property. The last column is the test that shows it.
+
+Warnings are Python's, in the process that has the lake. Clients of Spark Connect and of the Thrift server do not see
+them: they are in the log of the server. Errors reach every client.
 """
+_READ = "`spark.read.option(…)`, and in SQL `FROM lake.db.t WITH (…)`."
+_SOURCE = "Of `frazil.register_source`, beside the read options; refused elsewhere."
+_FEED = """\
+`spark.read` and `spark.readStream` with `readChangeFeed`, `CHANGES FROM … WITH (…)` ([streaming.md](streaming.md))."""
+_STREAM = """\
+`spark.readStream.option(…)`; also `branch`, `split-size` and `file-open-cost`. What names a state or an end is
+refused."""
+_SINK = """\
+`df.writeStream.option(…)`, beside the write options. With `start` they are checked when the query is started, with
+`toTable` when its first batch comes: Spark does not show them before."""
+_SETTING = "`spark.conf.set(…)`, `SET`. Reads, writes and streams look at them."
 _PROPERTIES = "## Properties of tables and views\n\nDefaults and values: [properties.md](properties.md).\n\n"
 _PROCEDURES = """\
 ## Arguments of procedures
@@ -40,12 +56,14 @@ def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
     """Return the page; `shown` has the test of each row, by the section and the name."""
     parts = [_HEAD]
     for key, title, intro, options in (
-        ("read", "Read options", "`spark.read.option(…)`, and in SQL `FROM lake.db.t WITH (…)`.", o.READ),
-        ("stream", "Options of streams that read", "`spark.readStream.option(…)`.", o.STREAM_READ),
-        ("write", "Write options", "`df.writeTo(…).option(…)`, `df.write.option(…)`.", o.WRITE),
-        ("sink", "Options of streams that write", "`df.writeStream.option(…)`.", o.STREAM_WRITE),
+        ("read", o.READ_HEADING, _READ, o.READ),
+        ("source", "Options of Spark's Python sources", _SOURCE, o.SOURCE),
+        ("feed", o.CHANGE_FEED_HEADING, _FEED, o.CHANGE_FEED),
+        ("stream", o.STREAM_READ_HEADING, _STREAM, o.STREAM_READ),
+        ("write", o.WRITE_HEADING, "`df.writeTo(…).option(…)`, `df.write.option(…)`.", o.WRITE),
+        ("sink", o.STREAM_WRITE_HEADING, _SINK, o.STREAM_WRITE),
         ("foreign", "Options of others", "Of Spark's own files, Delta and Hudi.", o.FOREIGN),
-        ("setting", "Settings of the session", "`spark.conf.set(…)`, `SET`.", o.SETTINGS),
+        ("setting", o.SETTINGS_HEADING, _SETTING, o.SETTINGS),
     ):
         rows = [
             (option.name, option.kind.allowed, option.answer, option.note, shown.get((key, option.name), ""))
@@ -60,15 +78,20 @@ def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
     properties = [
         (
             one.name,
-            "kept" if one.name in NOT_HONOURED else "honoured",
-            str(NOT_HONOURED.get(one.name, one.meaning)),
+            "refused" if one.name in REFUSED else "kept" if one.name in NOT_HONOURED else "honoured",
+            str({**NOT_HONOURED, **REFUSED}.get(one.name, one.meaning)),
             shown.get(("property", one.name), ""),
         )
         for one in listed
     ]
     parts.append(_PROPERTIES + _table(("property", "answer", "", "test"), properties))
     arguments = [
-        (row, "honoured", SAME_ANSWER.get((name, argument), ""), shown.get(("procedure", row), ""))
+        (
+            row,
+            "same" if (name, argument) in SAME_ANSWER else "honoured",
+            SAME_ANSWER.get((name, argument), ""),
+            shown.get(("procedure", row), ""),
+        )
         for name, known in PROCEDURES.items()
         for argument in known
         for row in (f"{name}({argument})",)

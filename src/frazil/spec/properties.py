@@ -525,11 +525,13 @@ def _check(
         if family is not None:
             parse_value(key, text, family.kind)
         elif key not in RETIRED_PROPERTIES:
-            _check_spelling(key, known)
+            check_spelling(key, known)
 
 
-def _check_spelling(key: str, known: Mapping[str, Property[Any]]) -> None:
+def check_spelling(key: str, known: Mapping[str, Property[Any]] = TABLE_PROPERTIES) -> None:
     """Refuse a name that is a known one but for a letter or two; names of others' own stay."""
+    if key in known:
+        return
     near = get_close_matches(key, known, n=1, cutoff=0.93) if "." in key else []
     if near:
         raise InvalidPropertyError(

@@ -63,6 +63,14 @@ NOT_HONOURED: Final = FrozenMap(
 )
 """Properties that change nothing, and why."""
 
+REFUSED: Final = FrozenMap(
+    {
+        "encryption.key-id": "encrypted tables are not written",
+        "write.location-provider.impl": "Java classes are not run",
+    }
+)
+"""Properties of tables that are not written, and why."""
+
 _RESERVED = """\
 ## Reserved
 
@@ -98,6 +106,8 @@ def _table(listed: Iterable[Property[Any] | ColumnProperty[Any]]) -> str:
 
 
 def _honoured(name: str) -> str:
+    if name in REFUSED:
+        return f"refused: {REFUSED[name]}"
     return f"no: {NOT_HONOURED[name]}" if name in NOT_HONOURED else "yes"
 
 

@@ -59,6 +59,95 @@ def test_a_script_is_told_line_by_line_what_differs(tmp_path: Path) -> None:
     assert "change" in told[21]
 
 
+STREAMS = """
+feed = (
+    spark.readStream.option("readChangeFeed", "true")
+    .option("startingVersion", 3)
+    .option("maxFilesPerTrigger", 10)
+    .table("lake.db.t")
+)
+late = spark.readStream.option("startingVersion", 3).option("stream-from-snapshots", "1").table("lake.db.t")
+old = spark.read.option("readChangeFeed", True).option("endingVersion", 4).table("lake.db.t")
+(
+    feed.writeStream.option("checkpointLocation", "/c")
+    .option("upsert-keys", "id")
+    .option("fanout-enabled", "yes")
+    .toTable("lake.db.s")
+)
+df.writeTo("lake.db.t").option("upsert-keys", "id").append()
+spark.readStream.option("maxFilesPerTrigger", 10).json("arrived")
+"""
+
+
+def test_streams_and_change_feeds_are_told_what_they_take(tmp_path: Path) -> None:
+    script = tmp_path / "streams.py"
+    script.write_text(STREAMS)
+    found = {(one.line, one.what.removeprefix("option ")): one.level for one in check_file(str(script))}
+    assert found == {
+        (3, "readChangeFeed"): "fine",
+        (3, "startingVersion"): "fine",
+        (3, "maxFilesPerTrigger"): "nothing",
+        (8, "startingVersion"): "error",
+        (8, "stream-from-snapshots"): "error",
+        (9, "readChangeFeed"): "fine",
+        (9, "endingVersion"): "fine",
+        (11, "checkpointLocation"): "fine",
+        (11, "upsert-keys"): "fine",
+        (11, "fanout-enabled=yes"): "error",
+        (16, "upsert-keys"): "error",
+    }
+
+
+SQL = """
+alter table lake.db.t set tblproperties ('write.target-file-size-byte' = '1');
+alter table lake.db.t set tblproperties ('write.format.default' = 'parket');
+alter table lake.db.t set tblproperties ('write.format.default' = 'orc', 'write.folder-storage.path' = '/x');
+alter table lake.db.t set tblproperties ('encryption.key-id' = 'k');
+call lake.system.rewrite_data_files(table => 'db.t', options => map('min-input-file', '2'));
+call lake.system.rewrite_data_files(table => 'db.t', options => map('min-input-files', 'two'));
+call lake.system.rewrite_data_files(table => 'db.t', options => map('compression-factor', '2'));
+call lake.system.rewrite_data_files(table => 'db.t', strategy => 'sort', options => map('compression-factor', '2'));
+call lake.system.rewrite_position_delete_files(table => 'db.t', options => map('rewrite-all', 'true'));
+call lake.system.rewrite_data_files(table => 'db.t', dry_run => true);
+call lake.system.optimize(table => 'db.t');
+set spark.sql.iceberg.distribution-modes=hash;
+set spark.sql.catalog.lake.default-namespace=db;
+set spark.sql.catalog.lake.view-default.comment=x;
+set spark.sql.catalog.lake.use-nullable-query-schema=false;
+set spark.sql.catalog.lake.hadoop.fs.s3a.endpoint=http://store;
+"""
+
+
+def test_properties_options_of_rewrites_and_catalogs_are_looked_up(tmp_path: Path) -> None:
+    script = tmp_path / "nightly.sql"
+    script.write_text(SQL)
+    found = {(one.line, one.level): one for one in check_file(str(script))}
+    assert [(line, level) for line, level in sorted(found)] == [
+        (2, "error"),
+        (3, "error"),
+        (4, "error"),
+        (5, "error"),
+        (6, "error"),
+        (7, "error"),
+        (8, "error"),
+        (9, "fine"),
+        (10, "fine"),
+        (11, "fine"),
+        (12, "fine"),
+        (13, "error"),
+        (14, "change"),
+        (15, "error"),
+        (16, "error"),
+        (17, "change"),
+    ]
+    assert "Did you mean write.target-file-size-bytes" in found[2, "error"].becomes
+    assert "parquet, avro or orc" in found[3, "error"].becomes
+    assert "write.data.path" in found[4, "error"].becomes
+    assert "Did you mean min-input-files" in found[6, "error"].becomes
+    assert "a whole number" in found[7, "error"].becomes
+    assert "Did you mean spark.sql.iceberg.distribution-mode" in found[13, "error"].becomes
+
+
 def test_the_command_prints_what_differs_and_fails_where_something_will_not_work(tmp_path: Path) -> None:
     script, conf = tmp_path / "nightly.py", tmp_path / "spark-defaults.conf"
     script.write_text(SCRIPT)

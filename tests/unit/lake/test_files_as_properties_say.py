@@ -15,6 +15,7 @@ from pyarrow import orc
 
 import frazil
 from frazil.commit.commit_loop import Limits
+from frazil.lake.scan_options import scan_with_options
 
 ROWS = 3000
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.format.default": "parquet"}
@@ -187,15 +188,66 @@ def test_splits_are_as_properties_say(tmp_path: Path) -> None:
 
     assert groups({"read.split.open-file-cost": "1"}) == 1
     assert groups({"read.split.open-file-cost": str(1 << 20)}) == 6
-    size = max(one.data_file.file_size_in_bytes for one in table.scan().plan().tasks)
-    # Small files leave room that only a later look fills.
-    costs = {"read.split.open-file-cost": "1", "read.split.target-size": str(size * 2)}
-    table.append(rows().slice(0, 1))
-    assert groups({**costs, "read.split.planning-lookback": "1"}) >= groups(costs) >= 3
     adaptive = {"read.split.adaptive-size.enabled": "true", "read.split.target-size": str(1 << 40)}
     assert groups({**adaptive, "read.split.open-file-cost": str(1 << 24)}, 1000) > 1
     fixed = {**adaptive, "read.split.adaptive-size.enabled": "false", "read.split.open-file-cost": str(1 << 24)}
     assert groups(fixed, 1000) == 1
+
+
+@pytest.mark.parametrize("way", ["property", "option"])
+def test_a_look_back_fills_the_room_that_files_have_left(tmp_path: Path, way: str) -> None:
+    # The newest files are planned first: two large ones, then two small ones.
+    table = frazil.connect(tmp_path / "lake").create_table("db.t", "id bigint, kind string")
+    for count in (1, 1, ROWS, ROWS):
+        table.append(rows().slice(0, count))
+    sizes = [one.data_file.file_size_in_bytes for one in table.scan().plan().tasks]
+    table.set_properties({"read.split.open-file-cost": "1", "read.split.target-size": str(max(sizes) + min(sizes) + 2)})
+
+    def groups(look_back: str) -> int:
+        if way == "option":
+            return len(scan_with_options(table._loaded, {"lookback": look_back}).plan().splits())
+        table.set_properties({"read.split.planning-lookback": look_back})
+        return len(table.scan().plan().splits())
+
+    # A large one has room for a small one that is found later.
+    assert (groups("10"), groups("1")) == (2, 3)
+
+
+@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+def test_changes_copy_files_or_mark_rows_as_properties_say(tmp_path: Path, verb: str) -> None:
+    def delete_files(mode: str) -> int:
+        modes = {f"write.{one}.mode": "copy-on-write" for one in ("delete", "update", "merge")}
+        # Spelt out: write.delete.mode, write.update.mode, write.merge.mode.
+        table = new_table(tmp_path, mode.replace("-", "_"), **{**modes, f"write.{verb}.mode": mode})
+        if verb == "delete":
+            table.delete("id = 1", engine="local")
+        elif verb == "update":
+            table.update({"kind": "'x'"}, where="id = 1", engine="local")
+        else:
+            table.upsert([{"id": 1, "kind": "x"}], ["id"], engine="local")
+        assert table.refresh().scan().count() == ROWS - (verb == "delete")
+        return len(table.inspect.delete_files())
+
+    assert delete_files("copy-on-write") == 0
+    assert delete_files("merge-on-read") == 1
+
+
+def test_files_have_the_format_the_size_and_the_place_that_properties_say(tmp_path: Path) -> None:
+    def paths(name: str, **properties: str) -> list[str]:
+        table = new_table(tmp_path, name, **properties)
+        found: list[str] = table.inspect.files()["file_path"].to_pylist()
+        return found
+
+    assert [one.rpartition(".")[2] for one in paths("plain")] == ["parquet"]
+    assert [one.rpartition(".")[2] for one in paths("other", **{"write.format.default": "avro"})] == ["avro"]
+    small = {"write.target-file-size-bytes": "2000", "write.parquet.row-group-check-min-record-count": "1"}
+    assert len(paths("small", **small)) > 3
+    places = {"write.data.path": str(tmp_path / "rows"), "write.metadata.path": str(tmp_path / "about")}
+    (path,) = paths("placed", **places)
+    assert path.removeprefix("file://").startswith(f"{tmp_path}/rows/")
+    table = frazil.connect(tmp_path / "lake").table("db.placed")
+    about = [table._loaded.metadata_location, *table.inspect.manifests()["path"].to_pylist()]
+    assert all(str(one).removeprefix("file://").startswith(f"{tmp_path}/about/") for one in about)
 
 
 def test_references_expire_at_the_age_that_the_property_says(tmp_path: Path) -> None:

@@ -132,5 +132,7 @@ def test_files_outside_the_tables_folders_stay_and_are_told() -> None:
 
 def test_a_table_whose_files_may_be_shared_is_refused() -> None:
     lab = new_lab(**{"gc.enabled": "false"})
+    stored = lab.stored()
     with pytest.raises(InvalidRequestError, match="may be used by other tables"):
         expire(lab)
+    assert lab.stored() == stored

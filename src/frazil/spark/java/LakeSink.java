@@ -31,6 +31,8 @@ public class LakeSink implements Sink {
     LakeSink sink = new LakeSink(table, plan.outputMode().toString(), plan.resolvedCheckpointLocation());
     Map asked = new LinkedHashMap(sink.told);
     asked.put("columns", plan.inputQuery().schema().json());
+    // Spark shows options to a catalog's table with its first batch, and to a format when it asks for the table.
+    asked.put("options", table.stream() == null ? null : table.stream().get("options"));
     Door.ask("sink-open", asked);
     for (int i = 0; i < plan.productArity(); i++)
       if ("sink".equals(plan.productElementName(i)))

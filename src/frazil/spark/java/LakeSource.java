@@ -40,7 +40,7 @@ public class LakeSource implements SupportsCatalogOptions {
     return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
-  /** Streams ask for the table here, and for its columns first. */
+  /** Streams ask for the table here, and for its columns first; sinks too, so options are checked later. */
   public StructType inferSchema(CaseInsensitiveStringMap options) {
     return find(options).schema();
   }
@@ -53,6 +53,7 @@ public class LakeSource implements SupportsCatalogOptions {
     HashMap asked = new HashMap();
     asked.put("options", new HashMap(options.asCaseSensitiveMap()));
     asked.put("streams", Boolean.TRUE);
+    asked.put("by-format", Boolean.TRUE);
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
     Identifier name = extractIdentifier(options);
     LakeTable found = ((LakeCatalog) catalogs.catalog(extractCatalog(options))).find(name, asked);

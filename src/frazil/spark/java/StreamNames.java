@@ -18,6 +18,6 @@ public class StreamNames extends scala.runtime.AbstractPartialFunction {
     asked.put("streams", Boolean.TRUE);
     LakeTable table = EarlyTables.find(name, asked);
     if (table == null) return name;
-    return new SubqueryAlias(table.alias(), LakeStreams.relation(table));
+    return new SubqueryAlias(table.alias(), LakeStreams.relation(table, true));
   }
 }

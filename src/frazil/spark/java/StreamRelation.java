@@ -19,7 +19,7 @@ public class StreamRelation extends scala.runtime.AbstractPartialFunction {
     LakeTable table = table(node);
     if (table == null) return other.apply(node);
     StreamingRelationV2 relation = (StreamingRelationV2) node;
-    LogicalPlan plan = LakeStreams.relation(table);
+    LogicalPlan plan = LakeStreams.relation(table, false);
     return Bind.under(Spark.named(plan, relation), relation.output());
   }
 }

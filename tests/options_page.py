@@ -119,7 +119,7 @@ def test_text(test: str) -> str | None:
 
 
 def _first(node: ast.stmt) -> int:
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+    return min([int(node.lineno), *(int(one.lineno) for one in getattr(node, "decorator_list", []))])
 
 
 def shows_something(test: str) -> bool:

@@ -11,6 +11,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from frazil.maintenance.rewrite_options import DATA_OPTIONS, HINTS, ZORDER_OPTIONS
 from frazil.spec import options as o
 from frazil.spec import properties as p
 from frazil.spec.jar_surface import PROCEDURES
@@ -32,13 +33,19 @@ SECTIONS = {
     "setting": o.SETTINGS,
 }
 
+REWRITES = {
+    one: "how the jar's engine shuffles rows" if one in HINTS else ""
+    for one in dict.fromkeys((*DATA_OPTIONS, *ZORDER_OPTIONS))
+}
+
 
 def all_rows() -> list[tuple[str, str]]:
     """Return every row of the page: its section and its name."""
     rows = [(key, one.name) for key, options in SECTIONS.items() for one in options]
     for names in (p.TABLE_PROPERTIES, p.COLUMN_PROPERTIES, p.VIEW_PROPERTIES):
         rows += [("property", one.name) for one in names.values() if ("property", one.name) not in rows]
-    return rows + [("procedure", f"{name}({one})") for name, arguments in PROCEDURES.items() for one in arguments]
+    rows += [("procedure", f"{name}({one})") for name, arguments in PROCEDURES.items() for one in arguments]
+    return rows + [("rewrite", name) for name in REWRITES]
 
 
 def answer_of(section: str, name: str) -> str:
@@ -47,6 +54,8 @@ def answer_of(section: str, name: str) -> str:
         return "refused" if name in REFUSED else "kept" if name in NOT_HONOURED else "honoured"
     if section == "procedure":
         return "honoured"
+    if section == "rewrite":
+        return "same" if REWRITES[name] else "honoured"
     return next(str(one.answer) for one in SECTIONS[section] if one.name == name)
 
 
@@ -54,6 +63,8 @@ def names_of(section: str, name: str) -> set[str]:
     """Return how a test may write what it shows."""
     plain = name.rstrip("*")
     found = {plain, plain.lower(), plain.rstrip(".")}
+    if section == "rewrite":
+        found.add(plain.replace("-", "_").replace(".", "_"))
     if section == "setting":
         option = next((one for one in (*o.READ, *o.STREAM_READ, *o.WRITE) if one.setting == name), None)
         found |= {"SETTINGS"} | ({option.name} if option is not None else set())
@@ -132,4 +143,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true", required=True)
     parser.parse_args()
-    PAGE.write_text(options_markdown(read_shown()))
+    PAGE.write_text(options_markdown(read_shown(), REWRITES))

@@ -65,6 +65,24 @@ def test_every_statement_answers_the_rows_it_was_about(attached: SparkSession, m
     assert sorted(map(tuple, run("select * from lake.db.t").collect())) == [(1, "z"), (2, "y"), (3, "x")]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_verbs_in_python_count_alike(attached: SparkSession, lake: frazil.Lake, mode: str) -> None:
+    modes = {f"write.{one}.mode": mode for one in ("delete", "update", "merge")}
+    table = lake.create_table("db.t", "id bigint, kind string", properties=modes)
+
+    def counts(made: Any) -> tuple[int | None, ...]:
+        return made.num_affected_rows, made.num_inserted_rows, made.num_updated_rows, made.num_deleted_rows
+
+    frame = attached.range(100).selectExpr("id", "'a' kind")
+    assert counts(table.append(frame)) == (100, 100, None, None)
+    assert counts(table.update({"kind": "'b'"}, where="id < 7", engine="spark")) == (7, None, 7, None)
+    assert counts(table.delete("id >= 95", engine="spark")) == (5, None, None, 5)
+    source = attached.range(90, 105).selectExpr("id", "'c' kind")
+    assert counts(table.upsert(source, ["id"], engine="spark")) == (15, 10, 5, None)
+    assert counts(table.overwrite(source, where="id >= 90", engine="spark")) == (15, 15, None, None)
+    assert table.delete("id = -1", engine="spark") is None
+
+
 def test_several_inserts_of_one_source_answer_one_row_each(attached: SparkSession) -> None:
     attached.sql("create table lake.db.a (id bigint)")
     attached.sql("create table lake.db.b (id bigint)")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.local.merge_clauses import COUNTS
+from frazil.spec.snapshot import Summary
 from tests.write_history import SPECS, VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
 
 pytestmark = pytest.mark.timeout(600)
@@ -101,6 +101,6 @@ def shown(table: frazil.Table) -> list[str]:
         name: value
         for name, value in snapshot.summary.items()
         if (name.startswith(asked) and name.endswith(("-records", "-deletes")))
-        or (name.startswith(COUNTS) and not name.endswith("copied"))
+        or (name.startswith(Summary.MERGED_ROWS_PREFIX) and not name.endswith("copied"))
     }
     return [*found, snapshot.operation or "", str(sorted(counted.items()))]

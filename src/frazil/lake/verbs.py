@@ -38,6 +38,7 @@ from frazil.local.condition import Session
 from frazil.local.find_rows import prepare_delete, prepare_overwrite, prepare_update, run_overwrite
 from frazil.local.merge import prepare_merge, prepare_upsert
 from frazil.local.merge_clauses import MergeClause
+from frazil.local.row_change import noted
 from frazil.local.source_rows import open_source
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
@@ -106,11 +107,12 @@ class TableVerbs(MetadataVerbs):
     before, nothing happens and None is returned. A version that is a whole number is done where one not below it
     is; a text, where the same is (docs/once.md). On a table with `write.wap.enabled`, a write with the property
     `wap.id` is staged: no branch leads to it before `publish_changes`.
+
+    What changes rows returns the snapshot it made, whose `num_affected_rows` (and `num_inserted_rows`,
+    `num_updated_rows`, `num_deleted_rows`) are counted by the way; None is no change.
     """
 
     _cache: ManifestCache | None = None
-    _changed_rows: int | None = None
-    """How many rows the last overwrite wrote, or the last delete or update found; None where nobody counted."""
 
     @_may_be_once
     def append(
@@ -200,7 +202,7 @@ class TableVerbs(MetadataVerbs):
             read = self._read_set(state, branch, predicate)
             files = write_rows(state, data, may_lack_parts=may_lack_parts)
             action = Overwrite(files, read, where=predicate, target=target, written_schema=schema)
-            return self._commit(state, action, paths_of(files))[1]
+            return self._commit_planned(state, _of_files(action, files), Summary.NUM_INSERTED_ROWS)
         choice = self._choose_overwrite(state, data, where, target, engine)
         files = write_rows(state, data, may_lack_parts=may_lack_parts)
         if choice.plan is not None:
@@ -210,9 +212,9 @@ class TableVerbs(MetadataVerbs):
 
             session = choose_session(data if is_spark_frame(data) else None)
             planned = room.plan_overwrite(session, state, files, where, target, cache=self._cache)
-        made = self._commit_planned(state, planned)
-        self._changed_rows = sum(file.record_count for file in files)
-        return made
+        if planned is not None:
+            planned = replace(planned, rows=sum(file.record_count for file in files))
+        return self._commit_planned(state, planned, Summary.NUM_INSERTED_ROWS)
 
     def _choose_overwrite(self, state: LoadedTable, data: Any, where: Any, target: Target, engine: Engine) -> Choice:
         return choose_engine(
@@ -241,7 +243,7 @@ class TableVerbs(MetadataVerbs):
             read = table._read_set(state, branch, TRUE)
             files = write_rows(state, data, may_lack_parts=merge_schema)
             action = ReplacePartitions(files, read, target, state.metadata.current_schema)
-            return table._commit(state, action, paths_of(files))[1] if files else None
+            return table._commit_planned(state, _of_files(action, files), Summary.NUM_INSERTED_ROWS) if files else None
 
         return self._with_columns_of(data, write) if merge_schema else write(self)
 
@@ -283,7 +285,7 @@ class TableVerbs(MetadataVerbs):
 
             return plan_delete(session, state, where, target, cache=self._cache)
 
-        return self._carry_out(state, branch, plan)
+        return self._carry_out(state, branch, plan, Summary.NUM_DELETED_ROWS)
 
     def _choose_delete(
         self, state: LoadedTable, where: Any, branch: str, properties: Mapping[str, str], engine: Engine
@@ -325,7 +327,7 @@ class TableVerbs(MetadataVerbs):
 
             return plan_update(session, state, values, where, target, cache=self._cache)
 
-        return self._carry_out(state, branch, plan)
+        return self._carry_out(state, branch, plan, Summary.NUM_UPDATED_ROWS)
 
     def _choose_update(
         self,
@@ -511,7 +513,6 @@ class TableVerbs(MetadataVerbs):
             return None
         table = OnceTable(self, state, WriteOnce(RecordOnly(), name, branch, is_staged))
         made = write(table, {**snapshot_properties, **name.summary()})
-        self._changed_rows = table._changed_rows
         if not table.has_committed and not is_staged and not name.is_epoch:
             table._commit(table._begin(), RecordOnly())
         return made
@@ -533,22 +534,32 @@ class TableVerbs(MetadataVerbs):
         """Make several changes, which begin with a state, one commit; inside a transaction they are part of it."""
 
     def _carry_out(
-        self, state: LoadedTable, branch: str, plan: Callable[[LoadedTable], PlannedChange | None]
+        self,
+        state: LoadedTable,
+        branch: str,
+        plan: Callable[[LoadedTable], PlannedChange | None],
+        counted_as: str | None = None,
     ) -> Snapshot | None:
         """Plan a change and commit it; plan it again where others rewrote files that it read: no row changed."""
         for _ in range(1, _PLANS):
             try:
-                return self._commit_planned(state, plan(state))
+                return self._commit_planned(state, plan(state), counted_as)
             except ConcurrentChangeError:
                 now = self._begin_again(state, branch)
                 if now is None:
                     raise
                 state = now
-        return self._commit_planned(state, plan(state))
+        return self._commit_planned(state, plan(state), counted_as)
 
-    def _commit_planned(self, state: LoadedTable, planned: PlannedChange | None) -> Snapshot | None:
-        self._changed_rows = 0 if planned is None else planned.rows
-        return None if planned is None else self._commit(state, planned.action, planned.written)[1]
+    def _commit_planned(
+        self, state: LoadedTable, planned: PlannedChange | None, counted_as: str | None
+    ) -> Snapshot | None:
+        """Commit a change; the snapshot's summary counts its rows under a name, where somebody counted them."""
+        if planned is None:
+            return None
+        if counted_as is not None and planned.rows is not None:
+            planned = noted(planned, {counted_as: str(planned.rows)})
+        return self._commit(state, planned.action, planned.written)[1]
 
     def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
         """Return the table as it is now, for a change to be planned again; None where that would not help."""
@@ -633,6 +644,10 @@ def operations_between(before: TableMetadata, after: TableMetadata, branch: str)
     except InvalidRequestError:
         return set()
     return {after.snapshot(one).operation for one in ids}
+
+
+def _of_files(action: Action, files: Sequence[DataFile]) -> PlannedChange:
+    return PlannedChange(action, paths_of(files), sum(file.record_count for file in files))
 
 
 def paths_of(files: Sequence[DataFile]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -65,9 +65,12 @@ class ConditionChange:
         """Find the rows and write what the change takes; the action is to be committed."""
         decided = list(self._find())
         updates = {} if self.updates is None else {_UPDATE: self.updates}
-        return self.change.carry_out(
+        planned = self.change.carry_out(
             self.condition.predicate, decided, updates, whole=self.whole, added=added, is_rewrite=self.is_rewrite
         )
+        if planned is None:
+            return None
+        return replace(planned, rows=self.change.count_rows(sum(len(one.positions) for one in decided), self.whole))
 
     def _find(self) -> list[Decided]:
         found: dict[str, list[Any]] = {}

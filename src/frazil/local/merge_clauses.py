@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError
+from frazil.spec.snapshot import Summary
 
 When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]
-
-COUNTS = "spark.merge-into.num-target-rows-"
-"""What the counts of a merge are called in a snapshot's summary, by whichever engine it was made; Iceberg Java's."""
 
 SHOWN_KEYS = 3
 """How many keys an error shows."""
@@ -81,4 +79,4 @@ def summary_of(
     totals["copied"] = copied
     if any(one.when == "matched" for one in clauses):
         totals["unchanged"] = unchanged
-    return {f"{COUNTS}{name}": str(count) for name, count in totals.items()}
+    return {f"{Summary.MERGED_ROWS_PREFIX}{name}": str(count) for name, count in totals.items()}

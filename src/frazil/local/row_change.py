@@ -142,6 +142,18 @@ class RowLevelChange:
                 staying += task.data_file.record_count - all_deleted.cardinality
         return Settled(kept, tuple(gone), staying)
 
+    def count_rows(self, found: int, whole: Sequence[FileScanTask]) -> int | None:
+        """Return how many rows go: those that were `found`, and all of files that go `whole`.
+
+        None where equality deletes hide rows of such a file.
+        """
+        for task in whole:
+            if len(position_tasks(task)) != len(task.delete_files):
+                return None
+            gone = load_positions(self.loaded.storage, task, self.deletes)
+            found += task.data_file.record_count - (0 if gone is None else gone.cardinality)
+        return found
+
     def plan_rewrite(
         self, read: ReadSet, settled: Settled, tasks: Mapping[str, FileScanTask], files: Sequence[DataFile]
     ) -> PlannedChange | None:

@@ -51,6 +51,9 @@ DATA_OPTIONS: Final = (
 SORT_OPTIONS: Final = ("compression-factor", "shuffle-partitions-per-file", "sort-memory-bytes")
 ZORDER_OPTIONS: Final = (*SORT_OPTIONS, "var-length-contribution", "max-output-size")
 
+HINTS: Final = ("compression-factor", "shuffle-partitions-per-file", "var-length-contribution", "max-output-size")
+"""How Iceberg Java's engine shuffles and encodes rows: checked, and not needed here."""
+
 
 class JobOrder(StrEnum):
     """Which groups of files are rewritten first."""
@@ -235,10 +238,8 @@ def read_data_options(options: Mapping[str, Any], target_bytes: int, *, strategy
         strategy, (*DATA_OPTIONS, *ZORDER_OPTIONS)
     )
     reader = OptionReader(procedure, options, allowed)
-    # Hints for how Iceberg Java's engine shuffles and encodes rows: checked, and not needed here.
-    reader.positive("compression-factor", 1.0)
-    for name in ("shuffle-partitions-per-file", "var-length-contribution", "max-output-size"):
-        reader.find_number(name)
+    for name in HINTS:
+        reader.positive(name, 1.0) if name == "compression-factor" else reader.find_number(name)
     return DataOptions(
         read_sizes(reader, procedure, target_bytes),
         reader.number("delete-file-threshold", NO_LIMIT, least=0),

@@ -11,46 +11,24 @@ that takes files whole, by their metadata, where delete files may hide rows of t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final
 
-from frazil.lake.verbs import TableVerbs
-from frazil.local.merge_clauses import COUNTS
-from frazil.spec.snapshot import Snapshot, Summary
-
-_NONE: Final[Mapping[str, str]] = {}
+from frazil.spec.snapshot import Snapshot
 
 
-def inserted(table: TableVerbs, made: Snapshot | None) -> str:
+def inserted(made: Snapshot | None) -> str:
     """Return what an INSERT answers."""
-    count = table._changed_rows
-    if count is None:
-        count = _number(made, Summary.ADDED_RECORDS)
+    count = 0 if made is None else made.num_inserted_rows
     return json.dumps([count, count])
 
 
-def deleted(table: TableVerbs, made: Snapshot | None) -> str:
-    """Return what a DELETE answers; files that went by their metadata alone are counted by the snapshot."""
-    count = table._changed_rows
-    if count is None and made is not None and _number(made, Summary.TOTAL_EQUALITY_DELETES) == 0:
-        gone = _number(made, Summary.DELETED_RECORDS)
-        left = _number(made, Summary.TOTAL_POSITION_DELETES)
-        hidden = _number(made, Summary.REMOVED_POSITION_DELETES)
-        count = None if left else gone - hidden
-    return json.dumps([0 if made is None else count])
-
-
-def updated(table: TableVerbs, made: Snapshot | None) -> str:
-    """Return what an UPDATE answers."""
-    return json.dumps([0 if made is None else table._changed_rows])
+def affected(made: Snapshot | None) -> str:
+    """Return what a DELETE or an UPDATE answers."""
+    return json.dumps([0 if made is None else made.num_affected_rows])
 
 
 def merged(made: Snapshot | None) -> str:
     """Return what a MERGE answers."""
-    counts = [_number(made, f"{COUNTS}{done}") for done in ("updated", "deleted", "inserted")]
+    if made is None:
+        return json.dumps([0] * 4)
+    counts = [one or 0 for one in (made.num_updated_rows, made.num_deleted_rows, made.num_inserted_rows)]
     return json.dumps([sum(counts), *counts])
-
-
-def _number(made: Snapshot | None, name: str) -> int:
-    text = ((None if made is None else made.summary) or _NONE).get(name, "0")
-    return int(text) if text.isdigit() else 0

@@ -44,7 +44,6 @@ def _write(question: Question, verb: str) -> str:
     if not question.told["by-name"] and question.told["any-schema"]:
         frame = by_place(frame, table.schema.fields, place, may_differ=merges)
     target = said_table(table, given.said)
-    target._changed_rows = None
     if verb == "append":
         made = target.append(frame, merge_schema=merges, **given.arguments)
     elif verb == "overwrite-partitions" or given.is_dynamic:
@@ -55,7 +54,7 @@ def _write(question: Question, verb: str) -> str:
             made = target.overwrite(frame, merge_schema=merges, **given.arguments)
         else:
             made = target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
-    return row_counts.inserted(target, made)
+    return row_counts.inserted(made)
 
 
 def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
@@ -63,14 +62,13 @@ def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
     _, table, branch = question.target()
     given = read_write_options(question.engine(), table, branch, question.told.get("options", {}))
     target = said_table(table, given.said)
-    target._changed_rows = None
     return target, given.arguments
 
 
 def _delete(question: Question) -> str:
     table, options = _target(question)
     made = table.delete(question.expression(question.told["where"]), engine="spark", **options)
-    return row_counts.deleted(table, made)
+    return row_counts.affected(made)
 
 
 def _truncate(question: Question) -> None:
@@ -103,7 +101,7 @@ def _update(question: Question) -> str:
         options["where"] = question.expression(question.told["where"])
     values = _values(question, question.told["values"])
     made = table.update(values, engine="spark", **options) if values else None
-    return row_counts.updated(table, made)
+    return row_counts.affected(made)
 
 
 def _merge(question: Question) -> str:

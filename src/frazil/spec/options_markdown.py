@@ -51,9 +51,20 @@ Of `CALL lake.system.…`. An argument that is not listed is an error that names
 
 """
 
+_REWRITES = """\
+## Options of rewrites
 
-def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
-    """Return the page; `shown` has the test of each row, by the section and the name."""
+`options => map(…)` of `rewrite_data_files`; those of sizes, groups and progress are of `rewrite_position_delete_files`
+too. Others are errors.
+
+"""
+
+
+def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str, str]) -> str:
+    """Return the page; `shown` has the test of each row, by the section and the name.
+
+    `rewrites` are the options of rewrites of files, with what is to be known of those that change no answer.
+    """
     parts = [_HEAD]
     for key, title, intro, options in (
         ("read", o.READ_HEADING, _READ, o.READ),
@@ -97,6 +108,11 @@ def options_markdown(shown: Mapping[tuple[str, str], str]) -> str:
         for row in (f"{name}({argument})",)
     ]
     parts.append(_PROCEDURES + _table(("procedure and argument", "answer", "", "test"), arguments))
+    options = [
+        (name, "same" if note else "honoured", note, shown.get(("rewrite", name), ""))
+        for name, note in rewrites.items()
+    ]
+    parts.append(_REWRITES + _table(("option", "answer", "", "test"), options))
     return "\n".join(parts)
 
 

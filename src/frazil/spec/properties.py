@@ -164,6 +164,9 @@ MANIFEST_MIN_MERGE_COUNT = _of.of(
     "commit.manifest.min-count-to-merge", _COUNT, 100, "Number of manifests from which they are merged"
 )
 MANIFEST_MERGE_ENABLED = _of.of("commit.manifest-merge.enabled", _FLAG, True, "Whether commits merge manifests")
+MANIFEST_LISTS_ENABLED = _of.of(
+    "write.manifest-lists.enabled", _FLAG, True, "Whether snapshots of version 1 name a manifest list"
+)
 MANIFEST_COMPRESSION = _of.of(
     "write.manifest.compression-codec", _AVRO_CODEC, "gzip", "Codec of manifests and manifest lists"
 )

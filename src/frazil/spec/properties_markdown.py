@@ -39,6 +39,7 @@ NOT_HONOURED: Final = FrozenMap(
     {
         "compatibility.snapshot-id-inheritance.enabled": "entries are read with and without ids, whatever it says",
         "identifier-fields.rely": "nothing here relies on them",
+        "write.manifest-lists.enabled": "snapshots always name a manifest list",
         "write.spark.auto-schema-evolution.enabled": "MERGE WITH SCHEMA EVOLUTION may always change the schema",
         "write.upsert.enabled": "Flink's",
         "write.parquet.row-group-check-max-record-count": "row groups are measured as they are written",

@@ -78,6 +78,12 @@ class Summary:
     REPLACE_PARTITIONS: Final = "replace-partitions"
     PARTITION_SUMMARIES_INCLUDED: Final = "partition-summaries-included"
     CHANGED_PARTITION_PREFIX: Final = "partitions."
+    MERGED_ROWS_PREFIX: Final = "spark.merge-into.num-target-rows-"
+
+    # Not in the specification; frazil writes them.
+    NUM_INSERTED_ROWS: Final = "frazil.num-inserted-rows"
+    NUM_UPDATED_ROWS: Final = "frazil.num-updated-rows"
+    NUM_DELETED_ROWS: Final = "frazil.num-deleted-rows"
 
 
 class SnapshotHead(Protocol):
@@ -161,6 +167,48 @@ class Snapshot:
         if not self.summary:
             return None
         return self.summary.get(Summary.OPERATION, Operation.OVERWRITE)
+
+    @property
+    def num_affected_rows(self) -> int | None:
+        """How many rows the commit was about, as SQL answers; None where nobody counted."""
+        if self.operation == Operation.REPLACE:
+            return 0
+        counts = (self.num_inserted_rows, self.num_updated_rows, self.num_deleted_rows)
+        known = [one for one in counts if one is not None]
+        return sum(known) if known else None
+
+    @property
+    def num_inserted_rows(self) -> int | None:
+        """How many rows a write, a merge or an upsert added; None where nobody counted."""
+        counted = self._counted("inserted", Summary.NUM_INSERTED_ROWS)
+        return self._count(Summary.ADDED_RECORDS) if counted is None and self.operation == Operation.APPEND else counted
+
+    @property
+    def num_updated_rows(self) -> int | None:
+        """How many rows an update, a merge or an upsert changed; None where nobody counted."""
+        return self._counted("updated", Summary.NUM_UPDATED_ROWS)
+
+    @property
+    def num_deleted_rows(self) -> int | None:
+        """How many rows a delete or a merge removed; None where nobody counted.
+
+        Of files that went whole, by their metadata, it is known where no delete file hid rows of them.
+        """
+        counted = self._counted("deleted", Summary.NUM_DELETED_ROWS)
+        if counted is not None or self.operation != Operation.DELETE:
+            return counted
+        if self._count(Summary.TOTAL_EQUALITY_DELETES) or self._count(Summary.TOTAL_POSITION_DELETES):
+            return None
+        return self._count(Summary.DELETED_RECORDS) - self._count(Summary.REMOVED_POSITION_DELETES)
+
+    def _counted(self, by_merges: str, key: str) -> int | None:
+        summary = {} if self.summary is None else self.summary
+        names = (f"{Summary.MERGED_ROWS_PREFIX}{by_merges}", key)
+        return next((int(summary[one]) for one in names if _is_count(summary.get(one, ""))), None)
+
+    def _count(self, key: str) -> int:
+        text = ({} if self.summary is None else self.summary).get(key, "")
+        return int(text) if _is_count(text) else 0
 
 
 def _is_count(text: str) -> bool:

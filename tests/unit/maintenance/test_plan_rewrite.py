@@ -129,6 +129,24 @@ def test_a_file_that_is_too_large_is_rewritten_alone() -> None:
     assert [len(one) for one in plan(lab)] == [1]
 
 
+def test_what_is_too_small_or_too_large_may_be_said() -> None:
+    lab = Lab()
+    add(lab, *[700] * 6, 1900)
+    assert [len(one) for one in plan(lab)] == [7]
+    assert plan(lab, **{"min-file-size-bytes": 600, "max-file-size-bytes": 2000}) == []
+    assert [len(one) for one in plan(lab, **{"min-file-size-bytes": 600, "max-file-size-bytes": 1500})] == [1]
+
+
+def test_hints_for_the_jars_shuffle_change_nothing() -> None:
+    hints = {
+        "compression-factor": "2.5",
+        "shuffle-partitions-per-file": "4",
+        "var-length-contribution": "16",
+        "max-output-size": "64",
+    }
+    assert read_data_options(hints, 512 * MB, strategy="zorder") == read_data_options({}, 512 * MB, strategy="zorder")
+
+
 def test_groups_are_of_one_partition_and_of_the_largest_size() -> None:
     lab = Lab(partition_by=["k"])
     for k in ("a", "b"):

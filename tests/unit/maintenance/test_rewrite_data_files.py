@@ -494,6 +494,7 @@ def test_too_many_failed_commits_end_it() -> None:
             partial_progress_enabled=True,
             partial_progress_max_failed_commits=0,
         )
+    assert victim.file_path in {one.file_path for one in files_of(table)}
 
 
 def test_a_group_that_fails_is_reported_and_its_files_are_deleted() -> None:

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
-from frazil.datafile.apply_deletes import load_positions, position_tasks
 from frazil.expr.predicates import Predicate, not_
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -42,21 +41,11 @@ def plan_delete(
         change = RowChange(spark, loaded, "delete", target, cache)
         found = find_rows(change, where)
         planned = change.finish(found.positions, whole=found.whole)
-        return None if planned is None else replace(planned, rows=_count(change, found))
+        count = sum(position.cardinality for position in found.positions.values())
+        return None if planned is None else replace(planned, rows=change.count_rows(count, found.whole))
 
     with showing_progress(spark, f"delete from {loaded.name}"):
         return start_over_if_lost(plan)
-
-
-def _count(change: RowChange, found: FoundRows) -> int | None:
-    """Return how many rows were found; None where files go whole of which equality deletes hide rows."""
-    count = sum(position.cardinality for position in found.positions.values())
-    for task in found.whole:
-        if len(position_tasks(task)) != len(task.delete_files):
-            return None
-        gone = load_positions(change.loaded.storage, task, change.deletes)
-        count += task.data_file.record_count - (0 if gone is None else gone.cardinality)
-    return count
 
 
 class FoundRows:

@@ -108,11 +108,11 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
         for row in (f"{name}({argument})",)
     ]
     parts.append(_PROCEDURES + _table(("procedure and argument", "answer", "", "test"), arguments))
-    options = [
+    of_rewrites = [
         (name, "same" if note else "honoured", note, shown.get(("rewrite", name), ""))
         for name, note in rewrites.items()
     ]
-    parts.append(_REWRITES + _table(("option", "answer", "", "test"), options))
+    parts.append(_REWRITES + _table(("option", "answer", "", "test"), of_rewrites))
     return "\n".join(parts)
 
 

@@ -126,8 +126,9 @@ class TableVerbs(MetadataVerbs):
     ) -> Snapshot | None:
         """Add rows: a Spark DataFrame, Arrow in any form, a pandas or Polars frame, a DuckDB relation, dicts.
 
-        A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows. With
-        `merge_schema`, columns of a DataFrame that the table lacks are added to it, in the same commit.
+        A parallel writer never stops an append. Nothing is written, and None returned, where there are no rows; the
+        snapshot counts them (`num_inserted_rows`). With `merge_schema`, columns of a DataFrame that the table lacks are
+        added to it, in the same commit.
         """
 
         def write(table: TableVerbs) -> Snapshot | None:
@@ -264,7 +265,7 @@ class TableVerbs(MetadataVerbs):
         deleted as `write.delete.mode` says; rows that a parallel writer changes or, under serializable isolation, adds
         under the condition stop it; files that one merely rewrote do not. `engine` is `"local"`, in this process,
         `"spark"`, or `"auto"`, which chooses (`t.explain.delete` says what and why). Further arguments are values for
-        the names in the text: `t.delete("id = :x", x=7)`.
+        the names in the text: `t.delete("id = :x", x=7)`. The snapshot counts the rows (`num_deleted_rows`).
         """
         where = filled(where, parameters)
         state = self._begin()
@@ -310,7 +311,7 @@ class TableVerbs(MetadataVerbs):
         """Set columns of the rows of a condition, all rows by default, to the values of Spark SQL expressions.
 
         `t.update({"kind": "upper(kind)"}, where="id < 10")`. What a parallel writer does to the same rows stops it.
-        `engine` and parameters are as in `delete`.
+        The snapshot counts the rows (`num_updated_rows`). `engine` and parameters are as in `delete`.
         """
         given = Parameters(parameters)
         where, values = given.fill(where), {name: given.fill(value) for name, value in values.items()}
@@ -358,8 +359,8 @@ class TableVerbs(MetadataVerbs):
 
         Without `keys`, the identifier fields of the table are the key. Rows of which no value differs are left as they
         are; where that is all, nothing is written and None returned. A source that has a key twice is refused. What a
-        parallel writer does to the same rows stops it. The summary of the snapshot counts the rows. `engine` is as in
-        `delete`.
+        parallel writer does to the same rows stops it. The snapshot counts the rows (`num_inserted_rows`,
+        `num_updated_rows`). `engine` is as in `delete`.
         """
         state = self._begin()
         source = data if is_spark_frame(data) else open_source(data, state.metadata.current_schema)
@@ -409,8 +410,8 @@ class TableVerbs(MetadataVerbs):
         `on` is Spark SQL over `target` and `source`. The source runs once. Its rows tell which files can match, and
         only those are read. What a parallel writer does to rows that were read stops it. With `merge_schema`, columns
         of the source that the table lacks and that clauses assign are added to it, and `update_all` and `insert_all`,
-        which assign all, may lack columns of the table: those stay as they are, or get their default. The summary of
-        the snapshot counts the rows. `engine` and parameters are as in `delete`.
+        which assign all, may lack columns of the table: those stay as they are, or get their default. The snapshot
+        counts the rows (`num_affected_rows` and its parts). `engine` and parameters are as in `delete`.
         """
         check_engine(engine)
         once = None if once is None else parse_once(once)

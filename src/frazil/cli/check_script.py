@@ -16,7 +16,6 @@ from typing import Literal
 
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.procedures import PROCEDURES
-from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, read_data_options, read_sizes
 from frazil.spec import jar_surface
 from frazil.spec.options import (
     CHANGE_FEED_OPTIONS,
@@ -150,6 +149,9 @@ def _check_options_of(procedure: str, inside: str) -> None:
     found = _MAP.search(inside)
     if found is None:
         return
+    # It needs Arrow, which nothing else here does.
+    from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, read_data_options, read_sizes
+
     options = {name: value or None for name, value in _PAIR.findall(found.group(1))}
     target = 512 << 20
     if procedure == "rewrite_data_files":

@@ -75,9 +75,9 @@ def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake:
         assert attached.table(f"lake.db.{mode}").count() == changed
         return files(table)
 
-    # Rows that change are in one partition: four files, or one; the other partition's four stay.
+    # Rows that change are in one partition: each task writes a file, or one does; the other partition's four stay.
     assert count("hash") == 5
-    assert count("none") == 8
+    assert count("none") >= 8
 
 
 @pytest.mark.parametrize(("option", "value"), [("compact-every-batches", "2"), ("compact-every-bytes", "1")])

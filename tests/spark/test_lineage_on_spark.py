@@ -56,6 +56,12 @@ def test_a_statement_is_one_run_with_its_inputs(spark: SparkSession, lake: frazi
     assert runs(lake, tmp_path) == [("night.create.db.c", "COMPLETE", ["db.a", "db.b"], ["db.c"])]
     spark.sql("merge into lake.db.a t using lake.db.b s on t.id = s.id when matched then update set v = 'z'")
     assert runs(lake, tmp_path) == [("night.merge.db.a", "COMPLETE", ["db.a", "db.b"], ["db.a"])]
+    for verb, statement in (
+        ("update", "update lake.db.a set v = 'y'"),
+        ("delete", "delete from lake.db.a where id = 2"),
+    ):
+        spark.sql(statement)
+        assert runs(lake, tmp_path) == [(f"night.{verb}.db.a", "COMPLETE", ["db.a"], ["db.a"])]
     spark.table("lake.db.a").where("id = 1").collect()
     assert [one[:3] for one in runs(lake, tmp_path)] == [("night.scan.db.a", "COMPLETE", ["db.a"])]
 

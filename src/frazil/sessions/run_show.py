@@ -90,9 +90,19 @@ def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     for one in found:
         table = place.lake.table(one)
         details = _details(Relation(Place(place.lake_name, place.lake, one), table))
-        information = "".join(f"{name}: {value}\n" for name, value, _ in details)
-        rows.append((quote_path(one[:-1]), one[-1], False, information))
+        rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
+    # As Spark's own catalog does, views too: dbt asks here which names are views.
+    for one in place.lake.list_views(place.name) if place.name else []:
+        if matches(one[-1], statement.pattern):
+            view = place.lake.catalog.load_view(one)
+            details = [("Name", str(Place(place.lake_name, place.lake, one)), ""), ("Type", "VIEW", "")]
+            details += _view_details(place.lake_name, view)
+            rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
     return answer([*columns, "information string not null"], rows)
+
+
+def _as_lines(details: Iterable[tuple[str, str, str]]) -> str:
+    return "".join(f"{name}: {value}\n" for name, value, _ in details)
 
 
 def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
@@ -340,19 +350,22 @@ def _describe_view(place: Place, view: LoadedView, statement: s.DescribeTable) -
         return _describe_column(metadata.current_schema, statement.column)
     rows: list[tuple[Any, ...]] = list(_column_rows(metadata.current_schema))
     if statement.is_extended:
-        version = metadata.current_version
-        sql = version.find_sql("spark") or next(iter(version.sql_representations), None)
-        columns = [part.name for part in metadata.current_schema.fields]
-        rows += [
-            _EMPTY,
-            ("# Detailed View Information", "", ""),
-            ("Comment", metadata.properties.get("comment", ""), ""),
-            ("View Catalog and Namespace", shown((place.lake_name, *version.default_namespace)), ""),
-            ("View Query Output Columns", f"[{', '.join(columns)}]", ""),
-            ("View Properties", f"[{', '.join(f'{k}={v}' for k, v in sorted(metadata.properties.items()))}]", ""),
-            ("View Text", "" if sql is None else sql.sql, ""),
-        ]
+        rows += [_EMPTY, ("# Detailed View Information", "", ""), *_view_details(place.lake_name, view)]
     return answer(_COLUMNS, rows)
+
+
+def _view_details(lake_name: str, view: LoadedView) -> list[tuple[str, str, str]]:
+    metadata = view.metadata
+    version = metadata.current_version
+    sql = version.find_sql("spark") or next(iter(version.sql_representations), None)
+    columns = [part.name for part in metadata.current_schema.fields]
+    return [
+        ("Comment", metadata.properties.get("comment", ""), ""),
+        ("View Catalog and Namespace", shown((lake_name, *version.default_namespace)), ""),
+        ("View Query Output Columns", f"[{', '.join(columns)}]", ""),
+        ("View Properties", f"[{', '.join(f'{k}={v}' for k, v in sorted(metadata.properties.items()))}]", ""),
+        ("View Text", "" if sql is None else sql.sql, ""),
+    ]
 
 
 def describe_function(context: SqlContext, statement: s.DescribeFunction) -> Answer:

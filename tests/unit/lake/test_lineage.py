@@ -106,6 +106,8 @@ def test_every_verb_is_one_run(told: Told, verb: str) -> None:
     event = told.last()
     assert event["eventType"] == "COMPLETE"
     assert event["job"]["name"] == f"night.{'append' if verb == 'once' else verb}.db.t"
+    reads = verb in ("delete", "update", "upsert", "merge")
+    assert [one["name"] for one in event["inputs"]] == ([one["name"] for one in event["outputs"]] if reads else [])
     (output,) = event["outputs"]
     current = table.refresh().current_snapshot
     assert current is not None

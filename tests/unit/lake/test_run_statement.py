@@ -126,6 +126,16 @@ def test_names_are_looked_up_in_the_current_namespace(sql: Console, lake: frazil
     assert sql("describe db.t") == [("a", "int", None)]
 
 
+def test_tables_shown_with_all_about_them_have_views_among_them(sql: Console, lake: frazil.Lake) -> None:
+    sql("create table lake.db.t (a int)")
+    lake.create_view("db.v", "select 1 as a", schema="a int")
+    shown = {name: told for _, name, _, told in sql("show table extended in lake.db like '*'")}
+    assert "\nType: MANAGED\n" in shown["t"] and "\nProvider: iceberg\n" in shown["t"]
+    assert "\nType: VIEW\n" in shown["v"] and "\nView Text: select 1 as a\n" in shown["v"]
+    assert [row[1] for row in sql("show table extended in lake.db like 't*'")] == ["t"]
+    assert sql("show tables in lake.db") == [("db", "t", False)]
+
+
 def test_several_lakes_are_told_apart() -> None:
     with frazil.connect("memory:") as one, frazil.connect("memory:") as two:
         sql = Console(one=one, two=two)

@@ -107,6 +107,8 @@ class _ChosenFiles(ScanFiles):
         self.paths, self.shapes, self.reaches = whole.paths, whole.shapes, whole.reaches
         self.session = whole.session
         self._choice = choice
+        # Files that are read a second time, to be written again, were told before.
+        self._on_read = whole._on_read if choice.only is None else None
 
     def whole(self, plan: Plan) -> list[FileBatch]:
         found = super().whole(plan)

@@ -43,6 +43,8 @@ def test_a_table_is_read_by_its_name_its_folder_and_a_metadata_file(filled: Spar
     table = lake.table("db.t")
     for path in ("lake.db.t", table.location, table.location.removeprefix("file://"), table.metadata_location):
         assert rows(filled.read.format("iceberg").load(path)) == NOW
+    for path in ("lake.db.t.snapshots", f"{table.location}#snapshots"):
+        assert filled.read.format("iceberg").load(path).count() == 3
     assert rows(filled.read.format("org.apache.iceberg.spark.source").load("lake.db.t")) == NOW
     assert rows(filled.read.load("lake.db.t", format="iceberg")) == NOW
     filled.sql("use lake.db")

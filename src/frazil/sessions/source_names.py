@@ -1,5 +1,7 @@
 """What `format("iceberg")` means by its path: a name in a lake, or a table's place, in the state that options choose.
 
+Of a table's place a metadata table is named behind a `#`.
+
 A state has a schema of its own, so it must be known when a table is loaded. Spark hands a catalog a name and no more,
 so the state becomes part of it: `lake.db.t` with the option `branch=x` is `lake.db.t.branch_x`.
 """
@@ -11,6 +13,7 @@ from typing import Any
 
 from frazil.catalog.names import shown
 from frazil.errors import InvalidRequestError, TableNotFoundError
+from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.parse_name import parse_name
 from frazil.lake.source_tables import load_table_at
 from frazil.lake.sql_session import Place, Relation, SqlSession, selector_of, state_of_options, with_suffixes
@@ -36,8 +39,13 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, An
         if not session.lakes:
             raise InvalidRequestError(f"Cannot use the table {path!r}: no lake is attached")
         selector = _selector(options)
-        state = [] if selector is None else [selector]
-        return {"catalog": session.catalog or min(session.lakes), "namespace": [BY_PATH, *state], "name": path}
+        folder, _, table = path.rpartition("#")
+        named = [] if selector is None else [selector]
+        if folder and table.lower() in METADATA_TABLES:
+            # As Iceberg Java has it: `/path/to/table#files`.
+            path = folder
+            named.append(table.lower())
+        return {"catalog": session.catalog or min(session.lakes), "namespace": [BY_PATH, *named], "name": path}
     parts = parse_name(path)
     place = session.find_place(parts)
     if place is None:

@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 VENV_SPARK_4_1 := .venv-spark-4.1
 VENV_DBT := .venv-dbt
+VENV_DBT_JAR := .venv-spark-4.1-dbt
 DIST ?= dist
 SPARKS ?= 4.0 4.1 4.2 4.3
 SOURCES := src tests bench tools examples
@@ -60,19 +61,24 @@ test-sparks: ## Run the core of the Spark suite on every Spark 4, each in an env
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/test_sparks.sh $(SPARKS)
 
-test-dbt: ## Run the example project and dbt's own tests of adapters over lakes, in an environment of its own
+test-dbt: ## Run the example project and dbt's own tests of adapters over lakes and with the jar, in environments of their own; write docs/dbt-tests.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_DBT)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark $(VENV_DBT)
 	@PYTHON="$(PYTHON)" tools/setup.sh dbt $(VENV_DBT)
-	$(VENV_DBT)/bin/pytest -q tests/dbt
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_DBT_JAR)
+	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_DBT_JAR)
+	@PYTHON="$(PYTHON)" tools/setup.sh dbt $(VENV_DBT_JAR)
+	$(VENV_DBT)/bin/pytest -q tests/dbt --junitxml=.dbt-frazil.xml
+	-FRAZIL_DBT_ON=jar $(VENV_DBT_JAR)/bin/pytest -q tests/dbt/test_adapter.py --junitxml=.dbt-jar.xml
+	$(VENV_DBT)/bin/python -m tests.dbt.dbt_page .dbt-frazil.xml .dbt-jar.xml
 
 test-recipes: setup ## Run the recipes that need more packages: OpenLineage, Great Expectations
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh recipes
 	$(BIN)/pytest -q tests/unit/lake/test_lineage.py tests/unit/examples tests/spark/test_lineage_on_spark.py
 
-test-interop: setup ## Let every implementation check every other; write docs/interop.md and docs/sql-differences.md
+test-interop: setup ## Let every implementation check every other; write docs/interop.md, docs/sql-differences.md and, where ICEBERG_DOCS has the pages, docs/jar-pages.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh interop
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)

@@ -1,6 +1,6 @@
-"""What runs beside other implementations saw, kept for docs/interop.md and docs/sql-differences.md.
+"""What runs beside other implementations saw, kept for docs/interop.md, docs/sql-differences.md and docs/jar-pages.md.
 
-`python -m tests.interop.interop_page` writes both pages from the file that FRAZIL_INTEROP_SEEN names.
+`python -m tests.interop.interop_page` writes the pages from the file that FRAZIL_INTEROP_SEEN names.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
+from tests.interop.jar_blocks import AS_IS, BLOCKS, Block
+from tests.interop.jar_blocks import KINDS as BLOCK_KINDS
 from tests.interop.java_runtime import PACKAGE
 from tests.interop.rust_client import SOURCE
 from tests.interop.sql_on_java import KINDS
@@ -29,6 +31,11 @@ def record(section: str, labels: dict[str, str], seen: dict[str, str]) -> None:
 def record_sql(cases: int, differences: list[dict[str, str]], refused: list[dict[str, str]]) -> None:
     """Keep how many SQL cases ran through the jar, which differed, and which steps of the public pages it refused."""
     _keep({"cases": cases, "differences": differences, "refused": refused})
+
+
+def record_pages(refused: dict[str, str] | None) -> None:
+    """Keep that the blocks of Iceberg's pages ran, and of those that the jar refuses the error; None before it ran."""
+    _keep({"pages": refused})
 
 
 def _keep(line: dict[str, Any]) -> None:
@@ -116,6 +123,46 @@ def sql_page(cases: int, differences: list[dict[str, str]], refused: list[dict[s
     return "\n".join(text) + "\n"
 
 
+def pages_page(refused: dict[str, str] | None) -> str:
+    """Return the page on the blocks of Iceberg's pages."""
+    pages = list(dict.fromkeys(key.partition("/")[0] for key in BLOCKS))
+    text = [
+        "# Iceberg's pages for Spark, block by block",
+        "",
+        "Every block of code on Iceberg's documentation pages for Spark, as it runs on frazil.",
+        "`tests/interop/test_jar_pages.py` runs them over an attached lake, each from tables of its own. The pages are",
+        "of Iceberg's main branch in August 2026; they are not kept here: `ICEBERG_DOCS` names a folder with them.",
+        "What pages leave open (`SELECT …`, ids of snapshots, times, paths) is filled in; blocks of Scala run as the",
+        "Python that says the same, call for call.",
+        "They were not run through the jar yet."
+        if refused is None
+        else "The same blocks ran through the jar; columns and numbers of rows of answers, and the tables that are "
+        "left, are the same but for what is told below.",
+        "",
+        f"| page | blocks | {' | '.join(BLOCK_KINDS)} |",
+        "|---" * (len(BLOCK_KINDS) + 2) + "|",
+    ]
+    for page in [*pages, "all"]:
+        own = [one.kind for key, one in BLOCKS.items() if page in {key.partition("/")[0], "all"}]
+        counts = " | ".join(str(own.count(kind)) for kind in BLOCK_KINDS)
+        text.append(f"| {page} | {len(own)} | {counts} |")
+    text += ["", *(f"- {kind}: {meaning}." for kind, meaning in BLOCK_KINDS.items())]
+    for title, rows in (
+        ("Not as is", [(key, f"{one.kind}: {_told(one)}") for key, one in BLOCKS.items() if one.kind != AS_IS]),
+        ("Another answer than the jar's", [(key, one.differs) for key, one in BLOCKS.items() if one.differs]),
+        ("Refused by the jar", [(key, _cell(why)) for key, why in (refused or {}).items()]),
+    ):
+        if not rows:
+            continue
+        text += ["", f"## {title}", "", "| page / heading / number | |", "|---|---|"]
+        text += [f"| {key.rpartition('/')[0]} | {told} |" for key, told in rows]
+    return "\n".join(text) + "\n"
+
+
+def _told(block: Block) -> str:
+    return "; ".join(one for one in (f"`{block.lines}`" if block.lines else "", block.why) if one)
+
+
 def _code(text: str) -> str:
     mark = "``" if "`" in text else "`"
     return f"{mark}{_cell(text)}{mark}"
@@ -134,6 +181,8 @@ def main() -> None:
     for line in lines:
         if "cases" in line:
             (ROOT / "docs" / "sql-differences.md").write_text(sql_page(**line))
+        if "pages" in line:
+            (ROOT / "docs" / "jar-pages.md").write_text(pages_page(line["pages"]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -77,9 +79,10 @@ public class Door {
 
   /** Raise what Python could not do, as the error that Spark's users expect; never returns. */
   public static void fail(String message, String kind, String condition, String state) {
-    if ("unsupported".equals(kind)) raise(new LakeRefusal(message, condition, state));
-    if ("execution".equals(kind)) raise(new LakeFailure(message, condition, state));
-    raise(new LakeProblem(message, condition, state));
+    Origin origin = CurrentOrigin.get();
+    if ("unsupported".equals(kind)) raise(new LakeRefusal(message, condition, state, origin));
+    if ("execution".equals(kind)) raise(new LakeFailure(message, condition, state, origin));
+    raise(new LakeProblem(message, condition, state, origin));
   }
 
   public static void raise(Throwable error) {

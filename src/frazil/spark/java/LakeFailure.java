@@ -1,6 +1,7 @@
 package frazil;
 
 import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.execution.QueryExecutionException;
 
 /** What went wrong while a lake was read or changed. */
@@ -8,8 +9,8 @@ public class LakeFailure extends QueryExecutionException implements SparkThrowab
   private final String condition;
   private final String state;
 
-  public LakeFailure(String message, String condition, String state) {
-    super(message, null);
+  public LakeFailure(String message, String condition, String state, Origin origin) {
+    super(Spark.placed(message, origin), null);
     this.condition = condition;
     this.state = state;
   }

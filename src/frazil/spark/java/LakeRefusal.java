@@ -1,14 +1,15 @@
 package frazil;
 
 import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.catalyst.trees.Origin;
 
 /** What a lake does not do. */
 public class LakeRefusal extends UnsupportedOperationException implements SparkThrowable {
   private final String condition;
   private final String state;
 
-  public LakeRefusal(String message, String condition, String state) {
-    super(message);
+  public LakeRefusal(String message, String condition, String state, Origin origin) {
+    super(Spark.placed(message, origin));
     this.condition = condition;
     this.state = state;
   }

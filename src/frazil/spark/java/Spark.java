@@ -6,9 +6,12 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.QueryContextType;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -159,6 +162,15 @@ public class Spark {
     } catch (ReflectiveOperationException e) {
       throw new UnsupportedOperationException(String.valueOf(e));
     }
+  }
+
+  /** A message with the part of the query that it is about, where that is not the whole of it. */
+  static String placed(String message, Origin origin) {
+    QueryContext place = origin.context();
+    if (place == null || place.contextType() != QueryContextType.SQL || origin.sqlText().isEmpty()) return message;
+    String part = place.fragment().trim();
+    boolean isWhole = part.isEmpty() || part.length() >= ((String) origin.sqlText().get()).trim().length();
+    return isWhole ? message : message + "\n" + place.summary().trim();
   }
 
   /** The lakes that a session sees, as JSON: their names, and the ids by which Python knows them. */

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ import frazil
 from frazil.codec.arrow_schema import FIELD_ID_KEY
 from frazil.datafile.partition_values import Partitioner
 from frazil.spec.partition_key import values_key
+from tests.s3_server import BUCKET, running
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -442,3 +444,19 @@ def test_a_lake_in_memory_takes_rows_of_spark_too(spark: SparkSession, numbers: 
         table.append(numbers)
         assert [row["id"] for row in rows_of(table)] == list(range(100))
         assert len(data_files(table)) == 3
+
+
+def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_the_line_to_add(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with running() as server:
+        place = f"s3://{BUCKET}/written/{uuid4()}"
+        with frazil.connect(place, catalog=f"sqlite:///{tmp_path}/c.db", properties=server.properties) as far:
+            far.create_namespace("db")
+            table = far.create_table("db.t", "id bigint")
+            with pytest.warns(
+                UserWarning, match=r"^800 bytes are written on the driver, to s3:.*hadoop-aws:"
+            ) as caught:
+                table.append(spark.range(100))
+            assert len(caught) == 1
+            assert table.scan().count() == 100

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +22,6 @@ from frazil.codec.deletion_vector import DeletionVector
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
 from frazil.spark.change.source_keys import JoinKey, read_keys
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.read.kept_rows import collect_few, keep_rows, start_over_if_lost
 from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
 from frazil.spec.partitioning import UNPARTITIONED
@@ -95,17 +96,26 @@ def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
 ) -> None:
     # PySpark decides once in a process, and against it where the first column is made before there is a session.
     monkeypatch.setattr(sites, "_enable_debugging_cache", True)
-    before = sites.is_debugging_enabled
-    table = lake.create_table("db.t", "id bigint, name string")
-    table.append(few_rows(0, 10, "a"))
-    assert sites.is_debugging_enabled is before and before.__module__ == "pyspark.errors.utils"
-    assert sites.is_debugging_enabled()
-    with without_call_sites(), ThreadPoolExecutor(1) as elsewhere:
-        assert not sites.is_debugging_enabled()
-        assert elsewhere.submit(sites.is_debugging_enabled).result()
-    assert sites.is_debugging_enabled is before
-    assert sites.is_debugging_enabled()
-    frame = table.scan().to_spark()
+    source = spark.range(5, 15).selectExpr("id", "'b' as name")
+    noted: list[str] = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is sites._capture_call_site.__code__:
+            noted.append("".join(traceback.format_stack(frame, 8)))
+
+    sys.setprofile(watch)
+    try:
+        table = lake.create_table("db.t", "id bigint, name string", partition_by=["bucket(2, id)"])
+        table.append(spark.range(10).selectExpr("id", "'a' as name"))
+        table.upsert(source, keys=["id"])
+        table.merge(source, on="target.id = source.id").when_matched().update({"name": "'c'"}).execute()
+        table.update({"name": "upper(name)"}, where="id = 1")
+        table.delete("id % 7 = 2")
+        frame = table.scan("id > 1").to_spark()
+        frame.collect()
+    finally:
+        sys.setprofile(None)
+    assert noted == []
     with pytest.raises(AnalysisException) as caught:
         frame.select(F.col("id") / F.col("absent"))
     assert "test_write_jobs.py" in caught.value.getQueryContext()[0].callSite()

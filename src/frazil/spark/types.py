@@ -30,9 +30,9 @@ from itertools import count
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError, UnsupportedError
+from frazil.spark.own_columns import F
 from frazil.spark.session import setting
 from frazil.spec.schema import Schema
 from frazil.spec.types import (

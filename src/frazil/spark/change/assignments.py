@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError
 from frazil.local.assigned_names import resolve_assignments
 from frazil.spark.change.conditions import to_column
 from frazil.spark.jvm.jvm_write import are_deterministic
+from frazil.spark.own_columns import F
 from frazil.spark.types import FIELD_ID
 from frazil.spark.write.store_assignment import assign_value, keep_value
 from frazil.spec.schema import Schema

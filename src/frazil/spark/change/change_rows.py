@@ -11,7 +11,6 @@ from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
@@ -30,6 +29,7 @@ from frazil.spark.change.resolved import Resolved
 from frazil.spark.change.resolved import bind as bind_columns
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.jvm_write import in_own_session
+from frazil.spark.own_columns import F
 from frazil.spark.read.relation import ReadRequest
 from frazil.spark.read.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
 from frazil.spark.read.target_rows import PATH, FileChoice, plan_tasks, read_chosen

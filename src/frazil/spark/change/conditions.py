@@ -19,9 +19,9 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.change_rows import RowChange
 from frazil.spark.change.resolved import Resolved
 from frazil.spark.jvm import exact_sql
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.jvm_write import ask_for_files, is_deterministic_filter, referenced_names
+from frazil.spark.own_columns import own
 from frazil.spark.read.target_rows import FileChoice
 from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.types import ListType, MapType, StructType
@@ -36,7 +36,8 @@ def to_column(expression: Any) -> Column:
     if isinstance(expression, str):
         return exact_sql.expression(expression)
     if isinstance(expression, Column):
-        return expression
+        column: Column = own(expression)
+        return column
     raise InvalidRequestError(
         f"Cannot use {expression!r} as an expression", hint="Give SQL text, or a column of Spark's functions."
     )
@@ -64,7 +65,6 @@ def asked_predicate(found: DataFrame, choice: FileChoice) -> Predicate | None:
     return choice.asked
 
 
-@without_call_sites()
 def files_predicate(
     spark: SparkSession, loaded: LoadedTable, branch: str, where: str, cache: ManifestCache | None
 ) -> Predicate:

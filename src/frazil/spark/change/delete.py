@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
@@ -16,14 +15,13 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.change_rows import RowChange
 from frazil.spark.change.conditions import asked_predicate, filter_rows, opposite_predicate, to_column
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.write.progress import showing_progress
 
 
-@without_call_sites()
 def plan_delete(
     spark: SparkSession,
     loaded: LoadedTable,

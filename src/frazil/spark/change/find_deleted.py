@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.read.relation import ReadRequest
 from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
@@ -36,7 +35,6 @@ def finder_on(
     return lambda loaded, snapshot, tasks: find_deleted(spark, loaded, snapshot, tasks, cache)
 
 
-@without_call_sites()
 def find_deleted(
     spark: SparkSession,
     loaded: LoadedTable,

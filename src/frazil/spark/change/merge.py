@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
@@ -33,9 +32,9 @@ from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.change.conditions import filter_rows, to_column
 from frazil.spark.change.resolved import Resolved
 from frazil.spark.change.source_keys import JoinKey, SourceKeys, read_keys
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
+from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, Places
@@ -49,7 +48,6 @@ _MATCHED_ONLY = -1
 """A row that met the source and that no clause is about: kept to see whether it meets it once more."""
 
 
-@without_call_sites()
 def plan_merge(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -14,13 +14,11 @@ from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.change_rows import RowChange
 from frazil.spark.change.delete import find_rows
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.read.kept_rows import start_over_if_lost
 from frazil.spark.write.progress import showing_progress
 from frazil.spec.data_file import DataFile
 
 
-@without_call_sites()
 def plan_overwrite(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -12,6 +12,8 @@ from typing import Any
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.spark.own_columns import OwnColumn
+
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
@@ -30,7 +32,7 @@ class Resolved:
 def resolved(spark: Any, expression: Any, text: str | None, names: Any, columns: Any) -> Resolved:
     """Return an expression of Catalyst's as one that verbs take."""
     made = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
-    return Resolved(Column(made), text, tuple(names), columns)
+    return Resolved(OwnColumn(made), text, tuple(names), columns)
 
 
 def as_frame(java: Any, spark: SparkSession) -> DataFrame:

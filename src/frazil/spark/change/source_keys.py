@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
 from frazil.local.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
 from frazil.local.merge_clauses import SHOWN_KEYS
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.read.partition_columns import plain_number, transform_value
 from frazil.spec.partitioning import PartitionSpec

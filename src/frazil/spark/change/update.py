@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
@@ -17,14 +16,13 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.assignments import assigned_columns, settle_values
 from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.change.conditions import filter_rows
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.write.progress import showing_progress
 
 
-@without_call_sites()
 def plan_update(
     spark: SparkSession,
     loaded: LoadedTable,

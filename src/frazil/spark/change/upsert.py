@@ -7,7 +7,6 @@ from functools import reduce
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
@@ -18,8 +17,8 @@ from frazil.local.merge_clauses import MergeClause, keys_twice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.merge import SOURCE, TARGET, merge_rows
 from frazil.spark.change.source_keys import JoinKey, read_keys
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.types import shown_type
 from frazil.spark.write.progress import showing_progress
@@ -28,7 +27,6 @@ from frazil.spec.types import UnknownType
 from frazil.sql.quote_names import quote
 
 
-@without_call_sites()
 def plan_upsert(
     spark: SparkSession,
     loaded: LoadedTable,

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import UnsupportedError
 from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.own_columns import F, OwnColumn
 
 _MARK = "${"
 
@@ -45,7 +45,7 @@ def expression(text: str) -> Column:
             hint="Rename the column, or use another value.",
         )
     parsed = parse_exactly(spark, "parseExpression", text)
-    return Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(parsed))  # type: ignore[union-attr]
+    return OwnColumn(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(parsed))  # type: ignore[union-attr]
 
 
 def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:

@@ -16,10 +16,10 @@ from typing import Any
 import pyspark
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.own_columns import F
 from frazil.sql.quote_names import quote
 
 _FIXED = {

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import hmac
 import json
+import linecache
+import re
 import secrets
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
@@ -25,16 +28,17 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import FrazilError, UnsupportedError
 from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.own_columns import F, OwnColumn
 from frazil.spark.types import without_metadata
 
 Planner = Callable[[str], bytes]
 """Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
 
 _WORD_SIZE = 64
+_MISSING = re.compile(r"(?:Method ([\w$]+)\(.* does not exist|([\w.$]+) does not exist in the JVM|no field (\w+))")
 _lock = threading.Lock()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
 _planning: WeakSet[SparkSession] = WeakSet()
@@ -199,17 +203,29 @@ def planned_relation(
             json.dumps(facts),
         )
     except (TypeError, AttributeError) as error:
-        raise moved(error) from error
+        raise moved(f"read {table}", error) from error
     return DataFrame(frame, spark)
 
 
-def moved(error: Exception) -> UnsupportedError:
-    """Return the error for a part of Spark that is not where it was."""
+def moved(what: str, error: Exception) -> UnsupportedError:
+    """Return the error for a part of Spark that is not where it was; `what` goes after `Cannot`."""
     return UnsupportedError(
-        f"Cannot read with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+        f"Cannot {what} with Spark {pyspark.__version__}: {_missing_name(error)} is not where it was",
         hint="Use a newer frazil, or Spark 4.0 to 4.3.",
-        cause=str(error),
+        cause=str(error).partition("\n")[0],
     )
+
+
+def _missing_name(error: Exception) -> str:
+    """Return what Spark lacks; of a class, which Py4J takes for a package, only the line that asks knows the name."""
+    found = _MISSING.search(str(error))
+    if found is not None:
+        return next(name for name in found.groups() if name is not None)
+    steps = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, TypeError) and "JavaPackage" in str(error) and steps and steps[-1].lineno is not None:
+        asked = linecache.getline(steps[-1].filename, steps[-1].lineno)[steps[-1].colno or 0 :]
+        return asked.partition("(")[0].strip()
+    return "a part that frazil uses"
 
 
 def _plan_scans(spark: SparkSession) -> None:
@@ -268,7 +284,7 @@ def row_index_name(spark: SparkSession) -> str:
         packages = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         return str(packages.parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
     except (TypeError, AttributeError) as error:
-        raise moved(error) from error
+        raise moved("read the positions of rows", error) from error
 
 
 def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
@@ -295,9 +311,9 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
             True,
             jvm.scala.Option.empty(),
         )
-        word = Column(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
+        word = OwnColumn(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
     except (TypeError, AttributeError) as error:
-        raise moved(error) from error
+        raise moved("read deleted rows", error) from error
     is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
     return F.when(F.expr(f"shiftright({at}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.datafile.apply_deletes import load_positions
@@ -33,8 +32,8 @@ from frazil.scan.changelog import (
     plan_changelog,
 )
 from frazil.scan.plan import FileBatch, Plan
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.own_columns import F
 from frazil.spark.read.planned_files import (
     Constant,
     DeleteKind,
@@ -61,7 +60,6 @@ _CONSTANTS = {
 }
 
 
-@without_call_sites()
 def read_changes(spark: SparkSession, request: ReadRequest, *, window: Changelog) -> DataFrame:
     """Return the changed rows of a window as a lazy DataFrame; manifests are read, data files are not.
 

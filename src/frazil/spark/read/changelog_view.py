@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.scan.changelog import DELETE, INSERT
+from frazil.spark.own_columns import F
 from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID
 from frazil.sql.quote_names import quote
 

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.own_columns import F
 from frazil.spark.types import stored_type
 from frazil.spec.types import (
     BinaryType,

@@ -17,7 +17,6 @@ from functools import reduce
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.columns.masks import term_column
 from frazil.datafile.equality_deletes import equality_columns
@@ -27,6 +26,7 @@ from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm.private_names import planned_relation
+from frazil.spark.own_columns import F
 from frazil.spark.read.planned_files import ScanFiles, arrow_type_of, files_stream, to_stored
 from frazil.spark.read.read_columns import ReadColumn, ReadNames
 from frazil.spark.types import stored_type

@@ -7,9 +7,9 @@ from typing import Final
 import pyspark.sql.types as st
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import UnsupportedError
+from frazil.spark.own_columns import F
 
 FILE_FACTS: Final = st.StructField(
     "_metadata",

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import EngineError
 from frazil.spark.jvm.jvm_write import is_deterministic, is_local_relation, kept_partitions, limit_each_task
+from frazil.spark.own_columns import F
 
 FEW_ROWS = 1 << 18
 """So many rows at most come here, of all tasks together: keys or places, which take less time so than an aggregate."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError
+from frazil.spark.own_columns import F
 
 COLUMNS = ("file_path", "last_modified")
 

@@ -20,13 +20,13 @@ from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.columns.transforms import transform_column
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.spark.jvm.jvm_write import hash_longs
 from frazil.spark.jvm.ship_package import ship_package
+from frazil.spark.own_columns import F
 from frazil.spark.types import stored_type
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema

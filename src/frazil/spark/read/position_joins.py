@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.position_deletes import read_positions
@@ -30,6 +29,7 @@ from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm.engine_errors import naming
 from frazil.spark.jvm.private_names import planned_relation
 from frazil.spark.jvm.ship_package import ship_package
+from frazil.spark.own_columns import F
 from frazil.spark.read.planned_files import ScanFiles, files_stream
 from frazil.spark.read.read_columns import ReadNames
 from frazil.spark.types import FIELD_ID

@@ -21,10 +21,10 @@ from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import SchemaMismatchError
 from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.own_columns import F
 from frazil.spark.read.file_shapes import BY_ID, FileShape, is_filled_by_spark
 from frazil.spark.types import FIELD_ID, stored_type, without_metadata
 from frazil.spec.frozen_map import FrozenMap

@@ -37,7 +37,6 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_task import view_table
@@ -49,7 +48,6 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
 from frazil.scan.stream_files import StreamFiles
 from frazil.spark.arrow_types import from_arrow_type
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.engine_errors import engine_errors, naming
 from frazil.spark.jvm.exact_sql import expression, select_exactly
 from frazil.spark.jvm.file_systems import hadoop_options
@@ -61,6 +59,7 @@ from frazil.spark.jvm.private_names import (
     row_index_name,
     session_with,
 )
+from frazil.spark.own_columns import F
 from frazil.spark.read.arrow_read import ArrowRead, read_through_arrow
 from frazil.spark.read.equality_joins import EqualityJoins
 from frazil.spark.read.file_shapes import FileShapes, default_parts, former_dates
@@ -182,7 +181,6 @@ class ReadRequest:
     vector_budget_bytes: int = DEFAULT_BUDGET_BYTES
 
 
-@without_call_sites()
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
     """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
     snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id

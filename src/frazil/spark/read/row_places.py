@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import FEW_ROWS, collect_few
 
 FILE_COLUMN = "__frazil_file"

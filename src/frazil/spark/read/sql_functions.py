@@ -13,9 +13,9 @@ from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError
+from frazil.spark.own_columns import F, OwnColumn
 from frazil.spark.read.partition_columns import transform_value
 from frazil.spark.types import from_spark_type, store_column, stored_type
 from frazil.spec.transforms import DAY, HOUR, MONTH, YEAR, Bucket, Transform, Truncate
@@ -63,7 +63,7 @@ def function_expression(
         if number is None:
             return _expression(spark, F.lit(None).cast(made))
         transform = _WITH_NUMBER[name](int(number))
-    column = Column(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(arguments[-1]))  # type: ignore[union-attr]
+    column = OwnColumn(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(arguments[-1]))  # type: ignore[union-attr]
     value = transform_value(transform, store_column(column, kind), kind, spark)
     if transform == DAY:
         value = F.date_from_unix_date(value.cast("int"))

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.datafile.apply_deletes import load_positions
 from frazil.expr.predicates import Predicate, all_of, any_of
 from frazil.scan.plan import FileBatch, Plan
 from frazil.scan.tasks import FileScanTask
+from frazil.spark.own_columns import F
 from frazil.spark.read.planned_files import (
     Constant,
     DeleteKind,

@@ -13,15 +13,14 @@ from functools import reduce
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import DELETE, INSERT, Changelog
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.stream_files import StreamFiles
 from frazil.scan.stream_steps import StreamBatch
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.exact_sql import expression
+from frazil.spark.own_columns import F
 from frazil.spark.read.changelog_frames import read_changes
 from frazil.spark.read.changelog_view import UPDATE_AFTER, UPDATE_BEFORE, net_changes, with_updates, without_carry_overs
 from frazil.spark.read.relation import ReadRequest, read_on_spark
@@ -70,7 +69,6 @@ class BatchReader:
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
 
-    @without_call_sites()
     def rows(self, batch: StreamBatch) -> DataFrame:
         """Return the rows of a batch."""
         frames = [self._files(one) for one in (batch.whole, batch.added) if one is not None]

@@ -12,6 +12,7 @@ here; the rows have to fit.
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,12 +28,15 @@ from frazil.datafile.write import DataFileWriter
 from frazil.datafile.write_target import WriteTarget
 from frazil.errors import FrazilError
 from frazil.spark.jvm.engine_errors import engine_errors
+from frazil.spark.jvm.file_systems import missing_line
 from frazil.spark.jvm.ship_package import ship_package
 from frazil.spark.read.partition_columns import stored_as
 from frazil.spec.data_file import DataFile
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
 from frazil.spec.types import Type, VariantType
+from frazil.storage.locations import scheme_of
+from frazil.storage.object_properties import S3_USE_ENVIRONMENT
 
 RESULT = st.StructType([st.StructField("files", st.BinaryType(), nullable=False)])
 _TASK_HELD_BYTES = 64 << 20
@@ -52,18 +56,35 @@ def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
     return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
 
 
-def write_in_this_process(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
-    """Write a frame in stored form where no executor could: all its rows come here first."""
+def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: bool) -> list[DataFile]:
+    """Write a frame in stored form where no executor could: all its rows come here first.
+
+    `is_reached` says whether Spark has a file system for the table's files.
+    """
     with engine_errors("collect the rows to write"):
         table = frame.toArrow()
     if table.num_rows == 0:
         return []
+    _warn_of_driver(target.location, table.nbytes, is_reached=is_reached)
     form = _ArrowForm(target, table.schema)
     with DataFileWriter(target, form.arrow) as writer:
         for batch in table.to_batches():
             for one in form.convert(batch):
                 writer.write(one)
         return writer.close()
+
+
+def _warn_of_driver(place: str, size_bytes: int, *, is_reached: bool) -> None:
+    """Say that this process writes files to a store that executors could write to."""
+    if scheme_of(place) in (None, "file", "memory"):
+        return
+    reason = f"Spark has no file system for it. {missing_line(place)}"
+    if is_reached:
+        reason = (
+            "Python writes what Spark's writer does not, and the keys do not leave the driver. Give executors keys in "
+            f"their environment, and connect with {S3_USE_ENVIRONMENT}."
+        )
+    warnings.warn(f"{size_bytes} bytes are written on the driver, to {place}: {reason}", UserWarning, stacklevel=2)
 
 
 def can_travel(target: WriteTarget) -> bool:

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.datafile.write_target import WriteTarget
 from frazil.spark.jvm.jvm_write import rebalance
 from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.own_columns import F
 from frazil.spark.read.partition_columns import (
     field_column,
     is_generated,

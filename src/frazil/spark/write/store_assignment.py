@@ -25,9 +25,9 @@ from typing import Any
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal, some_value
 from frazil.spark.types import FIELD_ID, shown_type, store_column, stored_type
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS

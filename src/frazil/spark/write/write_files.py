@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame
 
 from frazil.datafile.write_target import WriteTarget, new_uuid, write_target
 from frazil.loaded import LoadedTable
-from frazil.spark.jvm.call_sites import without_call_sites
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.jvm_write import NamedColumn, can_reach, in_own_session, select_columns
 from frazil.spark.types import FIELD_ID
@@ -43,7 +42,6 @@ from frazil.spec.types import NestedField, StructType, Type
 _MIN_FILE_ROWS = 10_000
 
 
-@without_call_sites()
 def write_frame(
     frame: DataFrame,
     table: LoadedTable | WriteTarget,
@@ -80,14 +78,13 @@ def write_stored(
     key_name = _key_name(target.schema)
     spread = distribute(frame, target, key_name, choose_mode(target, distribution))
     columns = [_with_id(name, frame.schema[name], target.schema) for name in frame.columns]
-    if is_native(target.schema, target.properties) and can_reach(
-        frame, target.location, hadoop_options(frame.sparkSession, target.storage, target.location)
-    ):
+    is_reached = can_reach(frame, target.location, hadoop_options(frame.sparkSession, target.storage, target.location))
+    if is_reached and is_native(target.schema, target.properties):
         if has_partitions(target):
             columns.append(NamedColumn(key_name))
         files = write_natively(select_columns(spread, columns), target, key_name, new_id(), file_rows=file_rows)
     elif not can_travel(target):
-        files = write_in_this_process(select_columns(spread, columns), target)
+        files = write_in_this_process(select_columns(spread, columns), target, is_reached=is_reached)
     else:
         files = write_on_executors(select_columns(spread, columns), target)
     note_files(files)

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from frazil.spark.own_columns import F
 from frazil.spark.read.partition_columns import field_column
 from frazil.spec.schema import Schema
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
 from frazil.sessions import table_answers
+from frazil.spark.jvm import door
+from frazil.spark.jvm.private_names import moved
 
 ALL = [(1, "a"), (2, "b"), (3, "a")]
 
@@ -195,19 +199,79 @@ def test_the_default_catalog_may_be_a_lake(filled: SparkSession) -> None:
         filled.conf.unset("spark.sql.defaultCatalog")
 
 
-def test_settings_that_a_jar_left_give_way(spark: SparkSession, lake: frazil.Lake) -> None:
-    lake.create_table("db.t", "id bigint")
-    spark.conf.set("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
-    spark.conf.set("spark.sql.catalog.lake.type", "hadoop")
+LEFT_BY_A_JAR: dict[str, Any] = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog",
+    "spark.sql.catalog.spark_catalog.type": "hive",
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.lake.type": "hadoop",
+    "spark.sql.defaultCatalog": "lake",
+}
+
+
+def settings_of(spark: SparkSession) -> dict[str, str | None]:
+    return {key: spark.conf.get(key, None) for key in LEFT_BY_A_JAR}
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_a_session_that_began_with_the_settings_of_a_jar_works_on_lakes_and_gets_them_back(
+    spark: SparkSession, lake: frazil.Lake, *, default: bool
+) -> None:
+    left: dict[str, Any] = {
+        key: value for key, value in LEFT_BY_A_JAR.items() if default or key != "spark.sql.defaultCatalog"
+    }
+    session = SparkSession.builder.config(map=left).create()
+    before = settings_of(session)
+    table = "db.t" if default else "lake.db.t"
+    for _ in range(2):
+        # Cells of notebooks run again.
+        frazil.attach(session, lake)
+        frazil.attach(session, lake)
+        for one in (session, session.newSession()):
+            one.sql(f"create table {table} (id bigint)")
+            one.sql(f"insert into {table} values (1), (2)")
+            one.sql(f"update {table} set id = 3 where id = 2")
+            one.range(5, 6).writeTo(table).append()
+            assert rows(one.table(table)) == rows(one.sql("select * from lake.db.t")) == [(1,), (3,), (5,)]
+            assert rows(one.sql("select current_catalog()")) == [("lake" if default else "spark_catalog",)]
+            assert one.sql("show databases in spark_catalog").count()
+            one.sql(f"drop table {table}")
+        frazil.detach(session)
+        assert settings_of(session) == before
+        assert settings_of(session.newSession()) == before
+    assert spark.sparkContext.getConf().get("spark.sql.catalog.lake") is None
+
+
+def test_a_session_of_frazils_builder_may_have_a_lake_as_its_default(spark: SparkSession, tmp_path: Path) -> None:
+    session = frazil.session(tmp_path / "other").config(map=LEFT_BY_A_JAR).create()
     try:
-        frazil.attach(spark, lake)
-        assert spark.table("lake.db.t").count() == 0
-        spark.sql("insert into lake.db.t values (1)")
-        spark.sql("update lake.db.t set id = 2")
-        assert rows(spark.table("lake.db.t")) == [(2,)]
+        session.sql("create namespace db")
+        session.sql("create table db.t as select 7 id")
+        assert rows(session.table("lake.db.t")) == rows(session.newSession().table("db.t")) == [(7,)]
+        session.sql("use spark_catalog.default")
+        session.sql("use lake.db")
+        assert rows(session.table("t")) == [(7,)]
     finally:
-        frazil.detach(spark)
-        spark.conf.unset("spark.sql.catalog.lake.type")
+        frazil.detach(session)
+
+
+def test_what_a_spark_lacks_is_said_by_name_with_what_was_asked(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    lacks: list[tuple[str, Callable[[], Any]]] = [
+        ("jvm.org.apache.spark.sql.NoSuchRelation", lambda: jvm.org.apache.spark.sql.NoSuchRelation(1)),
+        ("noSuchPlan", lambda: spark._jsparkSession.noSuchPlan(1)),
+        ("noSuchRules", lambda: door._field(spark._jsparkSession, "noSuchRules")),
+        ("NO_SUCH_NAME", lambda: jvm.org.apache.spark.sql.SparkSession.NO_SUCH_NAME),
+    ]
+    for name, ask in lacks:
+        with pytest.raises((TypeError, AttributeError, Py4JError)) as caught:
+            ask()
+        told = moved("attach a lake", caught.value)
+        assert isinstance(told, frazil.UnsupportedError)
+        assert re.match(
+            rf"Cannot attach a lake with Spark 4\S+: \S*{re.escape(name)} is not where it was$", told.message
+        )
+        assert "Use a newer frazil" in str(told)
 
 
 def test_a_misspelt_lake_is_said(filled: SparkSession) -> None:
@@ -224,6 +288,26 @@ def test_a_misspelt_lake_is_said(filled: SparkSession) -> None:
         filled.table("lak.db.t")
     with pytest.raises(AnalysisException, match=words):
         filled.range(1).writeTo("lak.db.t").append()
+
+
+def test_errors_of_planning_say_where_in_the_query(filled: SparkSession, lake: frazil.Lake) -> None:
+    before = "select count(*)\nfrom lake.db.t a\n  join "
+    with pytest.raises(AnalysisException) as caught:
+        filled.sql(f"{before}lak.db.t b on a.id = b.id")
+    assert "there is no lake 'lak'" in str(caught.value)
+    assert "== SQL (line 3, position 8) ==\n  join lak.db.t b on" in str(caught.value)
+    assert "^^^^^^^^" in str(caught.value)
+    broken = lake.create_table("db.broken", "id bigint")
+    Path(unquote(str(broken.metadata_location)).removeprefix("file://")).write_text("{")
+    with pytest.raises(PySparkException, match="metadata") as failed:
+        filled.sql(f"{before}lake.db.broken b on a.id = b.id")
+    assert "== SQL (line 3, position 8) ==" in str(failed.value)
+    with pytest.raises(PySparkException, match="metadata"):
+        filled.table("lake.db.broken")
+    # A statement that is refused as a whole says its own text to nobody.
+    with pytest.raises(PySparkException) as refused:
+        filled.sql("alter table lake.db.t alter column id type string")
+    assert "== SQL" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

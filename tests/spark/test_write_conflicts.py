@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -141,6 +143,33 @@ def test_two_merges_that_insert_the_same_key_do_not_both_commit(spark: SparkSess
     with pytest.raises(frazil.ConcurrentChangeError):
         insert(overtaken(table, insert))
     assert sorted(values(table)) == [*range(10), 20, 21]
+
+
+def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
+    spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(spark, lake, "merge-on-read", 2, "serializable")
+    commit = Table._commit
+
+    def overtaken_once(self: Table, state: Any, action: Any, written: Any = ()) -> Any:
+        monkeypatch.setattr(Table, "_commit", commit)
+        lake.table("db.t").append(pa.table({"id": pa.array([20], pa.int64()), "v": pa.array([7], pa.int32())}))
+        return commit(self, state, action, written)
+
+    monkeypatch.setattr(Table, "_commit", overtaken_once)
+    frazil.attach(spark, lake)
+    try:
+        with pytest.raises(PySparkException) as caught:
+            spark.sql(
+                """merge into lake.db.t t using (select * from range(20, 22)) s on t.id = s.id
+                   when not matched then insert (id) values (s.id)"""
+            )
+        assert "Cannot commit to db.t: data that can match" in str(caught.value)
+        assert "nothing was committed. Run it again." in str(caught.value)
+        assert caught.value.getSqlState() == "40001"
+    finally:
+        frazil.detach(spark)
+    assert sorted(values(table)) == [*range(10), 20]
 
 
 def test_files_of_a_change_that_was_refused_are_gone(spark: SparkSession, lake: frazil.Lake) -> None:

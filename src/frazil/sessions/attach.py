@@ -14,7 +14,7 @@ from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.sessions.answers import answer
 from frazil.sessions.question import LAKES
 from frazil.sessions.table_answers import forget_plans
-from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog
+from frazil.spark.jvm.door import add_catalog, close_door, free_own_catalog, open_door, remove_catalog
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
         forget_plans()
     attached = LAKES.of(spark)
     if attached is None:
-        attached = LAKES.begin(spark, prune_before_joins(spark))
-    add_catalog(spark, name, attached.add(name, lake))
+        attached = LAKES.begin(spark, prune_before_joins(spark), free_own_catalog(spark))
+    attached.add(name, lake, add_catalog(spark, name, LAKES.keep(lake)))
     lake.attached_spark = spark
     return lake
 
@@ -65,11 +65,12 @@ def detach(spark: SparkSession, name: str | None = None) -> None:
         )
     for one in list(attached.lakes) if name is None else [name]:
         lake = attached.lakes.pop(one)
-        remove_catalog(spark, one)
+        remove_catalog(spark, one, attached.gave_way.pop(one))
         if lake.attached_spark is spark and lake not in attached.lakes.values():
             lake.attached_spark = None
     forget_plans(spark)
     if not attached.lakes:
         LAKES.end(spark)
-        attached.leave_optimiser()
+        for undo in attached.leave:
+            undo()
         close_door(spark)

@@ -23,7 +23,7 @@ from frazil.lake.view import View
 from frazil.sessions.source_names import BY_PATH
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.change.resolved import Resolved, as_frame, resolved
-from frazil.spark.jvm.door import is_temporary_view, lake_ids, session_id
+from frazil.spark.jvm.door import Setting, is_temporary_view, lake_ids, session_id
 
 T = TypeVar("T")
 _KEPT = 1000
@@ -34,13 +34,15 @@ _KEPT = 1000
 class Attached:
     """The lakes of a session, and what undoes that it has some."""
 
-    leave_optimiser: Callable[[], None]
+    leave: tuple[Callable[[], None], ...]
     lakes: dict[str, Lake] = field(default_factory=dict)
+    gave_way: dict[str, Mapping[str, Setting]] = field(default_factory=dict)
+    """By the lakes' names, the settings that gave way to them."""
 
-    def add(self, name: str, lake: Lake) -> str:
-        """Keep a lake under a name; return the id by which catalogs name it."""
+    def add(self, name: str, lake: Lake, gave_way: Mapping[str, Setting]) -> None:
+        """Keep a lake under a name; of several lakes one after the other, settings gave way to the first."""
         self.lakes[name] = lake
-        return LAKES.keep(lake)
+        self.gave_way.setdefault(name, gave_way)
 
 
 class AttachedLakes:
@@ -57,10 +59,10 @@ class AttachedLakes:
             return None
         return self._sessions.get(session_id(spark))
 
-    def begin(self, spark: Any, leave_optimiser: Callable[[], None]) -> Attached:
+    def begin(self, spark: Any, *leave: Callable[[], None]) -> Attached:
         """Note a session that has no lakes yet."""
         with self._lock:
-            return self._sessions.setdefault(session_id(spark), Attached(leave_optimiser))
+            return self._sessions.setdefault(session_id(spark), Attached(leave))
 
     def end(self, spark: Any) -> Attached | None:
         """Forget a session."""

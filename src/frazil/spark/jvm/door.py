@@ -15,11 +15,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -47,6 +48,7 @@ Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 CATALOG = "frazil.LakeCatalog"
 _CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
 """The same where Spark knows changes of rows."""
+_BUILT_IN = "builtin"
 _RULES = {
     # They run before tables are looked up.
     "hintResolutionRules": ("LakeNames", "EarlyTables"),
@@ -59,7 +61,8 @@ _MAKERS = {
     "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
 }
 _lock = threading.Lock()
-_opened: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
+"""By contexts that may ask, the extensions that were given the rules: a session and those made of it share theirs."""
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 
 
@@ -186,12 +189,16 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
                 word = new_word()
                 called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
                 package.Door.open(called, word)
-                _opened[context] = None
-                _extend(spark._jsparkSession.extensions(), package)
+                _opened[context] = set()
+            extensions = spark._jsparkSession.extensions()
+            key = int(context._jvm.java.lang.System.identityHashCode(extensions))  # type: ignore[union-attr]
+            if key not in _opened[context]:
+                _opened[context].add(key)
+                _extend(extensions, package)
         _join(spark, package)
         return is_new
     except (TypeError, AttributeError, Py4JError) as error:
-        raise moved(error) from error
+        raise moved("attach a lake", error) from error
 
 
 def close_door(spark: SparkSession) -> None:
@@ -256,24 +263,85 @@ def _field(target: Any, name: str) -> Any:
     raise AttributeError(f"no field {name}")
 
 
-def add_catalog(spark: SparkSession, name: str, lake_id: str) -> None:
-    """Let a session, and those that come later, find a lake under a name."""
-    remove_catalog(spark, name)
-    catalog = _CATALOG_OF_CHANGES if has_class(spark._jvm, _CATALOG_OF_CHANGES) else CATALOG
-    settings = {f"spark.sql.catalog.{name}": catalog, f"spark.sql.catalog.{name}.lake-id": lake_id}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-        spark.sparkContext._jsc.sc().conf().set(key, value)
-    # Spark lists the catalogs that it has loaded.
-    spark._jsparkSession.sessionState().catalogManager().catalog(name)
+@dataclass(frozen=True)
+class Setting:
+    """What a setting says in a session, in its context, and to sessions that are made of it; None where it is not."""
+
+    session: str | None = None
+    context: str | None = None
+    initial: str | None = None
+
+    def without(self, values: Sequence[str]) -> Setting:
+        """Return the same less some values."""
+        return Setting(*(None if one in values else one for one in (self.session, self.context, self.initial)))
 
 
-def remove_catalog(spark: SparkSession, name: str) -> None:
-    """Let a session forget a lake."""
+def add_catalog(spark: SparkSession, name: str, lake_id: str) -> dict[str, Setting]:
+    """Let a session, and those that come later, find a lake under a name; return the settings that gave way."""
+    jvm: Any = spark._jvm
+    catalog = _CATALOG_OF_CHANGES if has_class(jvm, _CATALOG_OF_CHANGES) else CATALOG
+    key = f"spark.sql.catalog.{name}"
+    before = _change_setting(spark, key, Setting(catalog, catalog))
+    _change_setting(spark, f"{key}.lake-id", Setting(lake_id, lake_id))
+    state = spark._jsparkSession.sessionState()
+    # Loaded at once, since Spark lists what is loaded; by this session's settings, whichever session is active. The
+    # current catalog may have the name, by USE or by the settings with which the session began: it stays current.
+    loaded = jvm.org.apache.spark.sql.connector.catalog.Catalogs.load(name, state.conf())
+    _field(state.catalogManager(), "catalogs").get(state.catalogManager()).put(name, loaded)
+    return {key: before.without((CATALOG, _CATALOG_OF_CHANGES)), f"{key}.lake-id": Setting()}
+
+
+def remove_catalog(spark: SparkSession, name: str, gave_way: Mapping[str, Setting]) -> None:
+    """Let a session forget a lake, and have the settings that gave way to it."""
     manager = spark._jsparkSession.sessionState().catalogManager()
-    if str(manager.currentCatalog().name()) == name:
-        manager.setCurrentCatalog("spark_catalog")
     _field(manager, "catalogs").get(manager).remove(name)
-    for key in (f"spark.sql.catalog.{name}", f"spark.sql.catalog.{name}.lake-id"):
+    current = _field(manager, "_currentCatalogName")
+    if current.get(manager).isDefined() and current.get(manager).get() == name:
+        for field in (current, _field(manager, "_currentNamespace")):
+            field.set(manager, spark._jvm.scala.Option.empty())  # type: ignore[union-attr]
+    for key, setting in gave_way.items():
+        _change_setting(spark, key, setting)
+
+
+def free_own_catalog(spark: SparkSession) -> Callable[[], None]:
+    """Let Spark's own catalog be Spark's where settings name a class for it that is not there; return what undoes it.
+
+    Spark asks for it with every name, and would find no table of any catalog.
+    """
+    key = "spark.sql.catalog.spark_catalog"
+    named = spark.conf.get(key, _BUILT_IN)
+    gave_way: Setting | None = None
+    if named != _BUILT_IN:
+        loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+        try:
+            loader.loadClass(named)
+        except Py4JJavaError:
+            gave_way = _change_setting(spark, key, Setting())
+
+    def undo() -> None:
+        if gave_way is not None:
+            _change_setting(spark, key, gave_way)
+
+    return undo
+
+
+def _change_setting(spark: SparkSession, key: str, setting: Setting) -> Setting:
+    """Change a setting wherever it is; return what it said."""
+    session, context = spark._jsparkSession, spark.sparkContext._jsc.sc().conf()
+    options = _field(session, "initialSessionOptions")
+    initial = options.get(session)
+    told = initial.get(key)
+    before = Setting(spark.conf.get(key, None), context.get(key, None), told.get() if told.isDefined() else None)
+    if setting.session is None:
         spark.conf.unset(key)
-        spark.sparkContext._jsc.sc().conf().remove(key)
+    else:
+        spark.conf.set(key, setting.session)
+    if setting.context is None:
+        context.remove(key)
+    else:
+        context.set(key, setting.context)
+    if setting.initial != before.initial:
+        # Sessions that come later begin with what the builder of this one was told.
+        changed = initial.removed(key) if setting.initial is None else initial.updated(key, setting.initial)
+        options.set(session, changed)
+    return before

@@ -1,4 +1,4 @@
-"""Keys of different types meet the same rows on both engines, in a merge and in an upsert."""
+"""Keys of different types meet the same rows in a merge on both engines."""
 
 from __future__ import annotations
 

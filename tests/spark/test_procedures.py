@@ -42,6 +42,10 @@ def test_procedures_are_listed_and_described(filled: SparkSession) -> None:
     for word in ("rollback_to_snapshot", "snapshot_id", "table"):
         assert word in described
     assert rows(filled.sql("show procedures in lake.db")) == []
+    # Of the lake itself, with the namespace that they are called by.
+    whole = filled.sql("show procedures in lake").collect()
+    assert [tuple(one) for one in whole] == [tuple(one) for one in shown]
+    assert {tuple(one["namespace"]) for one in whole} == {("system",)}
 
 
 def test_arguments_are_given_by_place_by_name_and_as_expressions(filled: SparkSession, lake: frazil.Lake) -> None:

@@ -22,6 +22,7 @@ from frazil.sessions.stream_sources import STREAM_VERBS
 from frazil.sessions.table_answers import TABLE_VERBS
 from frazil.sessions.write_answers import WRITE_VERBS
 from frazil.spark.change.resolved import schema_of_ddl
+from frazil.spark.types import takes_char
 from frazil.sql import statements as s
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.parse import parse_statement
@@ -58,7 +59,7 @@ def _parse(question: Question) -> str | None:
     session = question.session(told["current"], told["namespace"])
     if not session.lakes:
         return None
-    statement = _own_statement(told["text"], session)
+    statement = _own_statement(question, told["text"], session)
     if statement is None:
         return None
     context = SqlContext(session, question.engine(session))
@@ -74,9 +75,9 @@ def _parse(question: Question) -> str | None:
     return json.dumps(told)
 
 
-def _own_statement(text: str, session: SqlSession) -> s.Statement | None:
+def _own_statement(question: Question, text: str, session: SqlSession) -> s.Statement | None:
     """Return a statement that a lake answers itself; None where Spark does, with the lake's tables."""
-    statement = parse_statement(text, session.is_ours)
+    statement = parse_statement(text, session.is_ours, lambda: takes_char(question.spark))
     return None if isinstance(statement, s.CreateTable) and statement.query is not None else statement
 
 
@@ -86,7 +87,7 @@ def _script(question: Question) -> str:
 
     def is_ours(text: str) -> bool:
         try:
-            return _own_statement(text, session) is not None
+            return _own_statement(question, text, session) is not None
         except SqlSyntaxError:
             # It is said when the statement is run.
             return True

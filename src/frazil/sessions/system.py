@@ -46,7 +46,8 @@ def _types(question: Question) -> list[Any]:
 
 
 def _procedures(question: Question) -> str:
-    return json.dumps(sorted(PROCEDURES) if question.namespace == _SYSTEM else [])
+    # Of the lake itself, those that it has: there is no other place for them.
+    return json.dumps(sorted(PROCEDURES) if question.namespace in ((), _SYSTEM) else [])
 
 
 def _procedure(question: Question) -> str:

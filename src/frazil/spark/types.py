@@ -63,6 +63,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.sql.parse_types import CHAR_AS_STRING
 
 FIELD_ID = "parquet.field.id"
 """The key under which Spark's Parquet reader and writer find a field's id in its metadata."""
@@ -94,8 +95,6 @@ _FROM_SPARK: dict[type[st.DataType], Type] = {
     st.TimestampNTZType: TIMESTAMP,
     st.TimestampType: TIMESTAMPTZ,
     st.StringType: STRING,
-    st.CharType: STRING,
-    st.VarcharType: STRING,
     st.BinaryType: BINARY,
     st.VariantType: VARIANT,
     st.NullType: UNKNOWN,
@@ -110,6 +109,11 @@ def has_time_type(spark: SparkSession | None) -> bool:
     if spark is None or not hasattr(st, "TimeType"):
         return False
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
+
+
+def takes_char(spark: SparkSession) -> bool:
+    """Return whether char(n) and varchar(n) are string in a session."""
+    return setting(spark, CHAR_AS_STRING) == "true"
 
 
 def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
@@ -338,8 +342,7 @@ def _srid(crs: str) -> int:
 def from_spark_schema(struct: st.StructType) -> Schema:
     """Return a schema for a Spark schema, with ids in the order of columns from 1.
 
-    Comments become docs; char and varchar become strings, byte and short become int; what the format has no type
-    for is refused with the column's name.
+    Comments become docs, byte and short become int; what the format has no type for is refused with the column's name.
     """
     ids = count(1)
     return Schema(tuple(_from_spark_field(field, field.name, ids) for field in struct.fields))
@@ -367,9 +370,12 @@ def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> T
         return _from_spatial(spark_type)
     found = _FROM_SPARK.get(type(spark_type))
     if found is None:
+        is_char = isinstance(spark_type, st.CharType | st.VarcharType)
         raise SchemaMismatchError(
             f"Cannot use column {name}: the table format has no type for Spark's {spark_type.simpleString()}",
-            hint="Cast the column to another type first.",
+            hint="Use string: the format has no length limit on text."
+            if is_char
+            else "Cast the column to another type first.",
         )
     return found
 

@@ -182,4 +182,13 @@ JAVA: Final = (
     ),
 )
 
-PATTERNS: Final = (*SETTINGS, *JAVA)
+COLUMNS: Final = (
+    Pattern(
+        r"(?i)(?<!\bas )(?<!\bselect )\b(?:varchar|(?<=[\w`<] )char)\s?\(\s?\d{1,9}\s?\)",
+        "char(n), varchar(n)",
+        "change",
+        "string: nothing holds text to a length; spark.sql.legacy.charVarcharAsString=true takes them for string",
+    ),
+)
+
+PATTERNS: Final = (*SETTINGS, *JAVA, *COLUMNS)

@@ -33,6 +33,14 @@ from frazil.sql.statements import (
 QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 NAMESPACE_WORDS = ("NAMESPACE", "DATABASE", "SCHEMA")
 _PROVIDERS = frozenset({"iceberg", "parquet", "avro", "orc"})
+_IDENTIFIER = "Identifier fields are set by ALTER TABLE … SET IDENTIFIER FIELDS; nothing checks that they are unique."
+_NO_PLACE = {
+    "GENERATED": "Compute the value where rows are written, or in a view.",
+    "PRIMARY": _IDENTIFIER,
+    "UNIQUE": _IDENTIFIER,
+    "CONSTRAINT": "Check rows where they are written.",
+    "CHECK": "Check rows where they are written.",
+}
 _AFTER_DEFAULT = frozenset({"NOT", "COMMENT", "FIRST", "AFTER", "DEFAULT", "GENERATED", "CONSTRAINT", "PRIMARY"})
 
 
@@ -221,10 +229,8 @@ def parse_column(cursor: Cursor, *, is_nested: bool = False, has_position: bool 
             default = cursor.expression(_AFTER_DEFAULT, "a default")
         elif has_position and cursor.at_any(("FIRST", "AFTER")):
             position = parse_position(cursor)
-        elif cursor.at_any(("GENERATED", "PRIMARY", "CONSTRAINT", "UNIQUE")):
-            cursor.fail(
-                f"{start.text.upper()} has no place in the format", start, "Identifier fields are set by ALTER TABLE."
-            )
+        elif cursor.at_any(_NO_PLACE):
+            cursor.fail(f"{start.upper} has no place in the format", start, _NO_PLACE[start.upper])
         else:
             return ColumnDefinition(path, kind, is_required, comment, default, position)
         word = "NULL" if start.upper in ("NOT", "NULL") else "PLACE" if start.upper == "AFTER" else start.upper

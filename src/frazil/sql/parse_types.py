@@ -1,8 +1,9 @@
 """Types, transforms, sort terms and properties as SQL on Spark writes them, told in the specification's words.
 
 In SQL `timestamp` is an instant, the specification's `timestamptz`, and `timestamp_ntz` its `timestamp`. Lengths
-of `char` and `varchar` have no place in the format. Types that only the format has (`uuid`, `fixed(16)`, `time`,
-`timestamptz`, nanosecond timestamps) are taken by their own names, which mean nothing else in Spark SQL.
+of `char` and `varchar` have no place in the format: they are refused, unless the session says that they are strings.
+Types that only the format has (`uuid`, `fixed(16)`, `time`, `timestamptz`, nanosecond timestamps) are taken by their
+own names, which mean nothing else in Spark SQL.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ _ADVICE = {
     "INTERVAL": "The format has no intervals.",
 }
 _MAX_DEPTH = 100
+CHAR_AS_STRING = "spark.sql.legacy.charVarcharAsString"
+"""Spark's own setting by which char and varchar are strings of any length."""
+CHAR_HINT = f"Use string, or set {CHAR_AS_STRING}=true, by which Spark takes them for string."
 
 
 def parse_type(cursor: Cursor, depth: int = 0) -> str:
@@ -68,7 +72,11 @@ def parse_type(cursor: Cursor, depth: int = 0) -> str:
         precision, scale = [*_numbers(cursor, 2), 0][:2] if cursor.at_mark("(") else (10, 0)
         return f"decimal({precision}, {scale})"
     if word in ("CHAR", "CHARACTER", "VARCHAR"):
-        _numbers(cursor, 1)
+        length = _numbers(cursor, 1)[0]
+        if not cursor.takes_char():
+            cursor.fail(
+                f"the format has no {word.lower()}({length}): nothing would hold text to its length", token, CHAR_HINT
+            )
         return "string"
     if word == "FIXED":
         return f"fixed({_numbers(cursor, 1)[0]})"

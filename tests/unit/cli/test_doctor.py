@@ -167,6 +167,15 @@ def test_the_command_prints_what_differs_and_fails_where_something_will_not_work
     assert [one["line"] for one in json.loads(result.output)] == [2, 3, 4]
 
 
+def test_columns_of_a_length_are_found_where_tables_are_made(tmp_path: Path) -> None:
+    script = tmp_path / "tables.sql"
+    script.write_text(
+        "create table lake.db.t (a int,\n  b VARCHAR(20), c char(3),\n  d string);\n"
+        "select cast(a as varchar(3)), char(65) from lake.db.t;\n"
+    )
+    assert [(one.line, one.level, one.what) for one in check_file(str(script))] == [(2, "change", "VARCHAR(20)")]
+
+
 def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text("print(1)\n")

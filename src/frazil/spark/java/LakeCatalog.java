@@ -145,11 +145,7 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
       org.apache.spark.sql.connector.catalog.Column[] columns,
       Transform[] partitions,
       Map properties) {
-    return createTable(
-        table,
-        org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(columns),
-        partitions,
-        properties);
+    return createTable(table, LakeWrites.columns(columns), partitions, properties);
   }
 
   public Table alterTable(Identifier table, TableChange[] changes) {
@@ -202,8 +198,9 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
 
   public Identifier[] listProcedures(String[] namespace) {
     List found = (List) Door.read("procedures", told(namespace));
+    String[] place = namespace.length == 0 ? new String[] {"system"} : namespace;
     Identifier[] made = new Identifier[found.size()];
-    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, (String) found.get(i));
+    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(place, (String) found.get(i));
     return made;
   }
 

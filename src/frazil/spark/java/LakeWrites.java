@@ -20,6 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -386,8 +387,13 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** The columns of a table that is made, with the text of their defaults and comments. */
   private static StructType columns(V2CreateTablePlan plan) {
-    return org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(
-        Spark.columns((Seq) ((LogicalPlan) plan).productElement(1), plan));
+    return columns(Spark.columns((Seq) ((LogicalPlan) plan).productElement(1), plan));
+  }
+
+  /** Columns of types that the format has: char and varchar are refused, unless the session says that they are strings. */
+  static StructType columns(Column[] given) {
+    StructType all = org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(given);
+    return (StructType) org.apache.spark.sql.catalyst.util.CharVarcharUtils.failIfHasCharVarchar(all);
   }
 
   private static Object option(scala.Option value) {

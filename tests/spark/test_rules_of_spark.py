@@ -1,0 +1,134 @@
+"""Spark's own rules for columns and values: store assignment, char and varchar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, CharType, StringType, StructField, StructType, VarcharType
+
+import frazil
+
+POLICY = "spark.sql.storeAssignmentPolicy"
+CHAR_AS_STRING = "spark.sql.legacy.charVarcharAsString"
+
+
+@pytest.fixture
+def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
+    frazil.attach(spark, lake)
+    spark.sql("create table lake.db.t (i int, s string)")
+    spark.sql("insert into lake.db.t values (1, 'a')")
+    yield spark
+    for name in (POLICY, CHAR_AS_STRING):
+        spark.conf.unset(name)
+    frazil.detach(spark)
+
+
+WRITES = {
+    "insert": "insert into lake.db.t values ({}, 'x')",
+    "insert by name": "insert into lake.db.t by name select {} i, 'x' s",
+    "overwrite": "insert overwrite lake.db.t values ({}, 'x')",
+    "update": "update lake.db.t set i = {}",
+    "merge that updates": "merge into lake.db.t using (select 1 k) on true when matched then update set i = {}",
+    "merge that inserts": "merge into lake.db.t using (select 2) on false when not matched then insert (i) values ({})",
+    "writeTo": "{}",
+}
+
+
+def write(spark: SparkSession, way: str, value: str) -> None:
+    if way == "writeTo":
+        spark.sql(f"select {value} i, 'x' s").writeTo("lake.db.t").append()
+    else:
+        spark.sql(WRITES[way].format(value)).collect()
+
+
+def values(lake: frazil.Lake) -> list[int | None]:
+    return sorted(lake.table("db.t").scan().to_arrow()["i"].to_pylist())
+
+
+@pytest.mark.parametrize("way", WRITES)
+def test_values_are_converted_as_the_policy_of_the_session_says(
+    filled: SparkSession, lake: frazil.Lake, way: str
+) -> None:
+    first = lake.table("db.t").metadata_location
+    # Widening alone is safe.
+    filled.conf.set(POLICY, "STRICT")
+    for value in ("7L", "'7'", "1.5D"):
+        with pytest.raises(AnalysisException) as caught:
+            write(filled, way, value)
+        assert caught.value.getCondition() == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
+    # Spark has no such policy for tables of catalogs.
+    filled.conf.set(POLICY, "LEGACY")
+    with pytest.raises(AnalysisException, match=r"(?i)legacy"):
+        write(filled, way, "7L")
+    # What does not fit is an error when it is met; text is no number.
+    filled.conf.set(POLICY, "ANSI")
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
+        write(filled, way, "3000000000L")
+    with pytest.raises(AnalysisException) as caught:
+        write(filled, way, "'7'")
+    assert caught.value.getCondition() == "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"
+    assert lake.table("db.t").metadata_location == first
+    write(filled, way, "7L")
+    filled.conf.set(POLICY, "STRICT")
+    write(filled, way, "cast(8 as tinyint)")
+    assert values(lake) in ([1, 7, 8], [8])
+
+
+def made_by_the_catalog(spark: SparkSession) -> None:
+    columns = [StructField("a", ArrayType(CharType(3))), StructField("b", VarcharType(2))]
+    spark.catalog.createTable("lake.db.made", schema=StructType(columns), source="iceberg")
+
+
+MADE_WITH_LENGTHS: dict[str, Callable[[SparkSession], object]] = {
+    "create": lambda spark: spark.sql("create table lake.db.made (a array<char(3)>, b varchar(2))"),
+    "replace": lambda spark: spark.sql("create or replace table lake.db.made (a array<char(3)>, b varchar(2))"),
+    "script": lambda spark: spark.sql("begin create table lake.db.made (a array<char(3)>, b varchar(2)); end"),
+    "catalog": made_by_the_catalog,
+}
+
+
+@pytest.mark.parametrize("way", MADE_WITH_LENGTHS)
+def test_text_of_a_length_is_refused_or_text_as_the_session_says(
+    filled: SparkSession, lake: frazil.Lake, way: str
+) -> None:
+    """The format has no place for lengths, so that nothing would hold text to them."""
+    with pytest.raises(PySparkException, match=CHAR_AS_STRING):
+        MADE_WITH_LENGTHS[way](filled)
+    assert not lake.table_exists("db.made")
+    filled.conf.set(CHAR_AS_STRING, "true")
+    MADE_WITH_LENGTHS[way](filled)
+    assert [one.dataType for one in filled.table("lake.db.made").schema.fields] == [
+        ArrayType(StringType()),
+        StringType(),
+    ]
+    filled.sql("insert into lake.db.made values (array('longer'), 'longer')")
+    assert filled.table("lake.db.made").first() == (["longer"], "longer")
+
+
+def test_columns_of_a_length_are_not_added(filled: SparkSession, lake: frazil.Lake) -> None:
+    for text in ("add column c varchar(3)", "add columns (c char(3))"):
+        with pytest.raises(PySparkException, match=CHAR_AS_STRING):
+            filled.sql(f"alter table lake.db.t {text}")
+    with pytest.raises(frazil.SchemaMismatchError, match=r"char\(3\)"):
+        lake.create_table("db.made", StructType([StructField("a", CharType(3))]))
+    assert filled.table("lake.db.t").columns == ["i", "s"]
+    filled.conf.set(CHAR_AS_STRING, "true")
+    filled.sql("alter table lake.db.t add column c varchar(3)")
+    assert filled.table("lake.db.t").schema["c"].dataType == StringType()
+
+
+def test_a_query_over_text_of_a_length_gives_text(filled: SparkSession) -> None:
+    """As Spark shows such columns in every query."""
+    filled.sql("create table default.lengths (a char(3), b varchar(2)) using parquet")
+    try:
+        filled.sql("insert into default.lengths values ('a', 'b')")
+        filled.sql("create table lake.db.made as select * from default.lengths")
+        filled.sql("insert into lake.db.made values ('longer', 'longer')")
+        found = sorted(map(tuple, filled.table("lake.db.made").collect()))
+        assert found == [("a  ", "b"), ("longer", "longer")]
+        assert filled.sql("select count(*) from lake.db.made where a = 'a  '").first() == (1,)
+    finally:
+        filled.sql("drop table default.lengths")

@@ -97,4 +97,4 @@ def _of_the_jar(folder: Path) -> Any:
 
 @pytest.fixture(scope="class")
 def dbt_profile_target(session_with_lake: Any) -> dict[str, Any]:
-    return {"type": "spark", "method": "session", "host": "NA", "threads": 1}
+    return {"type": "spark", "method": "session", "host": "NA", "user": "dbt", "threads": 1}

@@ -308,7 +308,9 @@ BLOCKS: Final[dict[str, Block]] = {
     ),
     "configuration/Using catalog specific Hadoop configuration values/1/bcedc3c5": Block(
         TWO_LINES,
-        lines='frazil.attach(spark, frazil.connect(f"s3://{bucket}/lake", properties=properties), name="hadoop_prod")',
+        lines='frazil.attach(spark, frazil.connect(f"s3://{bucket}/lake", catalog="filesystem", '
+        'properties=properties), name="hadoop_prod")',
+        why="`s3.endpoint` and the keys are properties of the connection",
     ),
     "configuration/Loading a custom catalog/1/3c397317": Block(CANNOT, why="Java classes are not run"),
     "configuration/Spark SQL Options/1/521a295d": Block(

@@ -63,6 +63,8 @@ def names_of(section: str, name: str) -> set[str]:
     """Return how a test may write what it shows."""
     plain = name.rstrip("*")
     found = {plain, plain.lower(), plain.rstrip(".")}
+    if (section, name) == ("read", "path"):
+        found.add("load")
     if section == "rewrite":
         found.add(plain.replace("-", "_").replace(".", "_"))
     if section == "setting":

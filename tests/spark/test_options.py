@@ -104,18 +104,6 @@ def test_levels_and_strategies_make_files_smaller(
         assert size() == size(**{name: much}) < size(**{name: little})
 
 
-def test_a_path_is_a_name_or_a_place(
-    frame: DataFrame, attached: SparkSession, lake: frazil.Lake, tmp_path: Any
-) -> None:
-    frame.write.format("iceberg").option("path", "lake.db.t").save()
-    table = lake.table("db.t")
-    for path in ("lake.db.t", table.location):
-        assert attached.read.format("iceberg").option("path", path).load().count() == 1000
-    frame.write.format("iceberg").option("path", str(tmp_path / "own")).saveAsTable("lake.db.placed")
-    assert lake.table("db.placed").location.endswith(str(tmp_path / "own"))
-    assert attached.table("lake.db.placed").count() == 1000
-
-
 def test_files_have_the_size_that_a_write_asks_for(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     rows = attached.range(200_000).coalesce(1).selectExpr("id", "sha2(cast(id as string), 256) kind")

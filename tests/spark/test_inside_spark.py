@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,50 @@ def test_errors_of_planning_say_where_in_the_query(filled: SparkSession, lake: f
     assert "== SQL" not in str(refused.value)
 
 
+def test_names_of_lakes_are_told_apart_by_their_case(filled: SparkSession, lake: frazil.Lake) -> None:
+    for text in (
+        "select * from LAKE.DB.T",
+        "insert into LAKE.DB.T values (1, 'a')",
+        "delete from LAKE.DB.T",
+        "create table LAKE.DB.U (id int)",
+        "alter table LAKE.DB.T add column x int",
+        "describe LAKE.DB.T",
+        "drop table LAKE.DB.T",
+    ):
+        with pytest.raises(AnalysisException, match="there is no lake 'LAKE'; attached are: lake"):
+            filled.sql(text)
+    for text in ("select * from lake.DB.T", "delete from lake.db.T", "drop table lake.DB.t"):
+        with pytest.raises(AnalysisException) as caught:
+            filled.sql(text)
+        assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+    assert lake.list_tables("db") == [("db", "t")]
+
+
+def test_threads_of_the_user_have_the_lakes(filled: SparkSession, lake: frazil.Lake) -> None:
+    failed: list[BaseException] = []
+    seen: list[int] = []
+
+    def work(at: int) -> None:
+        try:
+            filled.sql(f"insert into lake.db.t values ({at}, 'thread')")
+            filled.createDataFrame([(at + 1, "thread")], "id bigint, kind string").writeTo("lake.db.t").append()
+            filled.sql(f"delete from lake.db.t where id = {at}")
+            seen.append(filled.table("lake.db.t").where(f"id = {at + 1}").count())
+            with pytest.raises(AnalysisException, match="nope"):
+                filled.sql("select * from lake.db.nope")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in (100, 200, 300)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failed
+    assert seen == [1, 1, 1]
+    assert rows(filled.table("lake.db.t").select("id")) == [(1,), (101,), (2,), (201,), (3,), (301,)]
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -526,3 +571,19 @@ def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, la
     assert dict(first.properties) == dict(second.properties)
     ((again,),) = filled.sql("show create table lake.db.second").collect()
     assert again.replace("lake.db.second", "lake.db.first").replace("/second'", "/first'") == text
+
+
+def test_a_created_view_is_what_show_create_table_says(filled: SparkSession, lake: frazil.Lake) -> None:
+    filled.sql(
+        """create view lake.db.first (`the n` comment 'it''s', k) comment 'about' tblproperties ('a.b' = 'c')
+           with schema type evolution as select count(*), kind from lake.db.t group by kind"""
+    )
+    ((text,),) = filled.sql("show create table lake.db.first").collect()
+    filled.sql(text.replace("lake.db.first", "lake.db.second"))
+    first, second = (lake.view(f"db.{one}") for one in ("first", "second"))
+    assert first.schema.same_columns(second.schema)
+    assert dict(first.properties) == dict(second.properties)
+    assert first.metadata.current_version.sql_representations == second.metadata.current_version.sql_representations
+    assert rows(filled.table("lake.db.second")) == rows(filled.table("lake.db.first")) == [(1, "b"), (2, "a")]
+    ((again,),) = filled.sql("show create table lake.db.second").collect()
+    assert again.replace("lake.db.second", "lake.db.first") == text

@@ -3,6 +3,7 @@
     > statement, which may go on
     > in further lines
     row | of | values         in any order; (none) for no rows
+    + row | of | values       this row and others; any number of such lines
     ~ expression              the first value of the answer matches it
     ! expression              it is refused, and the message matches it
 
@@ -31,6 +32,8 @@ class SqlCase(NamedTuple):
     rows: tuple[str, ...] | None
     matches: str | None
     error: str | None
+    among: tuple[str, ...] = ()
+    """Rows that the answer has, beside others."""
 
 
 def case_files() -> list[str]:
@@ -64,6 +67,8 @@ def _case(line: int, statement: str, answer: list[str]) -> SqlCase:
         return SqlCase(line, statement, None, None, answer[0][2:])
     if answer[0].startswith("~ "):
         return SqlCase(line, statement, None, answer[0][2:], None)
+    if answer[0].startswith("+ "):
+        return SqlCase(line, statement, None, None, None, tuple(_trimmed(one.removeprefix("+ ")) for one in answer))
     if answer == ["(none)"]:
         return SqlCase(line, statement, (), None, None)
     return SqlCase(line, statement, tuple(_trimmed(one) for one in answer), None, None)
@@ -122,6 +127,8 @@ def run_case(
         problem = "was not refused"
     elif case.matches is not None and (not rows or not re.search(case.matches, str(rows[0][0]))):
         problem = str(rows[0][0]) if rows else "no rows"
+    elif not set(map(filled, case.among)) <= set(shown):
+        problem = str(shown)
     elif case.rows is not None and sorted(shown) != sorted(map(filled, case.rows)):
         problem = str(sorted(shown))
     return Outcome(case, statement, shown, None, problem)

@@ -14,7 +14,6 @@ from tests.interop import sql_on_java
 from tests.interop.interop_page import record_sql
 from tests.interop.java_runtime import JavaLake
 from tests.spark.pages_found import FOUND
-from tests.sql_case_files import case_files
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -36,7 +35,7 @@ REFUSED = {
 
 
 def test_all_differences_in_sql_are_known(java: None, tmp_path: Path) -> None:
-    seen = [one for name in case_files() for one in sql_on_java.run_file(name, tmp_path / name)]
+    seen = [one for name in sql_on_java.compared_files() for one in sql_on_java.run_file(name, tmp_path / name)]
     differences = [one for one in seen if one is not None]
     lake = JavaLake(tmp_path / "pages", settings={"spark.sql.session.timeZone": "Asia/Kolkata"})
     found, refused = lake.script(PAGES, True)

@@ -18,7 +18,7 @@ from frazil.local.compile_expression import TARGET, Compiler, Rows
 from frazil.local.condition import Session
 from frazil.local.sql_types import shown_name
 from tests import changes_page
-from tests.expression_texts import COLUMNS, DDL, ROWS, make_expression
+from tests.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 
 pytestmark = pytest.mark.timeout(600)
 FAILED = "failed"
@@ -96,6 +96,16 @@ def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int
     assert not wrong, f"{len(wrong)} of {computed}: {wrong}"
     assert computed > 0.6 * count
     assert failed < 0.7 * computed
+
+
+def test_functions_give_what_spark_gives_in_their_corners(spark: SparkSession) -> None:
+    wrong: list[Any] = []
+    for rows in (ROWS[:1], ROWS[1:2], ROWS[2:4], ROWS[4:]):
+        here = {text: found for text in TEXTS if (found := compute_here(text, rows)) is not None}
+        there = dict(zip(here, compute_there(spark, list(here), rows), strict=True))
+        wrong += [(text, here[text], there[text]) for text in here if here[text] != there[text]]
+        assert len(here) > 0.97 * len(TEXTS), set(TEXTS) - set(here)
+    assert not wrong, "\n".join(map(str, wrong))
 
 
 def test_the_expressions_of_the_page_have_their_values(spark: SparkSession) -> None:

@@ -46,10 +46,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """`cast(child as type)`; the type is Spark's name of it."""
+    """`cast(child as type)`; the type is Spark's name of it. `is_try` is `try_cast`: null for what does not fit."""
 
     child: Expression
     type_name: str
+    is_try: bool = False
 
 
 Expression: TypeAlias = Literal | Name | Call | Case | Cast

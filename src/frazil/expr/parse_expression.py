@@ -3,13 +3,15 @@
     or        and ("or" and)*
     and       not ("and" not)*
     not       ("not" | "!") not | test
-    test      sum [compare sum | [not] in (or, …) | [not] between sum and sum | [not] like 'pattern' [escape 'c']
-              | is [not] (null | true | false | unknown) | is [not] distinct from sum]
+    test      bits [compare bits | [not] in (or, …) | [not] between bits and bits
+              | [not] (like | ilike) 'pattern' [escape 'c'] | [not] (rlike | regexp) 'pattern'
+              | is [not] (null | true | false | unknown) | is [not] distinct from bits]
+    bits      sum with "&" between, of which some have "^" between, of which some have "|" between
     sum       product (("+" | "-" | "||") product)*
     product   unary (("*" | "/" | "%" | "div") unary)*
-    unary     ("-" | "+") unary | cast
+    unary     ("-" | "+" | "~") unary | cast
     cast      primary ("::" type)*
-    primary   literal | :parameter | name | function "(" [or, …] ")" | cast "(" or "as" type ")"
+    primary   literal | :parameter | name | function "(" [or, …] ")" | (cast | try_cast) "(" or "as" type ")"
               | "case" [or] ("when" or "then" or)+ ["else" or] "end" | "(" or ")"
 
 `lex.py` reads words and literals. The grammar is wider than that of `parse.py`, whose predicates planning can use; the
@@ -140,14 +142,14 @@ class _Parser(LiteralCursor):
         return self._test()
 
     def _test(self) -> Expression:
-        made = self._sum()
+        made = self._bits()
         for _ in range(MAX_CHAIN):
             symbol = self.peek().text if self.peek().kind == MARK else ""
             if symbol not in _COMPARISONS:
                 # One test in words ends it: Spark does not read `x between 1 and 2 is null`.
                 return self._is(made) if self.take_words("is") else self._word_test(made)
             self.take()
-            made = Call(_COMPARISONS[symbol], (made, self._sum()))
+            made = Call(_COMPARISONS[symbol], (made, self._bits()))
         return self._too_much(f"more than {MAX_CHAIN} tests follow each other")
 
     def _word_test(self, child: Expression) -> Expression:
@@ -156,11 +158,13 @@ class _Parser(LiteralCursor):
         if self.take_words("in"):
             made: Expression = self._in(child)
         elif self.take_words("between"):
-            low = self._sum()
+            low = self._bits()
             self.expect_words("and")
-            made = Call("and", (Call(">=", (child, low)), Call("<=", (child, self._sum()))))
-        elif self.take_words("like"):
-            made = self._like(child)
+            made = Call("and", (Call(">=", (child, low)), Call("<=", (child, self._bits()))))
+        elif self.peek().word in ("like", "ilike"):
+            made = self._like(self.take().word, child)
+        elif self.take_words("rlike") or self.take_words("regexp"):
+            made = Call("rlike", (child, self._bits()))
         else:
             self.back_to(start)
             return child
@@ -176,11 +180,13 @@ class _Parser(LiteralCursor):
         self.expect_mark(")")
         return Call("in", (child, *items))
 
-    def _like(self, child: Expression) -> Expression:
-        pattern = self._sum()
+    def _like(self, name: str, child: Expression) -> Expression:
+        if self.peek().word in ("any", "some", "all"):
+            self.fail("several patterns are not known here", self.peek())
+        pattern = self._bits()
         if self.take_words("escape"):
-            return Call("like", (child, pattern, self._primary()))
-        return Call("like", (child, pattern))
+            return Call(name, (child, pattern, self._primary()))
+        return Call(name, (child, pattern))
 
     def _is(self, child: Expression) -> Expression:
         negated = self.take_words("not")
@@ -190,10 +196,13 @@ class _Parser(LiteralCursor):
         elif self.peek().word in ("true", "false"):
             made = Call("<=>", (child, Literal(self.take().word == "true", "boolean")))
         elif self.take_words("distinct", "from"):
-            made = Call("not", (Call("<=>", (child, self._sum())),))
+            made = Call("not", (Call("<=>", (child, self._bits())),))
         else:
             self.fail("expected `null`, `true`, `false` or `distinct from` after `is`")
         return Call("not", (made,)) if negated else made
+
+    def _bits(self) -> Expression:
+        return self._chain(lambda: self._chain(lambda: self._chain(self._sum, ("&",)), ("^",)), ("|",))
 
     def _sum(self) -> Expression:
         return self._chain(self._product, ("+", "-", "||"))
@@ -210,13 +219,13 @@ class _Parser(LiteralCursor):
         return self._chain(self._unary, ("*", "/", "%", "div"))
 
     def _unary(self) -> Expression:
-        if self.peek().text not in ("-", "+"):
+        if self.peek().text not in ("-", "+", "~"):
             return self._cast()
         sign = self.take()
         if sign.text == "-" and self.peek().kind == NUMBER and self.peek(1).text != "::":
             return self._number(self.take(), "-")
         child = self._nested(self._unary)
-        return child if sign.text == "+" else Call("negative", (child,))
+        return child if sign.text == "+" else Call("negative" if sign.text == "-" else "~", (child,))
 
     def _cast(self) -> Expression:
         made = self._primary()
@@ -260,12 +269,12 @@ class _Parser(LiteralCursor):
             return made
         if self.take_words("case"):
             return self._case()
-        if token.word == "cast" and self.peek(1).text == "(":
+        if token.word in ("cast", "try_cast") and self.peek(1).text == "(":
             self.take()
             self.take()
             child = self._or()
             self.expect_words("as")
-            made = Cast(child, self._type())
+            made = Cast(child, self._type(), is_try=token.word == "try_cast")
             self.expect_mark(")")
             return made
         if token.kind == "parameter":

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
 from frazil.local import sql_types as t
-from frazil.local.sql_casts import can_cast, cast
+from frazil.local.sql_casts import can_cast, cast, try_cast
 
 Values: TypeAlias = Any
 """An Arrow array, or a scalar that stands for as many values as there are rows."""
@@ -96,7 +96,11 @@ class Compiler:
         if isinstance(expression, Name):
             return self._name(expression)
         if isinstance(expression, Cast):
-            return self.cast(self.compile(expression.child), t.parse_type_name(expression.type_name), is_explicit=True)
+            child, to = self.compile(expression.child), t.parse_type_name(expression.type_name)
+            made = self.cast(child, to, is_explicit=True)
+            if not expression.is_try or child.kind == to:
+                return made
+            return Compiled(to, lambda rows: try_cast(child.run(rows), to), child.may_fail)
         if isinstance(expression, Case):
             return self._case(expression)
         special = _SPECIAL.get(expression.name)
@@ -344,6 +348,16 @@ def _isnotnull(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     return Compiled(t.BOOLEAN, lambda rows: child.array(rows).is_valid(), child.may_fail)
 
 
+def _cast_to(name: str) -> Callable[[Compiler, Sequence[Expression]], Compiled]:
+    """Return the function of a type's name, which is a cast."""
+
+    def build(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
+        _check_count(name, arguments, (1,))
+        return compiler.compile(Cast(arguments[0], name))
+
+    return build
+
+
 def _now(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     _check_count("now", arguments, (0,))
     value = pa.scalar(compiler.now_us, t.TIMESTAMP)
@@ -387,6 +401,10 @@ def _check_count(name: str, arguments: Sequence[Any], counts: Sequence[int]) -> 
         raise t.left_to_spark(f"{name} with {len(arguments)} arguments is not known here")
 
 
+_TYPE_NAMES = (
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+    *("string", "binary", "date", "timestamp"),
+)
 _SPECIAL: dict[str, Callable[[Compiler, Sequence[Expression]], Compiled]] = {
     "and": _and,
     "or": _or,
@@ -402,6 +420,7 @@ _SPECIAL: dict[str, Callable[[Compiler, Sequence[Expression]], Compiled]] = {
     "current_timestamp": _now,
     "current_date": _today,
     "in": _in,
+    **{name: _cast_to(name) for name in _TYPE_NAMES},
 }
 FUNCTIONS: dict[str, Callable[[Compiler, list[Compiled]], Compiled]] = {}
 """Operators and functions of which all arguments run; `sql_operators.py` and `sql_functions.py` fill it."""

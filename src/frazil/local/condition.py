@@ -17,7 +17,12 @@ from frazil.expr.parse import parse_predicate
 from frazil.expr.parse_expression import ParsedExpression, parse_expression
 from frazil.expr.predicates import Op, Predicate, SqlTest, all_of, leaves_of
 from frazil.expr.sql_tests import depends_on_zone
-from frazil.local import sql_functions, sql_operators  # noqa: F401 - they fill the table of functions
+from frazil.local import (  # noqa: F401 - they fill the table of functions
+    sql_date_functions,
+    sql_functions,
+    sql_operators,
+    sql_text_functions,
+)
 from frazil.local import sql_types as t
 from frazil.local.compile_expression import TARGET, Compiled, Compiler
 from frazil.spec.schema import Schema

@@ -57,6 +57,32 @@ def cast(values: Any, to: pa.DataType) -> Any:
         ) from problem
 
 
+def try_cast(values: Any, to: pa.DataType) -> Any:
+    """Return values as values of another type, null where one does not fit."""
+    try:
+        return cast(values, to)
+    except InvalidRequestError:
+        if isinstance(values, pa.Scalar):
+            _check_text(values.as_py(), to)
+            return pa.scalar(None, to)
+    parts = [try_cast(values.slice(at, 1)[0], to) for at in range(len(values))]
+    return pa.concat_arrays([pa.nulls(1, to) if one.as_py() is None else pa.repeat(one, 1) for one in parts])
+
+
+def _check_text(value: Any, to: pa.DataType) -> None:
+    """Refuse text that is none of the forms which are known here, and that Spark might read all the same."""
+    if not isinstance(value, str):
+        return
+    has_digits = any(one.isdigit() for one in value)
+    is_odd = "\x7f" in value or (pa.types.is_decimal(to) and not value.isascii())
+    if is_odd or (has_digits and (t.is_floating(to) or (t.is_moment(to) and not _is_moment_text(value)))):
+        raise t.left_to_spark(f"whether {value!r} is a {t.shown_name(to)} is not known here")
+
+
+def _is_moment_text(value: str) -> bool:
+    return _MOMENT.fullmatch(value.strip(_SPACE)) is not None
+
+
 def can_cast(have: pa.DataType, to: pa.DataType) -> bool:
     """Return whether values of a type can be cast to another here."""
     return have in (to, t.NULL) or _find(have, to) is not None

@@ -12,15 +12,17 @@ import pyarrow.compute as pc
 
 from frazil.errors import InvalidRequestError
 from frazil.local import sql_types as t
-from frazil.local.compile_expression import FUNCTIONS, Compiled, Compiler, Rows, Values
+from frazil.local.compile_expression import FUNCTIONS, Compiled, Compiler, Rows, Values, spread
 from frazil.local.sql_casts import cast, round_decimals
 from frazil.local.sql_operators import less_values
 
 Build = Callable[[Compiler, list[Compiled]], Compiled]
 _MAX_INT = 2**31 - 1
+_DAYS = (-719_162, 2_932_897)
+"""The first day of the year 1, and of the year 10000."""
 
 
-def _of_text(
+def of_kinds(
     operation: Callable[..., Any], result: pa.DataType = t.STRING, kinds: Sequence[pa.DataType] = (t.STRING,)
 ) -> Build:
     """Return a function of arguments of given types, each of which is an array or a scalar when it runs."""
@@ -41,7 +43,7 @@ def _of_text(
     return build
 
 
-def _each(operation: Callable[..., Any], result: pa.DataType) -> Callable[..., Any]:
+def each(operation: Callable[..., Any], result: pa.DataType) -> Callable[..., Any]:
     """Return a function that computes value by value; null where an argument is null."""
 
     def run(*arguments: Any) -> Any:
@@ -57,7 +59,7 @@ def _each(operation: Callable[..., Any], result: pa.DataType) -> Callable[..., A
 
 
 def _case_changed(fast: Callable[[Any], Any], slow: Callable[[str], str]) -> Callable[[Any], Any]:
-    exact = _each(slow, t.STRING)
+    exact = each(slow, t.STRING)
 
     def run(values: Any) -> Any:
         is_ascii = pc.string_is_ascii(values)
@@ -91,7 +93,7 @@ def _substring(text: str, start: int, length: int = _MAX_INT) -> str:
 
 def _substring_of(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     kinds = (t.STRING, t.INT, t.INT)[: max(2, len(arguments))]
-    return _of_text(_each(_substring, t.STRING), t.STRING, kinds)(compiler, arguments)
+    return of_kinds(each(_substring, t.STRING), t.STRING, kinds)(compiler, arguments)
 
 
 def _pad(text: str, length: int, fill: str, *, is_left: bool) -> str:
@@ -103,8 +105,8 @@ def _pad(text: str, length: int, fill: str, *, is_left: bool) -> str:
 
 def _padded(*, is_left: bool) -> Build:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        operation = _each(lambda text, length, fill=" ": _pad(text, length, fill, is_left=is_left), t.STRING)
-        return _of_text(operation, t.STRING, (t.STRING, t.INT, t.STRING)[: max(2, len(arguments))])(compiler, arguments)
+        operation = each(lambda text, length, fill=" ": _pad(text, length, fill, is_left=is_left), t.STRING)
+        return of_kinds(operation, t.STRING, (t.STRING, t.INT, t.STRING)[: max(2, len(arguments))])(compiler, arguments)
 
     return build
 
@@ -117,11 +119,12 @@ def _like(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         raise t.left_to_spark("the pattern of like is a literal here")
     pattern, escape = str(texts[0]), str(texts[1]) if len(texts) > 1 else "\\"
     child = compiler.cast(arguments[0], t.STRING)
-    regex = _regex_of(pattern, escape)
+    regex = like_regex(pattern, escape)
     return Compiled(t.BOOLEAN, lambda rows: pc.match_substring_regex(child.run(rows), regex), child.may_fail)
 
 
-def _regex_of(pattern: str, escape: str) -> str:
+def like_regex(pattern: str, escape: str) -> str:
+    """Return the regular expression of a pattern of LIKE."""
     if len(escape) != 1:
         raise InvalidRequestError(f"Cannot use the escape {escape!r}: it is one character")
     made, at = [], 0
@@ -195,8 +198,8 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         # Spark's decimals have no zero below zero.
         return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) + 0.0
 
-    each = _each(rounded, kind)
-    return Compiled(kind, lambda rows: each(child.run(rows)), child.may_fail)
+    round_each = each(rounded, kind)
+    return Compiled(kind, lambda rows: round_each(child.run(rows)), child.may_fail)
 
 
 def _to_whole(name: str, mode: str) -> Build:
@@ -246,15 +249,29 @@ def _extreme(*, is_greatest: bool) -> Build:
 # Dates and times
 
 
-def _field_of(operation: Callable[[Any], Any], *, of_day: bool) -> Build:
+def field_of(operation: Callable[[Any], Any], *, of_day: bool) -> Build:
+    """Return a function that tells a part of a date or a time, as an int; parts of a day are those of times alone."""
+
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if len(arguments) != 1 or not t.is_moment(arguments[0].kind) or (of_day and arguments[0].kind == t.DATE):
             raise t.left_to_spark("only dates and timestamps have such parts without Spark")
         child = arguments[0]
         compiler.is_zoned = compiler.is_zoned or child.kind == t.TIMESTAMP
-        return Compiled(t.INT, lambda rows: operation(child.run(rows)).cast(t.INT), child.may_fail)
+        return Compiled(t.INT, lambda rows: operation(in_calendar(child.run(rows))).cast(t.INT), child.may_fail)
 
     return build
+
+
+def in_calendar(values: Any) -> Any:
+    """Return dates or times as they are; refuse those of years that Arrow's calendar does not know."""
+    if isinstance(values, pa.Scalar):
+        return in_calendar(spread(values, 1))[0]
+    low, high = _DAYS if values.type == t.DATE else tuple(one * 86_400_000_000 for one in _DAYS)
+    numbers = values.cast(t.INT if values.type == t.DATE else t.LONG)
+    found = pc.min_max(numbers).as_py()
+    if found["min"] is not None and (found["min"] < low or found["max"] > high):
+        raise t.left_to_spark("the years of dates and times are 1 to 9999 here")
+    return values
 
 
 def _days(sign: int) -> Build:
@@ -277,6 +294,22 @@ def _day_difference(one: Any, two: Any) -> Any:
     return pc.subtract(one.cast(t.INT), two.cast(t.INT))
 
 
+def _square_root(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = compiler.cast(_number("sqrt", arguments, 1), t.DOUBLE)
+    return Compiled(t.DOUBLE, lambda rows: pc.sqrt(child.run(rows)), child.may_fail)
+
+
+def _sign(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = compiler.cast(_number("sign", arguments, 1), t.DOUBLE)
+
+    def run(rows: Rows) -> Values:
+        values = child.run(rows)
+        below = pc.if_else(pc.less(values, 0.0), -1.0, values)  # zeros and NaN are their own
+        return pc.if_else(pc.greater(values, 0.0), 1.0, below)
+
+    return Compiled(t.DOUBLE, run, child.may_fail)
+
+
 def _is_nan(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     child = _number("isnan", arguments, 1)
     if not t.is_floating(child.kind):
@@ -286,33 +319,33 @@ def _is_nan(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 _TWO_TEXTS = (t.STRING, t.STRING)
 FUNCTIONS |= {
-    "upper": _of_text(_case_changed(pc.utf8_upper, str.upper)),
-    "ucase": _of_text(_case_changed(pc.utf8_upper, str.upper)),
-    "lower": _of_text(_case_changed(pc.utf8_lower, str.lower)),
-    "lcase": _of_text(_case_changed(pc.utf8_lower, str.lower)),
-    "trim": _of_text(lambda values: pc.utf8_trim(values, " ")),
-    "ltrim": _of_text(lambda values: pc.utf8_ltrim(values, " ")),
-    "rtrim": _of_text(lambda values: pc.utf8_rtrim(values, " ")),
-    "length": _of_text(pc.utf8_length, t.INT),
-    "len": _of_text(pc.utf8_length, t.INT),
-    "char_length": _of_text(pc.utf8_length, t.INT),
-    "reverse": _of_text(_each(lambda text: text[::-1], t.STRING)),
+    "upper": of_kinds(_case_changed(pc.utf8_upper, str.upper)),
+    "ucase": of_kinds(_case_changed(pc.utf8_upper, str.upper)),
+    "lower": of_kinds(_case_changed(pc.utf8_lower, str.lower)),
+    "lcase": of_kinds(_case_changed(pc.utf8_lower, str.lower)),
+    "trim": of_kinds(lambda values: pc.utf8_trim(values, " ")),
+    "ltrim": of_kinds(lambda values: pc.utf8_ltrim(values, " ")),
+    "rtrim": of_kinds(lambda values: pc.utf8_rtrim(values, " ")),
+    "length": of_kinds(pc.utf8_length, t.INT),
+    "len": of_kinds(pc.utf8_length, t.INT),
+    "char_length": of_kinds(pc.utf8_length, t.INT),
+    "reverse": of_kinds(each(lambda text: text[::-1], t.STRING)),
     "concat": _concat,
     "||": _concat,
     "substring": _substring_of,
     "substr": _substring_of,
-    "left": _of_text(_each(lambda text, count: text[: max(count, 0)], t.STRING), t.STRING, (t.STRING, t.INT)),
-    "right": _of_text(
-        _each(lambda text, count: text[-count:] if count > 0 else "", t.STRING), t.STRING, (t.STRING, t.INT)
+    "left": of_kinds(each(lambda text, count: text[: max(count, 0)], t.STRING), t.STRING, (t.STRING, t.INT)),
+    "right": of_kinds(
+        each(lambda text, count: text[-count:] if count > 0 else "", t.STRING), t.STRING, (t.STRING, t.INT)
     ),
-    "replace": _of_text(
-        _each(lambda text, old, new: text.replace(old, new) if old else text, t.STRING), t.STRING, (t.STRING,) * 3
+    "replace": of_kinds(
+        each(lambda text, old, new: text.replace(old, new) if old else text, t.STRING), t.STRING, (t.STRING,) * 3
     ),
     "lpad": _padded(is_left=True),
     "rpad": _padded(is_left=False),
-    "startswith": _of_text(_each(str.startswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
-    "endswith": _of_text(_each(str.endswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
-    "contains": _of_text(_each(str.__contains__, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "startswith": of_kinds(each(str.startswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "endswith": of_kinds(each(str.endswith, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
+    "contains": of_kinds(each(str.__contains__, t.BOOLEAN), t.BOOLEAN, _TWO_TEXTS),
     "like": _like,
     "abs": _absolute,
     "round": _round,
@@ -321,15 +354,18 @@ FUNCTIONS |= {
     "ceiling": _to_whole("ceil", "up"),
     "greatest": _extreme(is_greatest=True),
     "least": _extreme(is_greatest=False),
-    "year": _field_of(pc.year, of_day=False),
-    "month": _field_of(pc.month, of_day=False),
-    "day": _field_of(pc.day, of_day=False),
-    "dayofmonth": _field_of(pc.day, of_day=False),
-    "hour": _field_of(pc.hour, of_day=True),
-    "minute": _field_of(pc.minute, of_day=True),
-    "second": _field_of(pc.second, of_day=True),
+    "year": field_of(pc.year, of_day=False),
+    "month": field_of(pc.month, of_day=False),
+    "day": field_of(pc.day, of_day=False),
+    "dayofmonth": field_of(pc.day, of_day=False),
+    "hour": field_of(pc.hour, of_day=True),
+    "minute": field_of(pc.minute, of_day=True),
+    "second": field_of(pc.second, of_day=True),
     "date_add": _days(1),
     "date_sub": _days(-1),
-    "datediff": _of_text(_day_difference, t.INT, (t.DATE, t.DATE)),
+    "datediff": of_kinds(_day_difference, t.INT, (t.DATE, t.DATE)),
     "isnan": _is_nan,
+    "sqrt": _square_root,
+    "sign": _sign,
+    "signum": _sign,
 }

@@ -296,6 +296,26 @@ def _negative(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     return Compiled(child.kind, run, may_fail=True)
 
 
+def _bits(name: str, operation: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
+    def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+        kinds = [one.kind for one in _two(arguments)]
+        if not all(t.is_integer(one) or one == t.NULL for one in kinds) or set(kinds) == {t.NULL}:
+            raise t.left_to_spark(f"{name} is known for whole numbers here")
+        left, right = compiler.unify(arguments)
+        return Compiled(
+            left.kind, lambda rows: operation(left.run(rows), right.run(rows)), left.may_fail or right.may_fail
+        )
+
+    return build
+
+
+def _other_bits(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    child = arguments[0]
+    if len(arguments) != 1 or not t.is_integer(child.kind):
+        raise t.left_to_spark("~ is known for whole numbers here")
+    return Compiled(child.kind, lambda rows: pc.bit_wise_not(child.run(rows)), child.may_fail)
+
+
 def _mod(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     return FUNCTIONS["%"](compiler, arguments)
 
@@ -311,5 +331,9 @@ FUNCTIONS |= {
     "not": _not,
     "negative": _negative,
     "mod": _mod,
+    "&": _bits("&", pc.bit_wise_and),
+    "|": _bits("|", pc.bit_wise_or),
+    "^": _bits("^", pc.bit_wise_xor),
+    "~": _other_bits,
     **{name: _arithmetic(name) for name in ("+", "-", "*", "/", "%", "div")},
 }

@@ -320,6 +320,7 @@ def _settings() -> tuple[Option, ...]:
 
 
 SETTINGS: Final = _settings()
+_STREAM_PREFIXES: Final = ("stream-", "streaming-")
 
 
 class OptionList:
@@ -358,12 +359,13 @@ class OptionList:
         return None
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that is not known and is like one that is."""
+        """Refuse a name that is not known and is like one that is, or has a prefix that only Iceberg has."""
         near = get_close_matches(name.lower(), [*self._taken], n=1, cutoff=0.75)
-        if near:
+        if near or name.lower().startswith(_STREAM_PREFIXES):
+            meant = f"Did you mean {self._taken[near[0]].name}? " if near else ""
             raise InvalidRequestError(
                 f"Cannot {self.what} with the option {name!r}: there is none of that name",
-                hint=f"Did you mean {self._taken[near[0]].name}? There are: {', '.join(self.names)}.",
+                hint=f"{meant}There are: {', '.join(self.names)}.",
             )
 
     def check(self, options: Mapping[str, object]) -> dict[str, str]:

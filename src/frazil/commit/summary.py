@@ -26,7 +26,7 @@ from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.partition_key import partition_key
 from frazil.spec.property_kinds import read_property
-from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.snapshot import Snapshot, Summary, summary_number
 from frazil.spec.table_metadata import TableMetadata
 
 COMMIT_ID: Final = "frazil-commit-id"
@@ -54,7 +54,6 @@ _TOTALS = (
 )
 ENGINE: Final = "frazil"
 """Who made a snapshot, where no engine is named."""
-_MAX_DIGITS = 19
 _VECTOR: Final = -1
 """The kind of a deletion vector, beside those of `FileContent`."""
 
@@ -155,15 +154,9 @@ def totals(parent: Snapshot | None, counts: Mapping[str, int]) -> dict[str, str]
     """Return what the table has after a commit, by what its parent says it had."""
     found = {}
     for name, added, removed in _TOTALS:
-        before = 0 if parent is None else _parse(None if parent.summary is None else parent.summary.get(name))
+        before = 0 if parent is None else summary_number(parent, name)
         if before is not None:
             after = before + counts.get(added, 0) - counts.get(removed, 0)
             if after >= 0:
                 found[name] = str(after)
     return found
-
-
-def _parse(text: str | None) -> int | None:
-    if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
-        return None
-    return int(text)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from frazil.lake.table_figures import engine_of, summary_number
+from frazil.lake.table_figures import engine_of
 from frazil.pictures.lanes import draw_row, lay_out
 from frazil.pictures.markup import Html, element
 from frazil.pictures.style import in_notebook, operation_kind
 from frazil.pictures.words import show_count, show_time
-from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, Summary
+from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, Summary, summary_number
 from frazil.spec.table_metadata import TableMetadata
 
 MAX_LINES: Final = 200

@@ -10,7 +10,7 @@ from frazil.pictures.markup import Html, element, join
 from frazil.pictures.plots import MAX_POINTS, Point, draw_growth
 from frazil.pictures.style import operation_kind
 from frazil.pictures.words import show_bytes, show_count, show_time
-from frazil.spec.snapshot import Snapshot, Summary
+from frazil.spec.snapshot import Snapshot, Summary, summary_number
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
 from frazil.sql.type_names import partition_terms
@@ -54,12 +54,6 @@ def figures_of(loaded: LoadedTable) -> TableFigures:
         metadata.format_version,
         len(metadata.snapshots),
     )
-
-
-def summary_number(snapshot: Snapshot | None, key: str) -> int | None:
-    """Return a number of a snapshot's summary; None where there is none, or something else."""
-    text = "" if snapshot is None or snapshot.summary is None else snapshot.summary.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def engine_of(snapshot: Snapshot | None) -> str | None:

@@ -19,6 +19,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -94,17 +95,9 @@ class RestSession:
 
     def with_auth(self, auth: Auth) -> RestSession:
         """Return a session with the same service, of somebody else."""
-        return RestSession(
-            self.transport,
-            auth,
-            headers=self._headers,
-            max_retries=self._max_retries,
-            honours_keys=self.honours_keys,
-            hidden=self._hidden,
-            sleep=self._sleep,
-            chance=self._chance,
-            now_ms=self._now_ms,
-        )
+        made = copy(self)
+        made.auth, made._hidden = auth, self._hidden.copy()
+        return made
 
     def hide(self, secret: str) -> None:
         """Show a text of the service without this secret from now on."""

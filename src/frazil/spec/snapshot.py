@@ -152,7 +152,7 @@ class Snapshot:
         """Return the id, what was done and when, and the rows that the summary counts."""
         summary = {} if self.summary is None else self.summary
         counts = (("+", "added-records", " rows"), ("-", "deleted-records", " rows"), ("", "total-records", " in all"))
-        rows = [f"{sign}{summary[key]}{what}" for sign, key, what in counts if _is_count(summary.get(key, ""))]
+        rows = [f"{sign}{summary[key]}{what}" for sign, key, what in counts if summary_number(self, key) is not None]
         did = visible(self.operation or "unknown operation")
         told = f": {', '.join(rows)}" if rows else ""
         return f"<Snapshot {self.snapshot_id}, {did}, {show_ms(self.timestamp_ms)}{told}>"
@@ -202,17 +202,17 @@ class Snapshot:
         return self._count(Summary.DELETED_RECORDS) - self._count(Summary.REMOVED_POSITION_DELETES)
 
     def _counted(self, by_merges: str, key: str) -> int | None:
-        summary = {} if self.summary is None else self.summary
-        names = (f"{Summary.MERGED_ROWS_PREFIX}{by_merges}", key)
-        return next((int(summary[one]) for one in names if _is_count(summary.get(one, ""))), None)
+        counted = summary_number(self, f"{Summary.MERGED_ROWS_PREFIX}{by_merges}")
+        return summary_number(self, key) if counted is None else counted
 
     def _count(self, key: str) -> int:
-        text = ({} if self.summary is None else self.summary).get(key, "")
-        return int(text) if _is_count(text) else 0
+        return summary_number(self, key) or 0
 
 
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20
+def summary_number(snapshot: Snapshot | None, key: str) -> int | None:
+    """Return a number of a snapshot's summary; None where there is none, or something else."""
+    text = "" if snapshot is None or snapshot.summary is None else snapshot.summary.get(key, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 RefType: TypeAlias = Literal["branch", "tag"]

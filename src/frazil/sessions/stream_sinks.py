@@ -22,7 +22,7 @@ from frazil.commit.once import Once, another_way, find_done
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.said_table import Said, said_table
 from frazil.lake.sql_session import Place
-from frazil.lake.table import Table
+from frazil.lake.table import Table, hold
 from frazil.sessions.question import Kept, Question, checked_target
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
@@ -90,12 +90,12 @@ def _batch(question: Question) -> None:
     said = asked.said
     if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
         said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
-    write = _writer(question, place, table, said, options, given)
+    write = _writer(question, place, said, options, given)
     done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
     if done is not None and done.version != once.version and not question.frame(0).isEmpty():
         # Later ones are there, and what this one was is not known any more; one without rows left nothing.
         raise another_way(once)
-    made = _patiently(write)
+    made = _patiently(write, table)
     _compact(question, table, given, made, compaction)
 
 
@@ -119,22 +119,23 @@ def _compact(
 def _writer(
     question: Question,
     place: Place,
-    table: Table,
     said: Said,
     options: Mapping[str, str],
     given: Mapping[str, Any],
-) -> Callable[[], Snapshot | None]:
+) -> Callable[[Table], Snapshot | None]:
     mode, frame = question.told["mode"], question.frame(0)
-    merges = _merges_schema(place, table, options)
-    target = said_table(table, said)
-    if mode == "append":
-        return lambda: target.append(frame, merge_schema=merges, **given)
-    if mode == "complete":
-        return lambda: target.overwrite(frame, merge_schema=merges, **given)
-    keys = _keys(place, table, options)
-    if merges:
-        raise InvalidRequestError(f"Cannot stream to {place} in update mode and change its schema")
-    return lambda: target.upsert(frame, keys, engine="spark", **given)
+
+    def write(table: Table) -> Snapshot | None:
+        target, merges = said_table(table, said), _merges_schema(place, table, options)
+        if mode == "append":
+            return target.append(frame, merge_schema=merges, **given)
+        if mode == "complete":
+            return target.overwrite(frame, merge_schema=merges, **given)
+        if merges:
+            raise InvalidRequestError(f"Cannot stream to {place} in update mode and change its schema")
+        return target.upsert(frame, _keys(place, table, options), engine="spark", **given)
+
+    return write
 
 
 def _merges_schema(place: Place, table: Table, options: Mapping[str, str]) -> bool:
@@ -161,14 +162,15 @@ def _keys(place: Place, table: Table, options: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _patiently(write: Callable[[], Snapshot | None]) -> Snapshot | None:
-    """Write; where others changed the same rows meanwhile, write again on what they made of them."""
+def _patiently(write: Callable[[Table], Snapshot | None], table: Table) -> Snapshot | None:
+    """Write to a table that was just loaded; where others changed the same rows meanwhile, again on what they made."""
     for turn in range(1, _TRIES):
         try:
-            return write()
+            return write(hold(table))
         except ConcurrentChangeError:
             time.sleep(_WAIT_SECONDS * turn)
-    return write()
+            table = table.refresh()
+    return write(hold(table))
 
 
 SINK_VERBS: dict[str, Callable[[Question], Any]] = {"sink-open": _open, "sink-batch": _batch}

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.streaming.Sink;
 public class LakeSink implements Sink {
   private static final String QUERY = "sql.streaming.queryId";
   private final Map told;
+  private final Map kept = new HashMap();
 
   LakeSink(LakeTable table, String mode, String checkpoint) {
     told = table.told();
@@ -60,7 +61,12 @@ public class LakeSink implements Sink {
     asked.put("options", options(rows.queryExecution().logical()));
     ArrayList handed = new ArrayList();
     handed.add(session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), false));
-    Door.ask("sink-batch", asked, handed);
+    Written.KEPT.set(kept);
+    try {
+      Door.ask("sink-batch", asked, handed);
+    } finally {
+      Written.KEPT.remove();
+    }
   }
 
   /** The options that the query was started with. */

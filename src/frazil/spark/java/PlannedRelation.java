@@ -1,13 +1,16 @@
 package frazil;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -16,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
 public class PlannedRelation {
   /** Rows of `session`; settings that are no options of the relation are looked up in `settings`. */
   public static Dataset rows(SparkSession session, SparkSession settings, Function planner, String facts)
-      throws ReflectiveOperationException {
+      throws Exception {
     Map given = (Map) Door.parse(facts);
     StructType constants = type(given, "constants");
     PlannedFiles files =
@@ -42,6 +45,13 @@ public class PlannedRelation {
             org.apache.spark.api.python.PythonUtils.toScalaMap((Map) given.get("options")),
             settings);
     LogicalPlan plan = LogicalRelation$.MODULE$.apply(relation, files.table());
+    if (Boolean.TRUE.equals(given.get("streams"))) plan = StreamedRows.streaming((LogicalRelation) plan);
+    if (given.get("select") != null) {
+      ArrayList columns = new ArrayList();
+      for (Object text : (List) given.get("select"))
+        columns.add(session.sessionState().sqlParser().parseExpression((String) text));
+      plan = new Project(Door.seq(columns), plan);
+    }
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, plan);
   }
 

@@ -11,13 +11,14 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * The rows of a batch as rows of a stream. Where they come from files alone, the relations are said to stream. Where
- * they are joined or grouped, Spark would keep state for that: there, a stream without rows stands beside them.
+ * The rows of a batch as rows of a stream. Where they come from files alone, the relations are said to stream, by who
+ * makes them or here. Where they are joined or grouped, Spark would keep state for that: there, a stream without rows stands beside them.
  */
 public class StreamedRows extends scala.runtime.AbstractPartialFunction {
   static Dataset of(Dataset rows) {
     SparkSession session = (SparkSession) rows.sparkSession();
     LogicalPlan plan = rows.queryExecution().analyzed();
+    if (plan.isStreaming()) return rows;
     LogicalPlan made;
     if (isOfFiles(plan)) {
       made = (LogicalPlan) plan.transformDown(new StreamedRows());
@@ -48,11 +49,13 @@ public class StreamedRows extends scala.runtime.AbstractPartialFunction {
   }
 
   public Object applyOrElse(Object node, scala.Function1 other) {
-    if (!isDefinedAt(node)) return other.apply(node);
-    LogicalRelation found = (LogicalRelation) node;
+    return isDefinedAt(node) ? streaming((LogicalRelation) node) : other.apply(node);
+  }
+
+  static LogicalRelation streaming(LogicalRelation found) {
     for (int i = 0; i < found.productArity(); i++)
       if ("isStreaming".equals(found.productElementName(i)))
-        return Spark.with(found, new int[] {i}, new Object[] {Boolean.TRUE});
+        return (LogicalRelation) Spark.with(found, new int[] {i}, new Object[] {Boolean.TRUE});
     throw new UnsupportedOperationException("This Spark has no relations that stream");
   }
 }

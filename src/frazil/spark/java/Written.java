@@ -1,11 +1,13 @@
 package frazil;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.DataFrameWriter;
+import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataType;
@@ -13,9 +15,30 @@ import org.apache.spark.sql.types.Metadata;
 
 /** Steps of a write, each in one call: small batches would wait for Python's calls longer than for their rows. */
 public class Written {
-  /** The rows in a session under settings of its own, a clone of theirs; what interrupts the one does the other. */
+  /** What the sink of a stream keeps from batch to batch; set while it has one written. */
+  static final ThreadLocal KEPT = new ThreadLocal();
+
+  /** The rows in a session under settings of its own; a sink's batches share one while settings stay the same. */
   public static Dataset apart(Dataset rows, String settings, boolean sharesObservations) throws Exception {
     SparkSession session = (SparkSession) rows.sparkSession();
+    Map kept = (Map) KEPT.get();
+    Object asked = kept == null ? null : Arrays.asList(new Object[] {settings, session.conf().getAll()});
+    if (kept != null && asked.equals(kept.get("settings"))) return in((SparkSession) kept.get("session"), rows);
+    SparkSession own = cloned(session, settings, sharesObservations);
+    if (kept != null) {
+      kept.put("settings", asked);
+      kept.put("session", own);
+    }
+    return in(own, rows);
+  }
+
+  private static Dataset in(SparkSession session, Dataset rows) {
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, rows.queryExecution().analyzed());
+  }
+
+  /** A clone of a session under settings of its own; what interrupts the one does the other. */
+  private static SparkSession cloned(SparkSession session, String settings, boolean sharesObservations)
+      throws Exception {
     SparkSession own = session.cloneSession();
     if (sharesObservations) share(session, own);
     // The clone has the session's other tags already.
@@ -25,7 +48,7 @@ public class Written {
     else ((scala.collection.mutable.Map) tags).put("frazil", tag);
     for (Object one : ((Map) Door.parse(settings)).entrySet())
       own.conf().set((String) ((Map.Entry) one).getKey(), (String) ((Map.Entry) one).getValue());
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(own, rows.queryExecution().analyzed());
+    return own;
   }
 
   /** Let queries of a clone answer what observations of its session wait for. */
@@ -63,7 +86,7 @@ public class Written {
   }
 
   public static void parquet(Dataset rows, String options, String partition, String folder) {
-    DataFrameWriter writer = rows.write().options((Map) Door.parse(options));
+    DataFrameWriter writer = rows.write().mode(SaveMode.Append).options((Map) Door.parse(options));
     if (partition != null) writer = writer.partitionBy(new String[] {partition});
     writer.parquet(folder);
   }

@@ -34,6 +34,11 @@ def parse_exactly(spark: SparkSession, verb: str, text: str) -> Any:
     return define_classes(spark.sparkContext).Exactly.parse(settings, parser, verb, text)
 
 
+def is_exact(text: str) -> bool:
+    """Return whether Spark takes a text as it stands, with no variable to replace."""
+    return _MARK not in text
+
+
 def expression(text: str) -> Column:
     """Return the column that a text stands for, as it stands."""
     if _MARK not in text:
@@ -50,7 +55,7 @@ def expression(text: str) -> Column:
 
 def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:
     """Return the columns that texts stand for; one call to the JVM for all of them, where none has a variable in it."""
-    if any(_MARK in text for text in texts):
+    if not all(map(is_exact, texts)):
         return frame.select(*map(expression, texts))
     select = define_classes(frame.sparkSession.sparkContext).PlannedRelation.select
     return DataFrame(select(frame._jdf, json.dumps(texts)), frame.sparkSession)

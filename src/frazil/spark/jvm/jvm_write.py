@@ -75,11 +75,11 @@ def _column(one: NamedColumn) -> Column:
 
 
 def write_parquet(frame: DataFrame, folder: str, options: Mapping[str, str], partition: str | None) -> None:
-    """Have Spark write a frame as Parquet files to a new folder."""
+    """Have Spark write a frame as Parquet files to a folder of this write's own."""
     if is_classic(frame.sparkSession):
         _written(frame.sparkSession).parquet(frame._jdf, json.dumps(options), partition, folder)
         return
-    writer = frame.write.options(**options)
+    writer = frame.write.mode("append").options(**options)
     (writer if partition is None else writer.partitionBy(partition)).parquet(folder)
 
 

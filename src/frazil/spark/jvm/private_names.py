@@ -15,7 +15,7 @@ import re
 import secrets
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -161,6 +161,8 @@ def planned_relation(
     file_format: str,
     options: Mapping[str, str],
     session: Any = None,
+    select: Sequence[str] | None = None,
+    streams: bool = False,
 ) -> DataFrame:
     """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
 
@@ -170,6 +172,7 @@ def planned_relation(
     `table`, `size_bytes`, `rows` and `columns` are what Spark's plans show and its optimiser knows
     (`relation_stats.py`).
     `session` is where Spark looks up, for this relation alone, settings that are no options (`session_with`).
+    `select` are expressions with names, in place of all columns. With `streams` the rows are those of a stream.
     """
     if not is_classic(spark):
         raise UnsupportedError(
@@ -192,6 +195,8 @@ def planned_relation(
         "columns": columns,
         "format": file_format,
         "options": dict(options),
+        "select": select,
+        "streams": streams,
     }
     try:
         start_callbacks(context)

@@ -30,6 +30,7 @@ What may fail: planning, with frazil's error as the text of Spark's; reading a f
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -49,7 +50,7 @@ from frazil.scan.split import SplitOptions
 from frazil.scan.stream_files import StreamFiles
 from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.jvm.engine_errors import engine_errors, naming
-from frazil.spark.jvm.exact_sql import expression, select_exactly
+from frazil.spark.jvm.exact_sql import expression, is_exact, select_exactly
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.private_names import (
     bit_at,
@@ -205,6 +206,8 @@ class Reader:
         self.scan.session = session_with(spark, self._settings())
         self.joins = EqualityJoins.of(self.scan, self.names, self.view, self.options)
         self.positions: PositionJoin | None = None
+        self.streams = False
+        """Whether relations are rows of a stream as they are; where they are joined, `StreamedRows` sees to it."""
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
         wanted = {field.field_id: field for field in request.shown.fields if not is_reserved_id(field.field_id)}
@@ -237,7 +240,12 @@ class Reader:
         self._choose_positions(has_many=self.scan.vector_bytes() > self.request.vector_budget_bytes)
         self.scan.is_orc_native = self.may_read_orc()
         self.scan.is_parquet_native = self.may_read_parquet()
-        legs = [self.leg(group) for group in self.scan.groups()]
+        groups = self.scan.groups()
+        is_of_files = self.positions is None and all(
+            group.is_native and group.deletes is not DeleteKind.EQUALITY for group in groups
+        )
+        self.streams = is_of_files and isinstance(self.request.appends, StreamFiles)
+        legs = [self.leg(group) for group in groups]
         return reduce(DataFrame.unionAll, legs) if legs else None
 
     def _choose_positions(self, *, has_many: bool) -> None:
@@ -300,6 +308,21 @@ class Reader:
         if not group.is_native:
             return self._read_by_python(group)
         columns = self._columns_of(group)
+        shown = {field: self._shown_text(field, columns) for field in self.request.shown.fields}
+        is_bare = group.deletes is DeleteKind.NONE and self.predicate == TRUE and not self._needs_position(group)
+        if is_bare and all(text and is_exact(text) for text in shown.values()):
+            # Spark makes sense of relation and columns at once.
+            frame = self._relation(group, columns, list(shown.values()))
+        else:
+            frame = self._rows_of_leg(group, columns, shown)
+        if not self.request.as_stored:
+            self._name_shown_forms(frame, columns)
+        return frame
+
+    def _rows_of_leg(
+        self, group: FileGroup, columns: dict[int, ReadColumn], shown: Mapping[NestedField, str]
+    ) -> DataFrame:
+        """Return the rows of a group that are left after deletes and the scan's filter."""
         frame = self._relation(group, columns)
         if self._needs_position(group):
             frame = frame.withColumnRenamed(self._row_index, self.names.own("pos"))
@@ -309,17 +332,12 @@ class Reader:
             mark = self.names.own("gone") if self._shows(DELETED) else None
             frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
         frame = self._filtered(frame, columns)
-        shown = {field: self._shown_text(field, columns) for field in self.request.shown.fields}
         if all(shown.values()):
             # A call to the JVM for each column, where it takes seven otherwise.
-            frame = select_exactly(frame, list(shown.values()))
-        else:
-            frame = frame.select(
-                *(expression(text) if text else self._shown(key, group, columns) for key, text in shown.items())
-            )
-        if not self.request.as_stored:
-            self._name_shown_forms(frame, columns)
-        return frame
+            return select_exactly(frame, list(shown.values()))
+        return frame.select(
+            *(expression(text) if text else self._shown(key, group, columns) for key, text in shown.items())
+        )
 
     def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
         """Let filters on what users see of a column prune by what it holds."""
@@ -401,7 +419,9 @@ class Reader:
             shown.append(value.alias(field.name, metadata=_comment(field)))
         return frame.select(*shown)
 
-    def _relation(self, group: FileGroup, columns: dict[int, ReadColumn]) -> DataFrame:
+    def _relation(
+        self, group: FileGroup, columns: dict[int, ReadColumn], select: Sequence[str] | None = None
+    ) -> DataFrame:
         # What is not asked for may be null, whatever it is.
         unasked = {key: replace(part, required=False) for key, part in self.request.schema.fields_by_id.items()}
         parts = {**unasked, **self.read_schema.fields_by_id}
@@ -439,6 +459,8 @@ class Reader:
             file_format=group.file_format.value,
             options=self.options if group.shape.has_ids else {**self.options, FIELD_ID_READ: "false"},
             session=self._session_for(group, columns),
+            select=select,
+            streams=self.streams,
         )
 
     def _session_for(self, group: FileGroup, columns: dict[int, ReadColumn]) -> Any:

@@ -2,9 +2,9 @@
 
 The files go into a new folder of their own below the table's data folder, which nobody else knows. Tasks report nothing
 to Python, and their files are not named by attempt; so the commit protocol is pinned to the one that moves a task's
-files only when the task has succeeded, and what counts is what the folder holds once the job has said `_SUCCESS`. Then
-footers are read, for metrics, on a few threads. A job that fails leaves a folder that nothing refers to; what is in it
-is deleted, and for some seconds what late tasks write there.
+files only when the task has succeeded, and what counts is what the folder holds once the job has succeeded: in object
+stores it also has to leave `_SUCCESS`. Then footers are read, for metrics, on a few threads. A job that fails leaves a
+folder that nothing refers to; what is in it is deleted, and for some seconds what late tasks write there.
 
 What the writer cannot do is decided here too: lists and maps get no field ids from it, and uuid, fixed, time and
 nanosecond columns not the type they must have (`arrow_write.py` writes those).
@@ -16,10 +16,12 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from frazil.catalog.purge import remove_empty_folders
 from frazil.datafile.describe_parquet import DescribeRules, describe_parquet
 from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.raw_batch import ReadRules
@@ -55,6 +57,7 @@ from frazil.spec.types import (
 )
 from frazil.storage.base import Storage, StoredFile
 from frazil.storage.choose import check_readable
+from frazil.storage.local import local_path
 from frazil.storage.locations import data_locations, scheme_of
 from frazil.storage.read_only import check_writable
 from frazil.threads import default_threads, map_in_order
@@ -81,6 +84,8 @@ _ZLIB_LEVELS = (
 )
 """Hadoop's words for zlib's levels 0 to 9."""
 _LATE_SECONDS = (1.0, 3.0, 8.0)
+_TASKS = "_temporary/0/_temporary"
+"""Where tasks write until the job has succeeded, which removes it."""
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 
 
@@ -109,6 +114,9 @@ def write_natively(
     check_readable(target.storage, [f"{folder}/part"])
     options = {**_options(target, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)}
     try:
+        if _is_local(folder):
+            # Where Hadoop has no native library, it starts a process for the permissions of each folder it makes.
+            Path(local_path(f"{folder}/{_TASKS}")).mkdir(parents=True, exist_ok=True)
         with engine_errors(f"write data files to {folder}"):
             write_parquet(frame, folder, options, key_name if has_partitions(target) else None)
         return _describe(target, folder, key_name)
@@ -123,6 +131,7 @@ def write_natively(
 
 def _delete_all(storage: Storage, folder: str) -> None:
     storage.delete_many([one.path for one in storage.list(folder)])
+    remove_empty_folders(storage, folder)
 
 
 def _delete_late_files(storage: Storage, folder: str) -> None:
@@ -133,6 +142,10 @@ def _delete_late_files(storage: Storage, folder: str) -> None:
             _delete_all(storage, folder)
 
 
+def _is_local(location: str) -> bool:
+    return scheme_of(location) in (None, "file")
+
+
 def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
     properties = target.properties
     codec = read_property(properties, known.PARQUET_COMPRESSION)
@@ -140,14 +153,14 @@ def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
         "compression": _CODECS.get(codec, codec),
         "outputTimestampType": "TIMESTAMP_MICROS",
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": str(not _is_local(target.location)).lower(),
         "parquet.block.size": str(read_property(properties, known.PARQUET_ROW_GROUP_SIZE_BYTES)),
         "parquet.page.size": str(read_property(properties, known.PARQUET_PAGE_SIZE_BYTES)),
         "parquet.page.row.count.limit": str(read_property(properties, known.PARQUET_PAGE_ROW_LIMIT)),
         "parquet.dictionary.page.size": str(read_property(properties, known.PARQUET_DICT_SIZE_BYTES)),
         "parquet.writer.version": read_property(properties, known.PARQUET_PAGE_VERSION),
     }
-    if scheme_of(target.location) in (None, "file"):
+    if _is_local(target.location):
         # Hadoop's checksum files beside each file would be litter in the table's folder. Its writer to S3 cannot do
         # without them for what it keeps on disk meanwhile.
         options["fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -168,7 +181,7 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
     """Return the descriptions of all files of a job that has succeeded."""
     listed = sorted(target.storage.list(folder), key=lambda one: one.path)
     marks = [one.path for one in listed if one.path == f"{folder}/_SUCCESS"]
-    if not marks:
+    if not marks and not _is_local(folder):
         raise EngineError(f"Cannot write data files to {folder}: Spark's job ended without saying that it succeeded")
     written = [one for one in listed if _is_data(one.path[len(folder) :])]
     rules = DescribeRules(target.schema, metrics_modes(target.schema, target.properties, target.sort_order))

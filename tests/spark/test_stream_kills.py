@@ -27,6 +27,8 @@ from tests.spark.stream_kill_worker import PROPERTIES, QUERIES, generation
 HERE = Path(__file__).parent
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 """No process lives long enough for better code."""
+ARCHIVE_FROM = 50
+"""From so many kills on, an archive of Spark's classes saves more time than it takes to make."""
 KILLS = int(os.environ.get("FRAZIL_STREAM_KILLS", "100"))
 """How many processes are killed."""
 SECONDS = float(os.environ.get("FRAZIL_STREAM_KILL_SECONDS", "inf"))
@@ -38,7 +40,7 @@ RUNS = 60.0
 class Process:
     """A process that is killed; what it says is kept whole."""
 
-    def __init__(self, said: Path, script: str, *arguments: object) -> None:
+    def __init__(self, said: Path, java_options: str, script: str, *arguments: object) -> None:
         self.said = said
         with said.open("w") as out:
             self.process = subprocess.Popen(
@@ -48,7 +50,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, "JDK_JAVA_OPTIONS": JAVA_OPTIONS},
+                env={**os.environ, "JDK_JAVA_OPTIONS": f"{JAVA_OPTIONS} {java_options}"},
             )
 
     @property
@@ -71,6 +73,15 @@ class Process:
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
+    def wait_for_all(self, seconds: float) -> None:
+        """Wait until the process has ended, and those that it started."""
+        self.process.communicate()
+        until = time.monotonic() + seconds
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < until:
+                os.killpg(self.process.pid, 0)
+                time.sleep(0.1)
+
     def kill(self) -> None:
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -92,11 +103,26 @@ class Run:
         self.warehouse, self.checkpoints, self.journal = (folder / one for one in ("lake", "checkpoints", "journal"))
         self.killed: Counter[str] = Counter()
         self.started: list[Process] = []
+        self.java_options = ""
+        self._make_archive()
         self.others = self._start_others("run")
 
     def _start(self, script: str, *arguments: object) -> Process:
-        self.started.append(Process(self.folder / f"said-{len(self.started)}", script, self.warehouse, *arguments))
+        said = self.folder / f"said-{len(self.started)}"
+        self.started.append(Process(said, self.java_options, script, self.warehouse, *arguments))
         return self.started[-1]
+
+    def _make_archive(self) -> None:
+        """Let streams run to their end once, and the classes that they load be kept: the others start sooner."""
+        if KILLS < ARCHIVE_FROM:
+            return
+        archive = self.folder / "classes.jsa"
+        self.java_options = f"-XX:ArchiveClassesAtExit={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        first = self.start_streams("drain")
+        first.go()
+        first.wait_for("done")
+        first.wait_for_all(120)
+        self.java_options = f"-XX:SharedArchiveFile={archive} -Xlog:cds=off" if archive.exists() else ""
 
     def _start_others(self, how: str) -> Process:
         return self._start("stream_kill_others.py", self.journal, self.chance.randrange(1 << 32), how)
@@ -143,7 +169,7 @@ class Run:
             # The next ones start their Spark meanwhile.
             following = self.start_streams("run")
             self.let_run(streams)
-            if self.chance.random() < 0.5:
+            for _ in range(self.chance.randrange(4)):
                 self.kill_others()
                 time.sleep(self.chance.uniform(0, 2))
             if self.chance.random() < 0.4:

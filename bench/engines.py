@@ -32,8 +32,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.lake.scan import scan_table
+from frazil.lake.scan import ScanOptions, scan_table
 from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
 
 JAR_VERSION = "1.11.0"
@@ -114,7 +115,9 @@ class Readers:
 
     def _ours(self) -> DataFrame:
         table = self._table
-        scan = scan_table(table) if isinstance(table, LoadedTable) else table.scan()
+        # As of a lake that was just opened: nothing is known of the table.
+        options = ScanOptions(manifest_cache=ManifestCache())
+        scan = scan_table(table, options=options) if isinstance(table, LoadedTable) else table.scan()
         made: DataFrame = scan.to_spark(self._spark)
         return made
 

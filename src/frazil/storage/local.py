@@ -23,6 +23,7 @@ import contextlib
 import errno
 import os
 import stat
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -456,7 +457,54 @@ def _write_file(path: str, data: bytes, *, durable: bool) -> None:
         os.close(descriptor)
 
 
-def _sync_folder(folder: str) -> None:
+class _FolderSyncs:
+    """Syncs of folders; who waits for one that is under way shares the next one with all who wait with him.
+
+    A sync covers what was done in the folder before it began, so one that began after somebody asked is his too.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+        # A forked process has none of the threads that hold locks.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[str, _SyncQueue] = {}
+
+    def sync(self, folder: str) -> None:
+        with self._lock:
+            queue = self._queues.setdefault(folder, _SyncQueue())
+            queue.asked += 1
+            queue.waiting += 1
+            number = queue.asked
+        try:
+            with queue.turn:
+                if queue.done < number:
+                    covered = queue.asked
+                    _sync_now(folder)
+                    queue.done = covered
+        finally:
+            with self._lock:
+                queue.waiting -= 1
+                if queue.waiting == 0:
+                    self._queues.pop(folder, None)
+
+
+class _SyncQueue:
+    """Those who wait for syncs of one folder."""
+
+    __slots__ = ("asked", "done", "turn", "waiting")
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.asked = self.done = self.waiting = 0
+
+
+_sync_folder = _FolderSyncs().sync
+
+
+def _sync_now(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -282,6 +282,19 @@ def test_decoded_manifests_are_cached_within_a_budget() -> None:
     assert cache.size_bytes <= cache.budget_bytes
 
 
+def test_a_plan_that_expects_filters_reads_each_manifest_once_for_all_of_them() -> None:
+    storage = CountingStorage()
+    table = TableBuilder(SCHEMA, storage=storage)
+    for at in range(5):
+        table.commit(described(f"f{at}", at, at, day=None))
+    loaded = table.load()
+    cache = ManifestCache()
+    assert len(plan_scan(loaded, cache=cache, expects_filters=True).tasks) == 5
+    storage.reads.clear()
+    assert len(plan_scan(loaded, "id = 3", cache=cache).tasks) == 1
+    assert storage.reads == []
+
+
 def test_a_cache_too_small_keeps_nothing_and_plans_all_the_same() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(described("a", 0, 1, day=None))

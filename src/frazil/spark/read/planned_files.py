@@ -229,7 +229,7 @@ class ScanFiles:
 
     def _plan(self, asked: Predicate) -> Plan:
         if self.appends is None:
-            return plan_scan(self.loaded, asked, cache=self._cache)
+            return plan_scan(self.loaded, asked, cache=self._cache, expects_filters=True)
         if isinstance(self.appends, StreamFiles):
             return plan_stream_files(self.loaded, self.appends, asked, cache=self._cache)
         return plan_appends(

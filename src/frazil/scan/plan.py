@@ -22,7 +22,7 @@ A plan is of one snapshot and never changes: writers that commit meanwhile do no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -294,9 +294,15 @@ class Plan:
         """Return the data manifests that can hold a file of the plan, for those who read them in parts."""
         return self._choose(ManifestContent.DATA, PlanCounts())
 
-    def batches_of(self, manifests: list[ManifestFile]) -> Iterator[FileBatch]:
-        """Yield the files left of some of the chosen manifests; nothing is kept, and several threads may ask."""
-        return (batch for batch, _, _ in self._read_some(manifests) if len(batch.files))
+    def batches_of(self, manifests: list[ManifestFile]) -> Generator[FileBatch, None, None]:
+        """Yield the files left of each of some chosen manifests; nothing is kept, and several threads may ask."""
+        for batch, _, _ in self._read_some(manifests):
+            yield batch
+
+    @property
+    def prunes_files(self) -> bool:
+        """Whether the filter may leave out files of a manifest that is read."""
+        return self._pruner.needs_metrics
 
     def _read_some(self, chosen: list[ManifestFile]) -> Iterator[tuple[FileBatch, PlanCounts, int]]:
         index = self._index

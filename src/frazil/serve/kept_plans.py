@@ -18,12 +18,13 @@ PLAN_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """A plan of one table, cut into tasks: the manifests of each."""
+    """A plan of one table: the manifests whose files were answered at once, and those of each task."""
 
     identifier: Identifier
     plan: Plan
     stats_ids: frozenset[int]
     """The columns whose metrics are sent with files."""
+    at_once: list[ManifestFile]
     tasks: tuple[list[ManifestFile], ...]
     made_ms: int
     plan_id: str = field(default_factory=lambda: secrets.token_urlsafe(18))

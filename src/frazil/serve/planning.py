@@ -1,12 +1,16 @@
 """Operations that plan scans here, for clients that do not read manifests, and reports on what clients did.
 
-A plan is made at once: the manifest list is read and manifests are left out by their summaries, which takes
-milliseconds however large the table is. Few files are answered right away; many by tasks, each a few manifests, which
-the client fetches as it likes, several at a time. What is planned is one snapshot and never changes.
+The manifest list is read and manifests are left out by their summaries, which takes milliseconds however large the
+table is. Few files are answered right away; many by tasks, each a few manifests, which the client fetches as it likes,
+several at a time. Where a filter may leave few files of many, manifests are read right away, on several threads, for
+some seconds at most: what was found is answered with tasks for the rest. What is planned is one snapshot and never
+changes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any, Final
 
 from frazil.codec.json_fields import JsonObject
@@ -31,6 +35,8 @@ from frazil.threads import default_threads
 
 FILES_AT_ONCE: Final = 2_000
 """So many files are answered right away."""
+SECONDS_AT_ONCE: Final = 5.0
+"""So long files are looked for before the answer is sent; what is left is for tasks."""
 FILES_IN_TASK: Final = 10_000
 """About so many files are in a task: fewer where manifests end, more where one has more."""
 
@@ -45,17 +51,20 @@ def plan_table_scan(service: Service, request: Request) -> Answer:
         except NotFoundError as error:
             raise InvalidRequestError(error.message) from error
     manifests = plan.chosen_manifests()
-    is_small = sum(map(_files_in, manifests)) <= FILES_AT_ONCE
-    tasks = () if is_small else tuple(_cut(manifests))
-    kept = KeptPlan(request.identifier, plan, stats_ids, tasks, service.catalog.now_ms())
+    found, done = _find_at_once(plan, stats_ids, manifests)
+    tasks = tuple(_cut(manifests[done:]))
+    kept = KeptPlan(request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms())
     service.plans.keep(kept)
-    return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded)})
+    return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded, found)})
 
 
 def fetch_planning_result(service: Service, request: Request) -> Answer:
     """Answer with a plan that was made."""
     loaded = service.cache.load_table(request.identifier).loaded
-    return json_answer(_completed(service, request, _kept(service, request), loaded))
+    kept = _kept(service, request)
+    found = ScanTasks(kept.plan, kept.stats_ids)
+    found.add(kept.plan.batches_of(kept.at_once))
+    return json_answer(_completed(service, request, kept, loaded, found))
 
 
 def cancel_planning(service: Service, request: Request) -> Answer:
@@ -134,7 +143,25 @@ def _ids_of(schema: Schema, names: tuple[str, ...], is_case_sensitive: bool) -> 
     return frozenset(schema.field(one, case_sensitive=is_case_sensitive).field_id for one in names)
 
 
-def _completed(service: Service, request: Request, kept: KeptPlan, loaded: LoadedTable) -> dict[str, Any]:
+def _find_at_once(plan: Plan, stats_ids: frozenset[int], manifests: list[ManifestFile]) -> tuple[ScanTasks, int]:
+    """Return the files that are answered right away, and how many of the manifests those are of."""
+    found = ScanTasks(plan, stats_ids)
+    is_small = sum(map(_files_in, manifests)) <= FILES_AT_ONCE
+    if not is_small and not plan.prunes_files:
+        return found, 0
+    done, until = 0, time.monotonic() + SECONDS_AT_ONCE
+    with contextlib.closing(plan.batches_of(manifests)) as batches:
+        for batch in batches:
+            if not is_small and (len(found.files) + len(batch.files) > FILES_AT_ONCE or time.monotonic() > until):
+                break
+            found.add([batch])
+            done += 1
+    return found, done
+
+
+def _completed(
+    service: Service, request: Request, kept: KeptPlan, loaded: LoadedTable, found: ScanTasks
+) -> dict[str, Any]:
     fields: dict[str, Any] = {"status": "completed"}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
@@ -142,10 +169,8 @@ def _completed(service: Service, request: Request, kept: KeptPlan, loaded: Loade
         if "storage-credentials" in given:
             fields["storage-credentials"] = given["storage-credentials"]
     if kept.tasks:
-        return {**fields, "plan-tasks": kept.task_names}
-    found = ScanTasks(kept.plan, kept.stats_ids)
-    found.add(kept.plan.batches_of(kept.plan.chosen_manifests()))
-    return {**fields, **found.fields()}
+        fields["plan-tasks"] = kept.task_names
+    return fields if kept.tasks and not found.files else {**fields, **found.fields()}
 
 
 def _kept(service: Service, request: Request) -> KeptPlan:

@@ -153,6 +153,29 @@ def test_a_large_plan_is_answered_by_tasks(server: Served, db: str, monkeypatch:
     assert (len(found), paths_of(found)) == (5, planned(table))
 
 
+@pytest.mark.parametrize("at_once", [0, 1, 3])
+def test_few_files_of_many_are_answered_at_once_and_the_rest_by_tasks(
+    server: Served, db: str, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    table = make(server, db, 5, properties={"commit.manifest-merge.enabled": "false"})
+    monkeypatch.setattr(planning, "FILES_AT_ONCE", at_once)
+    monkeypatch.setattr(planning, "FILES_IN_TASK", 1)
+    path = table_path("t", db)
+    plan = server.post(f"{path}/plan", {"filter": {"type": "gt-eq", "term": "id", "value": 20}}).json
+    wanted = planned(table, "id >= 20")
+    assert len(wanted) == 3
+    now = plan.get("file-scan-tasks", [])
+    assert len(now) == at_once
+    assert server.get(f"{path}/plan/{plan['plan-id']}").json.get("file-scan-tasks", []) == now
+    assert ("plan-tasks" in plan) == (at_once < 3)
+    later = [
+        file
+        for task in plan.get("plan-tasks", [])
+        for file in server.post(f"{path}/tasks", {"plan-task": task}).json["file-scan-tasks"]
+    ]
+    assert (len(now) + len(later), paths_of([*now, *later])) == (3, wanted)
+
+
 def test_plans_that_are_unknown_cancelled_or_of_another_table_are_told_so(
     server: Served, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     Its time zone is far from UTC and not whole hours away, so that mistakes with zones show.
     """
     warehouse = tmp_path_factory.mktemp("spark-warehouse")
+    # Functions that clients of Connect send are run by it.
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master(os.environ.get(MASTER, "local[2]"))
         .appName("frazil tests")

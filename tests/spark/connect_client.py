@@ -2,8 +2,9 @@
 
 Run as `python -m tests.spark.connect_client <address>`. Each line of its input is JSON, and is answered by one:
 `{"cases": file, "folder": of the lake}` runs a file of SQL cases, `{"tour": ""}` every kind of use once, `{"uses": ""}`
-what once failed, `{"streams": folder}` streams of tables with checkpoints there, `{"cancelled": ""}` interrupts a
-write, `{"leave": ""}` ends the process in the midst of one.
+what once failed, `{"writers": folder}` what writers are told, `{"streams": folder}` streams of tables with checkpoints
+there, `{"batches": folder}` a stream whose batches a function writes, `{"cancelled": ""}` interrupts a write,
+`{"leave": ""}` ends the process in the midst of one.
 """
 
 from __future__ import annotations
@@ -101,12 +102,11 @@ def uses(address: str) -> dict[str, Any]:
     def rows(text: str, **given: Any) -> list[list[Any]]:
         return sorted([list(one) for one in spark.sql(text, **given).collect()], key=repr)
 
-    def refused(text: str) -> str | None:
-        try:
-            spark.sql(text).collect()
-        except PySparkException as error:
-            return f"{error.getCondition()} {error}"
-        return None
+    def refused(text: str) -> str:
+        return str(refusal(lambda: spark.sql(text).collect())[2])
+
+    def condition(text: str) -> list[str | None]:
+        return refusal(lambda: spark.sql(text).collect())[:2]
 
     spark.sql("create table lake.db.c (id bigint, kind string) partitioned by (kind)")
     spark.sql("insert into lake.db.c values (1, 'a'), (2, 'b'), (3, 'a')")
@@ -116,12 +116,14 @@ def uses(address: str) -> dict[str, Any]:
     spark.sql("create or replace temporary view bound as select * from db.c")
     spark.sql("use spark_catalog.default")
     seen["bound"] = rows("select count(*) from bound")
-    seen["other session"] = session(address).table("lake.db.c").count()
+    other = session(address)
+    seen["other session"] = other.table("lake.db.c").count()
+    other.stop()
     watched = Observation("m")
     frame = spark.range(10, 12).selectExpr("id", "'o' kind").observe(watched, F.count(F.lit(1)).alias("n"))
     frame.writeTo("lake.db.c").append()
     seen["observed"] = watched.get
-    seen["exists"] = spark.catalog.getTable("lake.db.c").name
+    seen["exists"] = [spark.catalog.getTable("lake.db.c").name, spark.catalog.getDatabase("lake.db").name]
     spark.catalog.cacheTable("lake.db.c")
     seen["cached"] = [spark.catalog.isCached("lake.db.c"), spark.table("lake.db.c").count()]
     spark.sql("delete from lake.db.c where id >= 10")
@@ -130,7 +132,16 @@ def uses(address: str) -> dict[str, Any]:
     spark.catalog.createTable("lake.db.made", schema=spark.table("lake.db.c").schema, source="iceberg")
     seen["catalogs"] = ["lake"] in rows("show catalogs")
     seen["no tables"] = rows("show tables in lake")
-    seen["functions"] = len(rows("show functions in lake.system")) > 0
+    seen["functions"] = "bucket" in str(rows("show functions in lake.system"))
+    seen["procedures"] = "rewrite_data_files" in str(rows("show procedures in lake.system"))
+    spark.sql("use lake.db")
+    seen["listed"] = "upper" in [one.name for one in spark.catalog.listFunctions()]
+    spark.sql("use spark_catalog.default")
+    default = session(address)
+    default.conf.set("spark.sql.defaultCatalog", "lake")
+    seen["default"] = [default.catalog.currentCatalog(), default.table("db.c").count()]
+    # One that is not stopped would be closed when the process ends, and might wait for ever for its channel.
+    default.stop()
     seen["function"] = "bucket" in str(rows("describe function lake.system.bucket"))
     spark.sql("analyze table lake.db.c compute statistics for columns id")
     spark.sql("create or replace view default.over_lake as select kind, count(*) n from lake.db.c group by kind")
@@ -142,20 +153,109 @@ def uses(address: str) -> dict[str, Any]:
     )
     seen["several"] = rows("select id from lake.db.made")
     seen["spelt"] = rows("select count(*) from identifier(:c || '.db.c')", args={"c": "lake"})
-    seen["misspelt"] = "there is no lake 'lak'; attached are: lake" in str(refused("select * from lak.db.c"))
-    seen["missing"] = str(refused("select * from lake.db.nope")).split(" ")[0]
-    wrong = str(refused("delete from lake.db.c where nocol = 1"))
+    seen["misspelt"] = "there is no lake 'lak'; attached are: lake" in refused("select * from lak.db.c")
+    seen["missing"] = condition("select * from lake.db.nope")
+    seen["there"] = condition("create table lake.db.c (id int)")
+    seen["nowhere"] = condition("show tables in lake.nope")
+    wrong = refused("delete from lake.db.c where nocol = 1")
     seen["column"] = ["nocol" in wrong, "__frazil" in wrong]
     files = [one[0] for one in rows("select input_file_name() from lake.db.c")]
     files += [one[0] for one in rows("select _metadata.file_path from lake.db.c")]
     seen["files"] = all(one.endswith(".parquet") for one in files)
-    try:
-        spark.table("lake.db.c").writeTo("lake.db.clustered").using("iceberg").clusterBy("kind").create()
-    except PySparkException as error:
-        seen["clustered"] = "clusterBy" in str(error)
     ((plan,),) = rows("explain delete from lake.db.c where id = 1")
     seen["explained"] = "Lake delete" in plan and spark.table("lake.db.c").count() == 3
-    for table in ("c", "made"):
+    ((plan,),) = rows("explain select kind, count(*) from lake.db.c where id > 1 group by kind")
+    seen["native"] = ["FileScan parquet" in plan, "PlannedFiles" in plan, "Python" in plan]
+    ((text,),) = rows("show create table lake.db.c")
+    spark.sql(text.replace("lake.db.c", "lake.db.again").replace("/c'", "/again'"))
+    ((again,),) = rows("show create table lake.db.again")
+    seen["created"] = again.replace("lake.db.again", "lake.db.c").replace("/again'", "/c'") == text
+    for table in ("c", "made", "again"):
+        spark.sql(f"drop table lake.db.{table}")
+    spark.stop()
+    return seen
+
+
+def refusal(use: Callable[[], Any]) -> list[Any]:
+    """Do what Spark refuses; return its condition, its SQL state and its whole text."""
+    try:
+        use()
+    except PySparkException as error:
+        return [error.getCondition(), error.getSqlState(), str(error)]
+    return [None, None, ""]
+
+
+def writers(address: str, folder: str) -> dict[str, Any]:
+    """Tell writers what they may be told (`test_writer_options.py`); return what became of it."""
+    spark = session(address)
+    seen: dict[str, Any] = {}
+
+    def rows(text: str) -> list[list[Any]]:
+        return sorted([list(one) for one in spark.sql(text).collect()], key=repr)
+
+    frame = spark.createDataFrame([(4, "c"), (5, "a")], "id bigint, kind string")
+    writer = frame.write.partitionBy("kind").bucketBy(4, "id").option("path", f"{folder}/elsewhere")
+    writer.option("snapshot-property.who", "me").saveAsTable("lake.db.made")
+    ((text,),) = rows("show create table lake.db.made")
+    seen["made"] = [one in text for one in ("PARTITIONED BY (kind, bucket(4, id))", f"{folder}/elsewhere'")]
+    replacing = frame.write.mode("overwrite").option("snapshot-property.who", "you")
+    replacing.saveAsTable("lake.db.made")
+    seen["said"] = rows("select summary['who'] from lake.db.made.snapshots")
+    spark.sql("create table lake.db.p (id bigint, kind string) partitioned by (kind)")
+    for mode in ("dynamic", "static"):
+        spark.sql("insert overwrite lake.db.p values (1, 'a'), (2, 'b')")
+        frame.write.mode("overwrite").option("partitionOverwriteMode", mode).insertInto("lake.db.p")
+        seen[mode] = rows("select * from lake.db.p")
+    refused: dict[str, Callable[[], Any]] = {
+        "one column": lambda: frame.write.bucketBy(4, "id", "kind").saveAsTable("lake.db.no"),
+        "sortBy": lambda: frame.write.bucketBy(4, "id").sortBy("id").saveAsTable("lake.db.no"),
+        "clustering": lambda: frame.write.clusterBy("id").saveAsTable("lake.db.no"),
+        "clusterBy": lambda: frame.writeTo("lake.db.no").using("iceberg").clusterBy("id").create(),
+        "bucketBy": lambda: frame.write.bucketBy(4, "id").insertInto("lake.db.p"),
+        "branch": lambda: frame.writeTo("lake.db.no").option("branch", "b").create(),
+    }
+    seen["refused"] = [word for word, write in refused.items() if word in refusal(write)[2]]
+    seen["nothing"] = spark.catalog.tableExists("lake.db.no")
+    for table in ("made", "p"):
+        spark.sql(f"drop table lake.db.{table}")
+    spark.stop()
+    return seen
+
+
+def batches(address: str, folder: str) -> dict[str, Any]:
+    """Write the batches of a stream by a function, which runs in a Python of the server's; return what was seen."""
+    spark = session(address)
+    spark.sql("create table lake.db.b (id bigint, kind string)")
+    spark.sql("create table lake.db.from (id bigint, kind string)")
+    spark.sql("insert into lake.db.from values (10, 's'), (11, 's')")
+
+    def write(batch: Any, number: int) -> None:
+        batch.writeTo("lake.db.b").option("snapshot-property.batch", str(number)).append()
+        batch.createOrReplaceTempView("news")
+        batch.sparkSession.sql(
+            "merge into lake.db.b t using news s on t.id = s.id and s.id = 10 when matched then update set kind = 'm'"
+        )
+
+    def fail(batch: Any, _: int) -> None:
+        batch.writeTo("lake.db.nope").append()
+
+    def run(function: Callable[[Any, int], None], name: str) -> str:
+        writer = spark.readStream.table("lake.db.from").writeStream.foreachBatch(function)
+        query = writer.option("checkpointLocation", f"{folder}/{name}").trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(120), "the stream goes on"
+        except PySparkException as error:
+            return str(error)
+        return ""
+
+    seen: dict[str, Any] = {"failed": run(write, "state")}
+    spark.sql("insert into lake.db.from values (12, 's')")
+    seen["failed again"] = run(write, "state")
+    seen["rows"] = sorted(list(one) for one in spark.table("lake.db.b").collect())
+    said = spark.sql("select summary['batch'] n from lake.db.b.snapshots where summary['batch'] is not null")
+    seen["batches"] = sorted(one.n for one in said.collect())
+    seen["missing"] = "TABLE_OR_VIEW_NOT_FOUND" in run(fail, "failing")
+    for table in ("b", "from"):
         spark.sql(f"drop table lake.db.{table}")
     spark.stop()
     return seen
@@ -248,8 +348,9 @@ def main(address: str) -> None:
         if "leave" in asked:
             leave(address)
         verbs: dict[str, Callable[[str], Any]] = {"tour": tour, "uses": uses, "cancelled": cancelled}
-        if "streams" in asked:
-            verbs["streams"] = partial(streams, folder=asked["streams"])
+        for name, verb_of_folder in (("streams", streams), ("writers", writers), ("batches", batches)):
+            if name in asked:
+                verbs[name] = partial(verb_of_folder, folder=asked[name])
         verb = next((verbs[one] for one in asked if one in verbs), None)
         found = cases(address, asked["cases"], asked["folder"]) if verb is None else verb(address)
         sys.stdout.write(json.dumps(found) + "\n")

@@ -135,22 +135,28 @@ USES = {
     "bound": [[3]],
     "other session": 3,
     "observed": {"n": 2},
-    "exists": "c",
+    "exists": ["c", "db"],
     "cached": [True, 5],
     "renewed": [True, 3],
     "catalogs": True,
     "no tables": [],
     "functions": True,
     "function": True,
+    "procedures": True,
+    "listed": True,
+    "default": ["lake", 3],
     "view": [["a", 2], ["b", 1]],
     "several": [[12], [1], [3]],
     "spelt": [[3]],
     "misspelt": True,
-    "missing": "TABLE_OR_VIEW_NOT_FOUND",
+    "missing": ["TABLE_OR_VIEW_NOT_FOUND", "42P01"],
+    "there": ["TABLE_OR_VIEW_ALREADY_EXISTS", "42P07"],
+    "nowhere": ["SCHEMA_NOT_FOUND", "42704"],
     "column": [True, False],
     "files": True,
-    "clustered": True,
     "explained": True,
+    "native": [True, True, False],
+    "created": True,
 }
 
 
@@ -159,6 +165,47 @@ def test_what_failed_beside_spark_works_for_a_client(client: Client, spark: Spar
     frazil.attach(spark, lake)
     try:
         assert client.ask({"uses": ""}) == USES
+    finally:
+        frazil.detach(spark)
+
+
+WRITERS = {
+    "made": [True, True],
+    "said": [["me"], ["you"]],
+    "dynamic": [[2, "b"], [4, "c"], [5, "a"]],
+    "static": [[4, "c"], [5, "a"]],
+    "refused": ["one column", "sortBy", "clustering", "clusterBy", "bucketBy", "branch"],
+    "nothing": False,
+}
+
+
+@pytest.mark.timeout(600)
+def test_what_a_client_tells_its_writers_is_done_or_refused(
+    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    frazil.attach(spark, lake)
+    try:
+        assert client.ask({"writers": str(tmp_path)}) == WRITERS
+    finally:
+        frazil.detach(spark)
+
+
+BATCHES = {
+    "failed": "",
+    "failed again": "",
+    "rows": [[10, "m"], [11, "s"], [12, "s"]],
+    "batches": ["0", "1"],
+    "missing": True,
+}
+
+
+@pytest.mark.timeout(600)
+def test_a_function_of_a_client_writes_the_batches_of_a_stream(
+    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    frazil.attach(spark, lake)
+    try:
+        assert client.ask({"batches": str(tmp_path / "checkpoints")}) == BATCHES
     finally:
         frazil.detach(spark)
 

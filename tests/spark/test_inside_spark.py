@@ -587,3 +587,29 @@ def test_a_created_view_is_what_show_create_table_says(filled: SparkSession, lak
     assert rows(filled.table("lake.db.second")) == rows(filled.table("lake.db.first")) == [(1, "b"), (2, "a")]
     ((again,),) = filled.sql("show create table lake.db.second").collect()
     assert again.replace("lake.db.second", "lake.db.first") == text
+
+
+def test_statements_for_the_partitions_of_hive_are_refused_by_their_names(
+    filled: SparkSession, lake: frazil.Lake, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("9,z\n")
+    before = lake.table("db.t").metadata_location
+    for words, text in {
+        "MSCK REPAIR TABLE is not supported": "msck repair table lake.db.t",
+        "REPAIR TABLE is not supported": "repair table lake.db.t sync partitions",
+        "RECOVER PARTITIONS is not supported": "alter table lake.db.t recover partitions",
+        "LOAD DATA is not supported": f"load data local inpath '{tmp_path}/rows.csv' overwrite into table lake.db.t",
+        "SERDE(.*) is not supported": "alter table lake.db.t set serde 'x'",
+        "partition management": "alter table lake.db.t add partition (kind = 'x')",
+        "(?s)not support.*partition management": "alter table lake.db.t drop if exists partition (kind = 'a')",
+    }.items():
+        with pytest.raises(AnalysisException, match=words) as caught:
+            filled.sql(text)
+        assert caught.value.getSqlState() in ("0A000", "42601")
+        with pytest.raises(AnalysisException) as caught:
+            filled.sql(text.replace("lake.db.t", "lake.db.nope"))
+        assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+    with pytest.raises(AnalysisException, match="RECOVER PARTITIONS"):
+        filled.catalog.recoverPartitions("lake.db.t")
+    assert lake.table("db.t").metadata_location == before
+    assert (tmp_path / "rows.csv").exists()

@@ -69,11 +69,11 @@ class Lake:
     @property
     def spark(self) -> SparkSession:
         """The Spark session that verbs use: the one attached to, else the active one, else one made here."""
-        if self.attached_spark is not None:
-            return self.attached_spark
         check_pyspark()
         from frazil.spark import session
 
+        if self.attached_spark is not None and not session.is_stopped(self.attached_spark):
+            return self.attached_spark
         found = session.active_session()
         if found is None:
             found = self._own_spark = session.local_session()

@@ -30,18 +30,14 @@ def is_spark_frame(data: object) -> bool:
 
 def choose_session(given: Any = None, lake: Any = None) -> Any:
     """Return the session a verb runs on."""
-    if given is not None:
-        return given.sparkSession if is_spark_frame(given) else given
-    attached = getattr(lake, "attached_spark", None)
-    if attached is not None:
-        return attached
+    if given is None and lake is not None:
+        return lake.spark
     check_pyspark()
     from frazil.spark import session
 
-    active = session.active_session()
-    if active is not None:
-        return active
-    return session.local_session() if lake is None else lake.spark
+    if given is None:
+        return session.local_session()
+    return session.check_running(given.sparkSession if is_spark_frame(given) else given)
 
 
 def active_session() -> Any:

@@ -659,7 +659,7 @@ def paths_of(files: Sequence[DataFile]) -> tuple[str, ...]:
 def _with_engine(data: Any, snapshot_properties: Mapping[str, str]) -> Mapping[str, str]:
     if not is_spark_frame(data):
         return snapshot_properties
-    return {**engine_summary(data.sparkSession), **snapshot_properties}
+    return {**engine_summary(choose_session(data)), **snapshot_properties}
 
 
 def target_of(metadata: TableMetadata, branch: str, snapshot_properties: Mapping[str, str]) -> Target:

@@ -16,6 +16,7 @@ from frazil.sessions.question import LAKES
 from frazil.sessions.table_answers import forget_plans
 from frazil.spark.jvm.door import add_catalog, close_door, free_own_catalog, open_door, remove_catalog
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
+from frazil.spark.session import check_running, is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
             "Cannot attach a lake to a client of Spark Connect: it has no driver",
             hint="Attach it in the server's driver, as `frazil spark-server` does, or use register_source().",
         )
-    if open_door(spark, answer):
+    if open_door(check_running(spark), answer):
         # What was planned for a context that has stopped is of no use any more.
         forget_plans()
     attached = LAKES.of(spark)
@@ -65,12 +66,16 @@ def detach(spark: SparkSession, name: str | None = None) -> None:
         )
     for one in list(attached.lakes) if name is None else [name]:
         lake = attached.lakes.pop(one)
-        remove_catalog(spark, one, attached.gave_way.pop(one))
+        gave_way = attached.gave_way.pop(one)
+        if not is_stopped(spark):
+            remove_catalog(spark, one, gave_way)
         if lake.attached_spark is spark and lake not in attached.lakes.values():
             lake.attached_spark = None
     forget_plans(spark)
     if not attached.lakes:
         LAKES.end(spark)
+        if is_stopped(spark):
+            return
         for undo in attached.leave:
             undo()
         close_door(spark)

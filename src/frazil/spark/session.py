@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from frazil.errors import InvalidRequestError
+
 _lock = threading.Lock()
 _unknown: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
@@ -16,9 +18,22 @@ def active_session() -> SparkSession | None:
     """Return the session that is active in this thread or process, or None."""
     found = SparkSession.getActiveSession()
     # A stopped session stays the active one until another is made.
-    if found is None or (hasattr(found, "_jsparkSession") and found.sparkContext._jsc is None):
-        return None
-    return found
+    return None if found is None or is_stopped(found) else found
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Return whether a session has no Spark any more; a client of Spark Connect finds that out by itself."""
+    return hasattr(spark, "_jsparkSession") and spark.sparkContext._jsc is None
+
+
+def check_running(spark: SparkSession) -> SparkSession:
+    """Return a session that was not stopped."""
+    if is_stopped(spark):
+        raise InvalidRequestError(
+            "Cannot use the Spark session: it was stopped",
+            hint="Make another one with SparkSession.builder.getOrCreate(), and attach the lake to it.",
+        )
+    return spark
 
 
 def setting(spark: SparkSession, name: str) -> str | None:

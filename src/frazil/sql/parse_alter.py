@@ -22,7 +22,7 @@ from typing import Literal
 
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.token_cursor import END, NUMBER
-from frazil.sql.cursor import Cursor
+from frazil.sql.cursor import Cursor, NotOurs
 from frazil.sql.parse_create import NAMESPACE_WORDS, parse_column, parse_position
 from frazil.sql.parse_types import (
     parse_field,
@@ -105,6 +105,9 @@ def _view(cursor: Cursor) -> Statement:
 
 
 def _table(cursor: Cursor, name: Name) -> Statement:
+    if _is_of_hive(cursor):
+        # Spark reads them, and says that tables of catalogs do not have such partitions.
+        raise NotOurs
     verb = cursor.expect_any("ADD", "ALTER", "CHANGE", "CREATE", "DROP", "RENAME", "REPLACE", "SET", "UNSET", "WRITE")
     if verb == "ADD":
         return _add(cursor, name)
@@ -130,6 +133,17 @@ def _table(cursor: Cursor, name: Name) -> Statement:
         if_exists = cursor.take_words("IF", "EXISTS")
         return UnsetProperties(name, parse_keys(cursor), if_exists)
     return _write(cursor, name)
+
+
+def _is_of_hive(cursor: Cursor) -> bool:
+    """Return whether partitions as folders follow, or how Hive reads them: ADD PARTITION (day = 1)."""
+    for words in (("RECOVER", "PARTITIONS"), ("PARTITION",), ("SET", "SERDE"), ("SET", "SERDEPROPERTIES")):
+        if cursor.at_words(*words):
+            return True
+    for words in (("ADD",), ("ADD", "IF", "NOT", "EXISTS"), ("DROP",), ("DROP", "IF", "EXISTS")):
+        if cursor.at_words(*words, "PARTITION") and cursor.peek(len(words) + 1).is_mark("("):
+            return True
+    return False
 
 
 # Columns

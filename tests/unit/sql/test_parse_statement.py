@@ -75,6 +75,23 @@ def test_what_is_not_for_a_lake_is_left_to_spark(text: str) -> None:
     assert parse(text) is None
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "recover partitions",
+        "add partition (ds = 'x')",
+        "add if not exists partition (ds = 'x') location 'y'",
+        "drop partition (ds = 'x')",
+        "drop if exists partition (ds = 'x'), partition (ds = 'y') purge",
+        "partition (ds = 'x') rename to partition (ds = 'y')",
+        "set serde 'x'",
+        "set serdeproperties ('a' = 'b')",
+    ],
+)
+def test_partitions_of_hive_are_sparks_to_refuse(change: str) -> None:
+    assert parse(f"alter table lake.db.t {change}") is None
+
+
 CASES: list[tuple[str, s.Statement]] = [
     ("describe function extended lake.system.bucket", s.DescribeFunction(("lake", "system", "bucket"))),
     # Namespaces

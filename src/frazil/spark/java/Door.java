@@ -31,11 +31,21 @@ public class Door {
     return python;
   }
 
+  /** The session that is active; one that was stopped is said to be. */
+  static SparkSession session() {
+    try {
+      return (SparkSession) SparkSession.active();
+    } catch (Throwable e) {
+      fail("Cannot run it: the Spark session was stopped", "unsupported", "FRAZIL_STOPPED", "08003");
+      return null;
+    }
+  }
+
   /** Ask Python in the name of the session that is active; `objects` are handed over as they are. */
   public static Object ask(String verb, Map told, List objects) {
     BiFunction answers = python;
     if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", "FRAZIL_DETACHED", "08003");
-    SparkSession session = (SparkSession) SparkSession.active();
+    SparkSession session = session();
     ArrayList handed = new ArrayList();
     handed.add(session);
     handed.addAll(objects);

@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.execution.ExplainMode;
 import org.apache.spark.sql.execution.command.ExplainCommand;
@@ -60,7 +59,11 @@ public class LakeParser implements InvocationHandler {
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     boolean isNewer = false;
-    if (method.getName().startsWith("parsePlan") && arguments.length > 0) {
+    boolean isName = method.getName().endsWith("Identifier") && arguments != null && arguments.length > 0;
+    boolean isPlan = method.getName().startsWith("parsePlan") && arguments.length > 0;
+    // Of what fails later in a session that was stopped, Spark itself says nothing.
+    if (isName || isPlan) Door.session();
+    if (isPlan) {
       String text = (String) arguments[0];
       LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
       if (found != null) return found;
@@ -68,7 +71,6 @@ public class LakeParser implements InvocationHandler {
       isNewer = NEWER.matcher(text).find();
     }
     // A name is data: what stands in it is not replaced.
-    boolean isName = method.getName().endsWith("Identifier") && arguments != null && arguments.length > 0;
     if (isName && String.valueOf(arguments[0]).contains("${")) return Exactly.parse(spark, method, arguments);
     try {
       return method.invoke(spark, arguments);
@@ -131,7 +133,7 @@ public class LakeParser implements InvocationHandler {
   static Map told(String text) {
     Map told = new LinkedHashMap();
     told.put("text", text);
-    CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
+    CatalogManager catalogs = Door.session().sessionState().catalogManager();
     told.put("current", catalogs.currentCatalog().name());
     told.put("namespace", Door.names(catalogs.currentNamespace()));
     return told;

@@ -25,7 +25,7 @@ def _pandas_on_spark() -> Any:
 
 ps = _pandas_on_spark()
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:If `index_col` is not specified", "ignore:The config 'spark.sql.ansi.enabled' is set to True"
+    "ignore::pyspark.pandas.utils.PandasAPIOnSparkAdviceWarning", "ignore:The config 'spark.sql.ansi.enabled' is set"
 )
 ALL = [(1, "a"), (2, "b"), (3, "a")]
 
@@ -68,5 +68,5 @@ def test_frames_of_the_pandas_api_are_written_to_tables(filled: SparkSession, la
     changed["kind"] = changed.kind.str.upper()
     changed.to_table("lake.db.t", mode="overwrite", index_col="id")
     assert rows(ps.read_table("lake.db.t", index_col="id"))[0] == (1, "A")
-    frame.to_spark_io("lake.db.t", format="iceberg", mode="append")
+    frame.spark.to_spark_io("lake.db.t", format="iceberg", mode="append")
     assert len(ps.read_spark_io("lake.db.t", format="iceberg")) == 7

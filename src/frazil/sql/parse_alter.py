@@ -137,13 +137,11 @@ def _table(cursor: Cursor, name: Name) -> Statement:
 
 def _is_of_hive(cursor: Cursor) -> bool:
     """Return whether partitions as folders follow, or how Hive reads them: ADD PARTITION (day = 1)."""
-    for words in (("RECOVER", "PARTITIONS"), ("PARTITION",), ("SET", "SERDE"), ("SET", "SERDEPROPERTIES")):
-        if cursor.at_words(*words):
-            return True
-    for words in (("ADD",), ("ADD", "IF", "NOT", "EXISTS"), ("DROP",), ("DROP", "IF", "EXISTS")):
-        if cursor.at_words(*words, "PARTITION") and cursor.peek(len(words) + 1).is_mark("("):
-            return True
-    return False
+    of_hive = (("RECOVER", "PARTITIONS"), ("PARTITION",), ("SET", "SERDE"), ("SET", "SERDEPROPERTIES"))
+    before_parts = (("ADD",), ("ADD", "IF", "NOT", "EXISTS"), ("DROP",), ("DROP", "IF", "EXISTS"))
+    return any(cursor.at_words(*words) for words in of_hive) or any(
+        cursor.at_words(*words, "PARTITION") and cursor.peek(len(words) + 1).is_mark("(") for words in before_parts
+    )
 
 
 # Columns

@@ -143,11 +143,12 @@ class VendedStorage(SchemeStorage):
         for prefix in self._by_prefix:
             # A folder may be named without the slash that a prefix ends with.
             if _is_below(f"{location.rstrip('/')}/", prefix):
-                if self.is_signed:
+                if self.is_signed and prefix not in self._reach:
                     raise UnsupportedError(
                         f"Cannot reach {location} on Spark: the catalog service signs each request to the store, "
                         "which Spark's file systems do not ask for",
-                        hint="Read and write it without Spark, or have the service give keys.",
+                        hint="Read and write it without Spark, have the service give credentials, or connect with "
+                        "your own (s3.access-key-id, s3.secret-access-key).",
                     )
                 return self._reach[prefix]() if prefix in self._reach else {}
         return {}
@@ -175,7 +176,10 @@ def table_storage(
     """
     has_keys = bool(keys) or any(name in config for name in S3_ACCESS_KEY_ID)
     if config.get(ENABLED, "false").lower() == "true" and not has_keys:
-        return VendedStorage(plain, {"s3://": signed_storage({**own, **known_only(config)}, sign)}, is_signed=True)
+        given = {**own, **known_only(config)}
+        # Spark asks for no signatures; it can do with credentials of the user's own.
+        reach = {"s3://": lambda: given} if any(name in own for name in S3_ACCESS_KEY_ID) else {}
+        return VendedStorage(plain, {"s3://": signed_storage(given, sign)}, is_signed=True, reach=reach)
     vended = [*keys]
     if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
         vended.append(VendedKeys("", config))

@@ -221,6 +221,19 @@ def test_spark_is_not_sent_to_files_whose_requests_the_service_signs(service: Sc
         hadoop_options(without_jvm, opened(service).load_table(TABLE).storage, "s3://bkt/f")
 
 
+def test_spark_goes_with_the_users_own_credentials_to_files_whose_requests_the_service_signs(
+    service: ScriptedService,
+) -> None:
+    given = {"s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
+    service.on(f"GET {AT}", (200, table_json(config=given)))
+    without_jvm: Any = SimpleNamespace()
+    storage = opened(service, keys("own")).load_table(TABLE).storage
+    assert isinstance(storage, VendedStorage) and storage.is_signed
+    options = hadoop_options(without_jvm, storage, "s3://bkt/f")
+    assert options["fs.s3a.bucket.bkt.access.key"] == "own-id"
+    assert options["fs.s3a.bucket.bkt.endpoint"] == "http://127.0.0.1:1"
+
+
 def test_keys_are_used_where_a_service_gives_both(service: ScriptedService) -> None:
     both = with_keys([{"prefix": "s3://b/", "config": keys("vended", 2**50)}])
     service.on(f"GET {AT}", (200, {**both, "config": {"s3.remote-signing-enabled": "true"}}))

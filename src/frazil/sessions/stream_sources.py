@@ -4,9 +4,9 @@
     stream-open      a query is started: where it begins, or what its checkpoint says
     stream-advance   how far the next batch may read
     stream-batch     the rows between two offsets
-    stream-commit    a batch is done for good
+    stream-commit    a batch is done for good; asked where a guard follows it
     stream-end       the query is to end where the table is now
-    stream-latest    where the table is, and stream-lag how much is left, for the query's progress
+    stream-latest    where the table is, and stream-lag how much is left, where stream-advance has not told
     stream-stop      the query has ended
 
 Spark asks on the thread of the query, one thing after the other.
@@ -285,6 +285,7 @@ def _open(question: Question) -> str:
             "begun": source.begun.text,
             "table": json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(place)}),
             "limits": {"files": limits.files, "rows": limits.rows, "bytes": limits.size_bytes},
+            "guards": options.guard is not None,
         }
     )
 
@@ -326,11 +327,18 @@ def _offset(question: Question, name: str) -> StreamOffset | None:
     return None if text is None else parse_offset(text)
 
 
-def _advance(question: Question) -> str | None:
+def _advance(question: Question) -> str:
     most = question.told["limits"]
     limits = StreamLimits(most.get("files"), most.get("rows"), most.get("bytes"))
-    found = _source(question).advance(_offset(question, "start"), limits)
-    return None if found is None else json.dumps(found.text)
+    source = _source(question)
+    found, latest = source.advance(_offset(question, "start"), limits), source.latest()
+    # What Spark asks for later in the same trigger goes with the answer.
+    answer = {"offset": _text(found), "latest": _text(latest), "lag": source.lag(found)}
+    return json.dumps(answer)
+
+
+def _text(offset: StreamOffset | None) -> str | None:
+    return None if offset is None else offset.text
 
 
 def _batch(question: Question) -> Any:
@@ -339,9 +347,8 @@ def _batch(question: Question) -> Any:
     return frame._jdf
 
 
-def _latest(question: Question) -> str | None:
-    found = _source(question).latest()
-    return None if found is None else json.dumps(found.text)
+def _latest(question: Question) -> str:
+    return json.dumps(_text(_source(question).latest()))
 
 
 def _lag(question: Question) -> str:

@@ -264,13 +264,13 @@ class _Rows:
     start: int
 
     def fields(self, at: int, kind: str, count: int, step: int) -> npt.NDArray[Any]:
-        """Return so many values of each row, which begin at one place and so many bytes apart."""
+        """Return `count` values of each row, `step` bytes apart, as an array of two dimensions."""
         return np.ndarray((self.count, count), kind, self.raw.data, self.start + at, (self.width, step))
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """Slots of one size, each as far from the one before: from which place on, how many, and how far apart."""
+    """Slots of one size at equal distances: the offset of the first, how many, and how far apart."""
 
     start: int
     size: int

@@ -173,7 +173,7 @@ class _Parser(LiteralCursor):
     def _in(self, child: Expression) -> Expression:
         self.expect_mark("(")
         if self.peek().word in ("select", "with", "values", "table"):
-            self.fail("subqueries are not known here", self.peek())
+            self.fail("subqueries are not supported", self.peek())
         items = [self._or()]
         while self.take_mark(","):
             items.append(self._or())
@@ -182,7 +182,7 @@ class _Parser(LiteralCursor):
 
     def _like(self, name: str, child: Expression) -> Expression:
         if self.peek().word in ("any", "some", "all"):
-            self.fail("several patterns are not known here", self.peek())
+            self.fail("several patterns are not supported", self.peek())
         pattern = self._bits()
         if self.take_words("escape"):
             return Call(name, (child, pattern, self._primary()))

@@ -47,7 +47,7 @@ _PASSED = -1
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a follower stands: after a snapshot, None before the first, and after some rows of the next one.
+    """A follower's position: the last snapshot that was read completely, None before the first, and rows read of the next.
 
     With `first`, that next one is a whole state of the table, read as it is.
     """

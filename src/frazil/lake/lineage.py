@@ -68,7 +68,7 @@ def open_lineage(given: dict[str, str]) -> Lineage | None:
 
 @contextlib.contextmanager
 def telling(catalog: Catalog | None, verb: str, table: str, data: Any = None) -> Iterator[None]:
-    """Tell of what is done within as one run; within another run it is a part of that."""
+    """Report the block as one run; within another run it belongs to that."""
     lineage = None if catalog is None else catalog.lineage
     if lineage is None or _run.get() is not None:
         yield
@@ -88,7 +88,7 @@ def telling(catalog: Catalog | None, verb: str, table: str, data: Any = None) ->
 
 @contextlib.contextmanager
 def ending(told: AbstractContextManager[None], *error: Any) -> Iterator[None]:
-    """End a run with what ends a `with` block: its error, or that of what is done within."""
+    """End a run with the block's error, or with the one given."""
     try:
         yield
     except BaseException as problem:
@@ -98,7 +98,7 @@ def ending(told: AbstractContextManager[None], *error: Any) -> Iterator[None]:
 
 
 def tell_commit(states: Sequence[LoadedTable], snapshot_ids: Collection[int]) -> None:
-    """Tell the run that goes on, if one does, of the tables that a commit changed, and of its snapshots."""
+    """Report the tables that a commit changed, and its snapshots, to the current run, if there is one."""
     run = _run.get()
     if run is not None:
         run.wrote(states, snapshot_ids)

@@ -77,7 +77,7 @@ def _new_columns_of_dicts(rows: Sequence[Mapping[str, Any]], known: Schema) -> p
 
 
 def evolution_of(wanted: Schema, only: Collection[str] | None = None) -> UpdateSchema:
-    """Return what adds the columns of data that a table lacks, and widens types where the data's are wider.
+    """Return the change of the schema that adds missing columns, and widens types to those of the data.
 
     `only` are the columns that count, in lower case; None is all.
     """

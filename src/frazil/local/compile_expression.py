@@ -1,6 +1,6 @@
 """Expressions as computations over Arrow columns, with the types and the meaning that Spark gives them (ANSI mode).
 
-A text is compiled once, against the columns there are, and run over any number of rows. What is not known here is
+A text is compiled once, against the columns there are, and run over any number of rows. What is not supported is
 refused while compiling, before anything is read; `left_to_spark` is that error. What Spark would not compute is not
 computed: the right side of `and`, the branches of `case` and later arguments of `coalesce` run over the rows that need
 them, so that `n <> 0 and 10 / n > 1` divides by no zero.
@@ -90,7 +90,7 @@ class Compiler:
     is_zoned: bool = False
 
     def compile(self, expression: Expression) -> Compiled:
-        """Return how an expression is computed; refuse what is not known here."""
+        """Return how an expression is computed; refuse what is not supported."""
         if isinstance(expression, Literal):
             return self._literal(expression)
         if isinstance(expression, Name):
@@ -112,7 +112,7 @@ class Compiler:
         arguments = [self.compile(one) for one in expression.arguments]
         for one in arguments:
             if not t.is_computed(one.kind):
-                raise t.left_to_spark(f"{expression.name} of {t.shown_name(one.kind)} values is not known here")
+                raise t.left_to_spark(f"{expression.name} of {t.shown_name(one.kind)} values is not supported")
         return build(self, arguments)
 
     def condition(self, expression: Expression, what: str) -> Compiled:
@@ -127,7 +127,7 @@ class Compiler:
         if made.kind == to:
             return made
         if not can_cast(made.kind, to):
-            raise t.left_to_spark(f"casts of {t.shown_name(made.kind)} to {t.shown_name(to)} are not known here")
+            raise t.left_to_spark(f"casts of {t.shown_name(made.kind)} to {t.shown_name(to)} are not supported")
         if made.kind == t.STRING and not is_explicit and made.literal is None:
             raise t.left_to_spark(f"text is compared with text here, not with {t.shown_name(to)} values")
         if t.is_zoned(made.kind, to):
@@ -159,7 +159,7 @@ class Compiler:
         if found is None:
             known = sorted({one for side in self.sides.values() for one in side})
             if name.parts[-1].lower() in _METADATA_COLUMNS:
-                raise t.left_to_spark(f"the metadata column {name} is not known here")
+                raise t.left_to_spark(f"the metadata column {name} is not supported")
             raise FieldNotFoundError(
                 f"Cannot find the column {name}", hint=f"The columns are: {', '.join(known[:50])}."
             )
@@ -398,7 +398,7 @@ def _in(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
 
 def _check_count(name: str, arguments: Sequence[Any], counts: Sequence[int]) -> None:
     if len(arguments) not in counts:
-        raise t.left_to_spark(f"{name} with {len(arguments)} arguments is not known here")
+        raise t.left_to_spark(f"{name} with {len(arguments)} arguments is not supported")
 
 
 _TYPE_NAMES = (

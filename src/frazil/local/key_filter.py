@@ -100,7 +100,7 @@ def unit_of(transform: Transform, part: NestedField) -> int | None:
 def filter_of(
     name: str, own: KeyValues, times: Sequence[tuple[int, KeyValues]] = (), *, is_null_safe: bool
 ) -> Predicate:
-    """Return what a column fulfils in every row that meets a row of the source.
+    """Return a predicate on a key column that every row which matches a row of the source satisfies.
 
     `times` are the numbers of the days or hours that occur, each with its unit; null may meet null.
     """

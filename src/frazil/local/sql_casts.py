@@ -46,7 +46,7 @@ def cast(values: Any, to: pa.DataType) -> Any:
         return pa.nulls(len(values), to)
     found = _find(values.type, to)
     if found is None:
-        raise t.left_to_spark(f"casts of {t.shown_name(values.type)} to {t.shown_name(to)} are not known here")
+        raise t.left_to_spark(f"casts of {t.shown_name(values.type)} to {t.shown_name(to)} are not supported")
     try:
         return found(values, to)
     except (_Unfit, pa.ArrowInvalid) as problem:
@@ -76,7 +76,7 @@ def _check_text(value: Any, to: pa.DataType) -> None:
     has_digits = any(one.isdigit() for one in value)
     is_odd = "\x7f" in value or (pa.types.is_decimal(to) and not value.isascii())
     if is_odd or (has_digits and (t.is_floating(to) or (t.is_moment(to) and not _is_moment_text(value)))):
-        raise t.left_to_spark(f"whether {value!r} is a {t.shown_name(to)} is not known here")
+        raise t.left_to_spark(f"whether {value!r} is a {t.shown_name(to)} is not supported")
 
 
 def _is_moment_text(value: str) -> bool:

@@ -51,7 +51,7 @@ def _trunc(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         raise t.left_to_spark("trunc is known for a date and a unit here")
     unit, child = _unit_of(arguments[1], "trunc"), arguments[0]
     if unit not in _DATE_UNITS:
-        raise t.left_to_spark(f"trunc to the {unit} is not known here")
+        raise t.left_to_spark(f"trunc to the {unit} is not supported")
     return Compiled(t.DATE, lambda rows: _floor(child.run(rows), unit), child.may_fail)
 
 

@@ -29,12 +29,12 @@ def of_kinds(
 
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if len(arguments) != len(kinds):
-            raise t.left_to_spark(f"the function with {len(arguments)} arguments is not known here")
+            raise t.left_to_spark(f"the function with {len(arguments)} arguments is not supported")
         parts = []
         for one, kind in zip(arguments, kinds, strict=True):
             is_fit = one.kind in (kind, t.NULL) or (kind == t.INT and t.is_integer(one.kind) and one.kind != t.LONG)
             if not is_fit:
-                raise t.left_to_spark(f"the function of {t.shown_name(one.kind)} values is not known here")
+                raise t.left_to_spark(f"the function of {t.shown_name(one.kind)} values is not supported")
             parts.append(compiler.cast(one, kind))
         return Compiled(
             result, lambda rows: operation(*(one.run(rows) for one in parts)), any(one.may_fail for one in parts)
@@ -72,9 +72,9 @@ def _case_changed(fast: Callable[[Any], Any], slow: Callable[[str], str]) -> Cal
 def _concat(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     for one in arguments:
         if one.kind not in (t.STRING, t.NULL):
-            raise t.left_to_spark(f"concat of {t.shown_name(one.kind)} values is not known here")
+            raise t.left_to_spark(f"concat of {t.shown_name(one.kind)} values is not supported")
     if not arguments:
-        raise t.left_to_spark("concat of nothing is not known here")
+        raise t.left_to_spark("concat of nothing is not supported")
     parts = [compiler.cast(one, t.STRING) for one in arguments]
 
     def run(rows: Rows) -> Values:
@@ -181,7 +181,7 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         places = int(literal.value)
     kind = child.kind
     if len(arguments) > 2 or places < 0:
-        raise t.left_to_spark("round to places before the point is not known here")
+        raise t.left_to_spark("round to places before the point is not supported")
     if t.is_integer(kind):
         return child
     if pa.types.is_decimal(kind):
@@ -218,7 +218,7 @@ def _to_whole(name: str, mode: str) -> Build:
             try:
                 return cast(whole(child.run(rows).cast(t.DOUBLE)), t.LONG)
             except InvalidRequestError as problem:
-                raise t.left_to_spark(f"{name} of NaN, or of what is beyond a long, is not known here") from problem
+                raise t.left_to_spark(f"{name} of NaN, or of what is beyond a long, is not supported") from problem
 
         return Compiled(t.LONG, run, may_fail=True)
 

@@ -240,7 +240,7 @@ def _decimal_operation(name: str, left: Compiled, right: Compiled) -> Compiled:
         scale = max(one.scale, two.scale)
         kind = t.bounded_decimal(min(whole, other) + scale, scale)
     else:
-        raise t.left_to_spark(f"{name} of decimals is not known here")
+        raise t.left_to_spark(f"{name} of decimals is not supported")
     fast: Any = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}.get(name)
     is_plain = fast is not None and kind.precision < t.MAX_PRECISION
 

@@ -42,7 +42,7 @@ def _repeat(text: str, count: int) -> str:
 
 def _translate(text: str, old: str, new: str) -> str:
     if "\0" in new:
-        raise t.left_to_spark("translate to the character 0 is not known here")
+        raise t.left_to_spark("translate to the character 0 is not supported")
     found: dict[int, str] = {}
     for at, char in enumerate(old):
         found.setdefault(ord(char), new[at] if at < len(new) else "")
@@ -150,12 +150,12 @@ def _shared_regex(pattern: str) -> str:
     )
     has_others = kinds[-1] == "last" and any(one in pattern for one in ("[^", "\\D", "\\W"))
     if at < len(pattern) or is_repeated or has_others:
-        raise t.left_to_spark(f"the pattern {pattern!r} has something that is not known here")
+        raise t.left_to_spark(f"the pattern {pattern!r} has something that is not supported")
     regex = "".join(made)
     try:
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as problem:
-        raise t.left_to_spark(f"the pattern {pattern!r} is not known here") from problem
+        raise t.left_to_spark(f"the pattern {pattern!r} is not supported") from problem
     return regex
 
 

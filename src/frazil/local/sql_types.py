@@ -62,7 +62,7 @@ def parse_type_name(name: str) -> pa.DataType:
         return found
     match = _DECIMAL.fullmatch(name)
     if match is None:
-        raise left_to_spark(f"the type {name} is not known here")
+        raise left_to_spark(f"the type {name} is not supported")
     precision, scale = int(match[1] or 10), int(match[2] or 0)
     if not 0 <= scale <= precision <= MAX_PRECISION or precision == 0:
         raise left_to_spark(f"there is no type {name}")

@@ -35,11 +35,11 @@ _DEFAULT_SERVICE: Final = "execute-api"
 
 
 class Auth(ABC):
-    """Says who asks."""
+    """Authenticates requests to a service."""
 
     @abstractmethod
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers of a request with those that say who asks."""
+        """Return the headers of a request with those that authenticate it."""
 
     def renew(self, refused: Mapping[str, str]) -> bool:
         """Get another token after a request with these headers was refused; return whether there is one."""
@@ -57,7 +57,7 @@ class Auth(ABC):
 
 
 class NoAuth(Auth):
-    """Says nothing."""
+    """Sends no credentials."""
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
         """Return the headers as they are."""

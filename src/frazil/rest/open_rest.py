@@ -98,7 +98,7 @@ def checked_uri(uri: str) -> str:
 
 
 def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthFunction | None) -> Auth:
-    """Return who asks, by what the properties say."""
+    """Return the authentication that the properties configure."""
     if auth is not None:
         return CallerAuth(auth)
     kind = settings.get(names.AUTH_TYPE, "").lower()

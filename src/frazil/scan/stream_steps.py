@@ -240,7 +240,7 @@ class TableStream:
     # How far a batch reaches
 
     def advance(self, start: StreamOffset, limits: StreamLimits = NO_LIMITS) -> StreamOffset:
-        """Return how far a batch may read from an offset on; the same offset where there is nothing to read."""
+        """Return the end offset of the next batch; the start offset where there is nothing to read."""
         budget = _Budget(limits)
         after = self._after(start)
         at: Snapshot | None = None
@@ -503,7 +503,7 @@ class TableStream:
         return rules.not_appends is NotAppends.SKIP or is_skipped.get(operation or "", False)
 
     def _step(self, snapshot: Snapshot, budget: _Budget | None) -> _Step | None:
-        """Return what is done with a snapshot; None where a batch ends before one that is refused."""
+        """Return how the stream handles a snapshot; None where the batch ends before it, since it is refused."""
         operation, rules = snapshot.operation, self.rules
         if self._is_skipped(snapshot):
             return _Step.SKIP

@@ -32,7 +32,7 @@ _KEPT = 1000
 
 @dataclass
 class Attached:
-    """The lakes of a session, and what undoes that it has some."""
+    """The lakes of a session, and the callbacks that detach the last one."""
 
     leave: tuple[Callable[[], None], ...]
     lakes: dict[str, Lake] = field(default_factory=dict)
@@ -92,7 +92,7 @@ LAKES = AttachedLakes()
 
 @dataclass(frozen=True)
 class Kept:
-    """What Spark has asked for by a name: a table in a state, one of its metadata tables, or a view."""
+    """A name that Spark resolved: a table at a state, one of its metadata tables, or a view."""
 
     relation: Relation | None
     place: Place
@@ -135,7 +135,7 @@ def remember(kept: OrderedDict[str, T], value: T) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """What Spark asks, what it tells with it, and the objects of Java's that it hands over."""
+    """A request of the JVM: its JSON payload, and Java objects."""
 
     spark: Any
     told: Mapping[str, Any]

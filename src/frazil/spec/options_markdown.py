@@ -26,8 +26,8 @@ What Iceberg's jar (1.12) takes, and what becomes of it here:
 
 A misspelt option or setting and a wrong value are errors that name what is allowed. An option of something else is
 named in the same warning, and so is one that nobody knows; it is an error where rows would be wrong without it. Names
-are read in upper or lower case. What a read or write says counts before what the session says, and that before the
-table's property. The last column is the test that shows it.
+are read in upper or lower case. Precedence: option of the read or write, then setting of the session, then
+property of the table. The last column is the test that shows it.
 
 Warnings are Python's, in the process that has the lake. Clients of Spark Connect and of the Thrift server do not see
 them: they are in the log of the server. Errors reach every client.

@@ -28,7 +28,7 @@ def read_literal(text: str) -> Any:
 
 
 def _value(tokens: list[Token], at: int) -> tuple[Any, int]:
-    """Return the value at a place and the place after it; a place no list has where it is no literal."""
+    """Return the literal at an index and the index after it; NOT_A_LITERAL and -1 where there is none."""
     nothing = (NOT_A_LITERAL, -1)
     if at >= len(tokens):
         return nothing

@@ -61,7 +61,7 @@ _SIGNED: Final = (
 """The headers whose values are signed, in this order."""
 
 Secrets = Mapping[str, str]
-"""Properties that say who asks; asked for at each request, since a service may renew them."""
+"""Properties with credentials; asked for at each request, since a service may renew them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class AzureService(ObjectService):
         return found["container"], account, found["tail"] or _TAIL
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request with those that say who asks."""
+        """Return the headers of a request with those that authenticate it."""
         made = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
         account = self._account_of(request.path, request.headers["host"])
         kind, secret = self._secret(account)

@@ -105,7 +105,7 @@ class ObjectService(ABC):
 
     @abstractmethod
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request with those that say who asks."""
+        """Return the headers of a request with those that authenticate it."""
 
     def secret_query(self, path: str, host: str) -> str:
         """Return what the query of a request ends with, where that says who asks; it is not signed."""

@@ -14,12 +14,12 @@ TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote
 
 
 def untrusted(what: str) -> InvalidRequestError:
-    """Return the error for what a lake of strangers is not used for; `what` goes after `Cannot`."""
+    """Return the error for what an untrusted lake is not used for; `what` goes after `Cannot`."""
     return InvalidRequestError(f'Cannot {what}: the lake was opened with trust="none"', hint=TRUST_HINT)
 
 
 def check_writable(storage: Storage, location: str) -> None:
-    """Refuse to have somebody else write to a place that this storage would not write to."""
+    """Refuse to let Spark write to a location that this storage does not write to."""
     if isinstance(storage, ReadOnlyStorage):
         raise untrusted(f"write below {location}")
 

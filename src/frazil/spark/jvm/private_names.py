@@ -134,7 +134,7 @@ def let_interruption_through() -> None:
 
 
 def _tell_java(gateway: Any, token: str) -> bool:
-    """Give Java's side the token that it shows when it connects; Py4J forgets it when it is told the port."""
+    """Set the authentication token of the JVM's client again: Py4J drops it when the port is set."""
     try:
         client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
         field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")

@@ -192,6 +192,6 @@ def _inner_doors(spark: SparkSession, what: str) -> Iterator[None]:
             yield
     except (TypeError, AttributeError) as error:
         raise UnsupportedError(
-            f"Cannot {what} with Spark {pyspark.__version__}: a part of Spark that frazil uses is not where it was",
+            f"Cannot {what} with Spark {pyspark.__version__}: an internal API of Spark that frazil uses is missing",
             cause=str(error),
         ) from error

@@ -29,7 +29,7 @@ _SAMPLED_ROWS: Final = 20_000
 _MAX_BITS: Final = 8
 """Parts of a column are at most 256."""
 _MORE_BITS: Final = 4
-"""So many times finer, in powers of two, than files are places cut: rows of one place may go to one file only."""
+"""There are 2 to the power of this many cells for each file: rows of one cell go to one file only."""
 _PLACE: Final = "place in z-order"
 _TEXT_LENGTH: Final = 64
 _BYTES_LENGTH: Final = 32
